@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cachecost.caches.choice import MATCHINGS
-from cachecost.commands.options import HOSTS
 from cachecost.providers.listing import model_rows
+from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook
 from cachecost.replay.setup import ttl_names
 
@@ -32,7 +32,7 @@ def test_the_ways_are_those_that_rules_may_state() -> None:
 
 def test_each_host_stands_there_with_the_ways_of_its_models() -> None:
     told = {(host, way) for row in table("Which host has which") for host in coded(row[0]) for way in coded(row[2])}
-    assert told == {(host, row.rules.matching) for host in HOSTS for row in model_rows(RuleBook(), host)}
+    assert told == {(host, row.rules.matching) for host in hosts() for row in model_rows(RuleBook(), host)}
 
 
 @pytest.mark.parametrize("row", table("Which host has which"), ids=lambda row: f"{row[0][:20]} {row[2]}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import Unpack
 
-from cachecost.api.html import Table, paragraph
+from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.recordings import Source
 from cachecost.api.setup import CountOptions, workload_of
 from cachecost.base.formatting import counted, dollar_change, dollars, percent
@@ -55,11 +55,11 @@ class Alternatives:
 
     def plot(self) -> Figure:
         """USD saved (to the right) or lost by each promise that changes something and keeps the answers."""
-        from cachecost.api.charts import Mark, bars
+        from cachecost.api.charts import ChartBar, bars
         from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS
 
-        marks = [
-            Mark(
+        entries = [
+            ChartBar(
                 one.name,
                 one.saving,
                 dollar_change(one.saving),
@@ -70,7 +70,7 @@ class Alternatives:
             for one in self.told.promises
             if one.saving and abs(one.saving) <= self.cost and one.keeps_answers and one.supported == "yes"
         ]
-        return bars(self._answer(), marks[:MOST_BARS])
+        return bars(self._answer(), entries[:MOST_BARS])
 
     def _answer(self) -> str:
         whole = f"{counted(self.told.calls, 'call')}, {dollars(self.cost)}"
@@ -83,7 +83,7 @@ class Alternatives:
         return f"<Alternatives {self._answer()}>"
 
     def _repr_html_(self) -> str:
-        table = Table(("promise", "cost", "saving", "share", "what it does"), prose=("what it does",))
+        table = HtmlTable(("promise", "cost", "saving", "share", "what it does"), prose=("what it does",))
         for one in self._changing():
             cells = (dollars(one.cost), dollar_change(one.saving), percent(one.share, signed=True))
             table.add(one.name, *cells, one.does + _remark(one), strong=one.is_gain and one.keeps_answers)
@@ -103,7 +103,7 @@ def whatif(
     readings: bool | None = None,
     **options: Unpack[CountOptions],
 ) -> Alternatives:
-    """Other ways to send a log: lifetimes, pings, marks, models, hosts, batches, compaction; each replayed beside it.
+    """Other ways to send a log: lifetimes, pings, entries, models, hosts, batches, compaction; each replayed beside it.
 
     `jointly` are promises to be replayed together, `actions` switches ("effort=low") made after the recorded call `at`
     (None: the last). `readings`: ask which promises turn under other readings of the open rules (None: if the log is

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachecost.api.comparing import compare
-from cachecost.api.html import Table, paragraph
+from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.projection import DAYS, Monthly
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import counted, percent
@@ -42,8 +42,8 @@ class CheckResult:
         return self.result.verdict
 
     @property
-    def broken(self) -> list[Verdict]:
-        """The budgets that are broken."""
+    def failures(self) -> list[Verdict]:
+        """The budgets that failed."""
         return [one for one in self.budgets if one.verdict == "fail"]
 
     def frame(self) -> pd.DataFrame:
@@ -56,11 +56,11 @@ class CheckResult:
 
     def plot(self) -> Figure:
         """How far each figure is from its limit, as a share of it; what is broken is strongly coloured."""
-        from cachecost.api.charts import Mark, bars
+        from cachecost.api.charts import ChartBar, bars
         from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS
 
-        marks = [
-            Mark(
+        entries = [
+            ChartBar(
                 f"{one.strategy} · {one.budget}",
                 max(one.actual / one.limit, Decimal(0)),
                 percent(one.actual / one.limit),
@@ -70,7 +70,7 @@ class CheckResult:
             for one in self.budgets
             if one.limit and one.actual is not None
         ]
-        return bars(self._answer(), marks, ("limit", Decimal(1)))
+        return bars(self._answer(), entries, ("limit", Decimal(1)))
 
     def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> dict[str, Monthly]:
         """By scenario: USD a month of each strategy. The scenarios are run again for it."""
@@ -78,15 +78,15 @@ class CheckResult:
         return {name: result.monthly(sessions_per_day, days) for name, result in found.items()}
 
     def _answer(self) -> str:
-        if self.broken:
-            return f"{counted(len(self.broken), 'budget')} of {len(self.budgets):,} broken"
+        if self.failures:
+            return f"{counted(len(self.failures), 'budget')} of {len(self.budgets):,} broken"
         return f"{counted(len(self.budgets), 'budget')}: {self.verdict.replace('_', ' ')}"
 
     def __repr__(self) -> str:
         return f"<CheckResult {self._answer()}>"
 
     def _repr_html_(self) -> str:
-        table = Table(("", "scenario", "budget", "what"), prose=("scenario", "budget", "what"))
+        table = HtmlTable(("", "scenario", "budget", "what"), prose=("scenario", "budget", "what"))
         for one in sorted(self.budgets, key=lambda one: tuple(SIGNS).index(one.verdict), reverse=True):
             table.add(SIGNS[one.verdict], one.scenario, one.budget, one.message, strong=one.verdict == "fail")
         return paragraph(self._answer(), strong=True) + table.html()

@@ -15,11 +15,11 @@ from typing_extensions import Unpack
 from cachecost.analysis.comparison.answer import verdict_of
 from cachecost.analysis.comparison.sentences import refusal_sentences, rules_sentence, token_sentences
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, Line, Summary, summarise
-from cachecost.api.html import Table, paragraph
+from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.projection import DAYS, Monthly, monthly
 from cachecost.api.recordings import Recording, Source, conversations_in, read_source
 from cachecost.api.setup import ModelOptions, comparison_setup, workload_of
-from cachecost.api.strategies import Chosen, StrategyLike, spec_of, specs_of
+from cachecost.api.strategies import SpecOrRecorded, StrategyLike, spec_of, specs_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import counted, dollars, percent, tokens
 from cachecost.base.times import day_of
@@ -125,7 +125,7 @@ def _of_scenario(path: Path, strategies: object, sets: Mapping[str, object], opt
     return Result(found.main, found.question, tuple(found.comparisons[1:]))
 
 
-def _replay(recorded: Conversation | Recording, spec: Chosen, options: ModelOptions) -> Replay:
+def _replay(recorded: Conversation | Recording, spec: SpecOrRecorded, options: ModelOptions) -> Replay:
     if spec is None:
         return _as_recorded(recorded, options)
     setup = replace(comparison_setup(recorded, **options), may_lack_prices=True)
@@ -209,7 +209,7 @@ class Result:
     def plot(self, picture: Picture = "dollars") -> Figure:
         """A picture: "dollars" by token class (tokens where no price is known), dollars over "calls", or dollars of one
         "question". Raises InputError, CannotEvaluate."""
-        from cachecost.api.charts import shown
+        from cachecost.api.charts import as_chart
         from cachecost.views.run.bar_charts import dollars_figure, question_figure
         from cachecost.views.run.line_charts import cumulative_figure
 
@@ -218,7 +218,7 @@ class Result:
         if picture != "dollars" and not self.comparison.is_priced:
             raise CannotEvaluate(f"picture '{picture}' is of dollars, and no price is known: see plot() for tokens")
         draw = {"dollars": dollars_figure, "calls": cumulative_figure, "question": question_figure}[picture]
-        return shown(draw(summarise(self.comparison)))
+        return as_chart(draw(summarise(self.comparison)))
 
     def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:
         """USD a month of each strategy at so many sessions a day, each as the one that was compared."""
@@ -234,11 +234,11 @@ class Result:
         return paragraph(self.verdict, strong=True) + _table(summary).html() + "".join(map(paragraph, below))
 
 
-def _table(summary: Summary) -> Table:
+def _table(summary: Summary) -> HtmlTable:
     classes = {name: summary.class_names[name] for name in summary.classes}
     asks = ("a question",) if summary.has_questions else ()
     versus = (summary.against,) if len(summary.lines) > 1 else ()
-    table = Table(("strategy", "calls", *classes.values(), "cost", *versus, *asks))
+    table = HtmlTable(("strategy", "calls", *classes.values(), "cost", *versus, *asks))
     for line in summary.lines:
         used = [tokens(getattr(line.usage, CLASS_FIELDS[name])) for name in classes]
         against = [percent(line.vs_first, signed=True)] if versus else []

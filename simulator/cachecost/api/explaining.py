@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import Unpack
 
-from cachecost.api.html import Table, paragraph
+from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.recordings import Source
 from cachecost.api.setup import ModelOptions, workload_of
 from cachecost.api.strategies import StrategyLike, spec_of
@@ -45,14 +45,14 @@ class ExplainResult(Explanation):
 
     def plot(self) -> Figure:
         """Avoidable USD, a bar a cause."""
-        from cachecost.api.charts import Mark, bars
+        from cachecost.api.charts import ChartBar, bars
 
         share = {cause: percent(usd / self.cost) for cause, usd in self.by_cause().items()} if self.cost else {}
-        marks = [
-            Mark(_name(cause), usd, dollars(usd), f"{share.get(cause, '')}  {self._calls(cause)}")
+        entries = [
+            ChartBar(_name(cause), usd, dollars(usd), f"{share.get(cause, '')}  {self._calls(cause)}")
             for cause, usd in self.by_cause().items()
         ]
-        return bars(self._answer(), marks)
+        return bars(self._answer(), entries)
 
     def _calls(self, cause: str) -> str:
         return counted(len(self._of(cause)), "time")
@@ -68,7 +68,7 @@ class ExplainResult(Explanation):
         return f"<ExplainResult {self._answer()}>"
 
     def _repr_html_(self) -> str:
-        table = Table(("cause", "times", "tokens", "cost", "calls", "what to do"), prose=("calls", "what to do"))
+        table = HtmlTable(("cause", "times", "tokens", "cost", "calls", "what to do"), prose=("calls", "what to do"))
         for cause, usd in self.by_cause().items():
             found = self._of(cause)
             size, calls = tokens(sum(one.tokens for one in found)), _calls(found)

@@ -13,7 +13,7 @@ PROSE = "margin:.3em 0;max-width:60em;color:inherit"
 
 
 @dataclass(slots=True)
-class Table:
+class HtmlTable:
     """Rows of text under their heads; the first column, and those named in `prose`, are flush left."""
 
     heads: tuple[str, ...]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.study import MARGIN
-from cachecost.api.html import Table, paragraph
+from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.recordings import Source, calls_in, read_source
 from cachecost.api.setup import day_from
 from cachecost.base.formatting import counted, tokens
@@ -37,7 +37,7 @@ class LintResult(list[LintFinding]):
 
     def plot(self) -> Figure:
         """How many findings, a bar a code."""
-        from cachecost.api.charts import Mark, bars
+        from cachecost.api.charts import ChartBar, bars
         from cachecost.views.charts.palette import CLASS_COLOURS
 
         severe = {
@@ -46,11 +46,11 @@ class LintResult(list[LintFinding]):
             "note": CLASS_COLOURS["output"],
         }
         counts = Counter((one.code, one.name, one.severity) for one in self)
-        marks = [
-            Mark(f"{code}  {name}", Decimal(found), str(found), severity, colour=severe[severity])
+        entries = [
+            ChartBar(f"{code}  {name}", Decimal(found), str(found), severity, colour=severe[severity])
             for (code, name, severity), found in counts.items()
         ]
-        return bars(self._answer(), marks)
+        return bars(self._answer(), entries)
 
     def _answer(self) -> str:
         counts = Counter(one.severity for one in self)
@@ -58,7 +58,7 @@ class LintResult(list[LintFinding]):
         return ", ".join(told) or "Nothing is wrong"
 
     def _repr_html_(self) -> str:
-        table = Table(("code", "where", "tokens", "what", "what to do"), prose=("where", "what", "what to do"))
+        table = HtmlTable(("code", "where", "tokens", "what", "what to do"), prose=("where", "what", "what to do"))
         for one in self:
             table.add(one.code, one.path, tokens(one.tokens), one.message, one.fix, strong=one.severity == "error")
         return paragraph(self._answer(), strong=True) + (table.html() if self else "")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import Unpack
 
-from cachecost.api.html import Table, paragraph
+from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.recordings import Source, calls_in, conversations_in, read_source
 from cachecost.api.setup import ModelOptions, comparison_setup
 from cachecost.base.formatting import change, counted, dollars, percent
@@ -68,23 +68,23 @@ class OptimizeResult:
 
     def plot(self) -> Figure:
         """USD of the plan, of what was recorded and of the best presets, over the floor."""
-        from cachecost.api.charts import Mark, bars
+        from cachecost.api.charts import ChartBar, bars
 
-        marks = [
-            Mark(
+        entries = [
+            ChartBar(
                 name, usd, dollars(usd), f"{percent(change(usd, self.floor), signed=True)} over the floor", name == PLAN
             )
             for name, usd in self._distinct()
             if usd <= DISTANT * self.floor
         ]
         title = f"{dollars(self.cost)}; no legal plan costs less than {dollars(self.floor)}"
-        return bars(title, marks[:MOST_BARS], ("floor", self.floor))
+        return bars(title, entries[:MOST_BARS], ("floor", self.floor))
 
     def __repr__(self) -> str:
         return f"<OptimizeResult {self.answer}>"
 
     def _repr_html_(self) -> str:
-        table = Table(("strategy", "cost", "over the floor"))
+        table = HtmlTable(("strategy", "cost", "over the floor"))
         for name, usd in self._distinct()[:MOST_ROWS]:
             over = percent(change(usd, self.floor), signed=True)
             table.add(name, dollars(usd), over, strong=name == PLAN)
@@ -112,7 +112,7 @@ class OptimizeResult:
         for name, usd, refused in self._ways():
             if not refused and (name, usd) not in own:
                 groups.setdefault(usd, []).append(name)
-        rows = [(_named(names), usd) for usd, names in groups.items()] + own
+        rows = [(_group_name(names), usd) for usd, names in groups.items()] + own
         return sorted(rows, key=lambda row: (row[0] != PLAN, row[1]))
 
 
@@ -134,5 +134,5 @@ def optimize(source: Source, *, pings: bool = True, **options: Unpack[ModelOptio
     return OptimizeResult(optimum_of(workload.calls, setup, pings, first="none"))
 
 
-def _named(names: list[str]) -> str:
+def _group_name(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more like it"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from cachecost.api.html import Table, paragraph
+from cachecost.api.html import HtmlTable, paragraph
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import change, dollars, percent
 
@@ -37,8 +37,8 @@ class Projection:
         return self.usd + self.error
 
     def __str__(self) -> str:
-        about = f" ± {rounded(self.error)}" if self.error else ""
-        return f"{rounded(self.usd)}{about} a month"
+        about = f" ± {format_usd(self.error)}" if self.error else ""
+        return f"{format_usd(self.usd)}{about} a month"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +71,20 @@ class Monthly:
 
     def plot(self) -> Figure:
         """USD a month, a bar a strategy, with the band at its end."""
-        from cachecost.api.charts import Mark, bars
+        from cachecost.api.charts import ChartBar, bars
 
-        marks = [Mark(one.strategy, one.usd, rounded(one.usd), _band(one), error=one.error) for one in self.projections]
-        return bars(f"Dollars a month at {self._pace()}", marks)
+        entries = [
+            ChartBar(one.strategy, one.usd, format_usd(one.usd), _band(one), error=one.error)
+            for one in self.projections
+        ]
+        return bars(f"Dollars a month at {self._pace()}", entries)
 
     def _repr_html_(self) -> str:
-        table = Table(("strategy", "a month", "±", self._against))
+        table = HtmlTable(("strategy", "a month", "±", self._against))
         first = next((one.usd for one in self.projections if one.strategy == self.first), None)
         for one in self.projections:
             off = change(one.usd, first) if one.strategy != self.first else None
-            table.add(one.strategy, rounded(one.usd), rounded(one.error), percent(off, signed=True))
+            table.add(one.strategy, format_usd(one.usd), format_usd(one.error), percent(off, signed=True))
         told = f"{self._pace()}, {self.days} days a month, each session as the one that was compared"
         return table.html() + paragraph(told) + "".join(paragraph(f"left out: {name}") for name in self.left_out)
 
@@ -96,13 +99,13 @@ class Monthly:
         return f"{number} session{'' if self.sessions_per_day == 1 else 's'} a day"
 
 
-def rounded(usd: Decimal) -> str:
+def format_usd(usd: Decimal) -> str:
     """USD of a projection: whole dollars from a hundred on, since no cent of them is known."""
     return f"${usd:,.0f}" if usd >= WHOLE_FROM else dollars(usd)
 
 
 def _band(one: Projection) -> str:
-    return f"± {rounded(one.error)}" if one.error else ""
+    return f"± {format_usd(one.error)}" if one.error else ""
 
 
 def monthly(summary: Summary, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:

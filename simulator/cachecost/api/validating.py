@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Unpack
 
-from cachecost.api.html import Table, paragraph
+from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.setup import CountOptions, setup_of
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import dollars, percent
@@ -55,10 +55,10 @@ class ValidationResult:
 
     def plot(self) -> Figure:
         """A point a call: the length of its prompt as billed, against the error of the predicted one."""
-        from cachecost.api.charts import shown
+        from cachecost.api.charts import as_chart
         from cachecost.views.fidelity.chart import residual_figure
 
-        return shown(residual_figure(self.fidelity, self._title()))
+        return as_chart(residual_figure(self.fidelity, self._title()))
 
     def _title(self) -> str:
         score = self.score
@@ -71,7 +71,7 @@ class ValidationResult:
     def _repr_html_(self) -> str:
         from cachecost.views.fidelity.scores import GROUPS, scores
 
-        table = Table(("model", *HEADS))
+        table = HtmlTable(("model", *HEADS))
         for each in (self.score, *scores(self.fidelity, GROUPS["model"])):
             table.add(*_cells(each), strong=each.name == "all")
         left = len(self.fidelity.not_judged)

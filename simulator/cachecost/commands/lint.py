@@ -70,7 +70,7 @@ def lint(
     from cachecost.analysis.lint import MARGIN
     from cachecost.views.lint.text import lint_object, print_lint
 
-    linting = _Linting(shared.setup.rules, shared.host, tokens, MARGIN if margin is None else margin, format_)
+    linting = _LintRun(shared.setup.rules, shared.host, tokens, MARGIN if margin is None else margin, format_)
     findings = linting.findings(requests)
     as_object = lint_object(findings, linting.requests)
     write_rows(csv_file, as_object["findings"])
@@ -83,7 +83,7 @@ def lint(
 
 
 @dataclass(slots=True)
-class _Linting:
+class _LintRun:
     """What is to be linted on what ground; counts what was looked at, and what could not be."""
 
     rules: RuleBook
@@ -103,13 +103,13 @@ class _Linting:
         bodies = list(self._bodies(paths))
         logs = [path for path in paths if path not in {one for one, _ in bodies} and not self._is_faulty(path)]
         found = [one for path in logs for one in self._log(path)]
-        found += self._sequence([(_shown(path), body) for path, body in bodies])
+        found += self._sequence([(_display_name(path), body) for path, body in bodies])
         if self.faults:
             raise InputError(self.faults)
         return sorted_findings(found)
 
     def _is_faulty(self, path: Path) -> bool:
-        return any(fault.file == _shown(path) for fault in self.faults)
+        return any(fault.file == _display_name(path) for fault in self.faults)
 
     def _bodies(self, paths: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
         from cachecost.base.errors import InputError
@@ -179,16 +179,18 @@ def _body(path: Path) -> dict[str, Any] | None:
     except UnicodeDecodeError:
         value = None
     except OutOfLimits as error:
-        raise InputError([Fault(_shown(path), str(error))]) from None
+        raise InputError([Fault(_display_name(path), str(error))]) from None
     except json.JSONDecodeError as error:
         if str(path) != STDIN and not _looks_like_body(data, error):
             return None
         what = f"expected a Messages API body; got damaged JSON ({error.msg})"
-        raise InputError([Fault(_shown(path), what, error.lineno, error.colno)]) from None
+        raise InputError([Fault(_display_name(path), what, error.lineno, error.colno)]) from None
     if isinstance(value, dict) and not IN_LOGS & set(value) and ("messages" in value or str(path) == STDIN):
         return value
     if str(path) == STDIN:
-        raise InputError([Fault(_shown(path), "expected a Messages API body, a JSON object; recordings are files")])
+        raise InputError(
+            [Fault(_display_name(path), "expected a Messages API body, a JSON object; recordings are files")]
+        )
     return None
 
 
@@ -200,7 +202,7 @@ def _looks_like_body(data: bytes, error: json.JSONDecodeError) -> bool:
     return error.msg != "Extra data" and "messages" in keys and not IN_LOGS & keys
 
 
-def _shown(path: Path) -> str:
+def _display_name(path: Path) -> str:
     return "stdin" if str(path) == STDIN else str(path)
 
 

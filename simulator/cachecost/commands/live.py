@@ -158,11 +158,11 @@ def live(scenario: Path | None, verify_rules: bool, model: str | None, names: tu
 
 def _verify(scenario: Path | None, model: str | None, names: tuple[str, ...], told: dict[str, Any]) -> int:
     """Price the probes; send them if that was wanted."""
-    from cachecost.commands.verifying import Verifying
+    from cachecost.commands.verifying import RuleVerification
 
     if scenario is not None or model is None:
         raise click.UsageError("--verify-rules takes --model MODEL and no scenario")
-    asked = Verifying(model, names, told["max_usd"], told["prices"], told["out"])
+    asked = RuleVerification(model, names, told["max_usd"], told["prices"], told["out"])
     asked.show()
     if told["dry_run"]:
         return ExitCode.OK
@@ -265,7 +265,7 @@ class _Live:
             told["timeout"],
         )
         with self._journal(plan) as journal:
-            return self._tell(_driven(given, journal))
+            return self._tell(_drive(given, journal))
 
     def _journal(self, plan: Plan) -> Journal:
         from cachecost.live.driver.journal import Journal
@@ -280,7 +280,7 @@ class _Live:
     def _tell(self, driven: Driven) -> int:
         from cachecost.live.driver import shown
 
-        fidelity = _validated(driven)
+        fidelity = _validate(driven)
         if self.told["as_json"]:
             from cachecost.views.fidelity.json_output import fidelity_object
 
@@ -299,7 +299,7 @@ class _Live:
         return exit_code(not_evaluated=ended.why or ended.failed or ended.undone)
 
 
-def _driven(given: Drive, journal: Journal) -> Driven:
+def _drive(given: Drive, journal: Journal) -> Driven:
     """Run to the end; whoever interrupts is told how to go on."""
     import asyncio
 
@@ -322,7 +322,7 @@ def _print_call(step: Step, sent: Sent, budget: Budget) -> None:
     )
 
 
-def _validated(driven: Driven) -> Fidelity | None:
+def _validate(driven: Driven) -> Fidelity | None:
     """What `cachecost validate` says of the recording; None where nothing was answered."""
     from cachecost.analysis.fidelity.validation import Validation
 

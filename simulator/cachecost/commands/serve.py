@@ -35,7 +35,7 @@ WHO_ANSWERS = (
     "Source of the answers: agent[:N] (N tool calls per turn), agent:N:TOOL,TOOL (may also call these tools, even if "
     "they change something), script:FILE, recording:FILE."
 )
-Made = TypeVar("Made")
+Parsed = TypeVar("Parsed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +94,11 @@ def serve(
 
     begin = _begin(clock, shared.as_of, shared.host)
     options = _Options(
-        _good("--answers", lambda: answerer_from(answers)),
-        _good("--clock", lambda: clock_from(clock, begin)),
+        _parse("--answers", lambda: answerer_from(answers)),
+        _parse("--clock", lambda: clock_from(clock, begin)),
         clock,
         begin,
-        _good("--fault", lambda: faults_from(faults, seed)),
+        _parse("--fault", lambda: faults_from(faults, seed)),
         replace(shared.setup, tokens=tokens),
         record,
         first_token,
@@ -112,7 +112,7 @@ def serve(
     return exit_code(check_failed=lost)
 
 
-def _good(option: str, make: Callable[[], Made]) -> Made:
+def _parse(option: str, make: Callable[[], Parsed]) -> Parsed:
     try:
         return make()
     except ValueError as error:
@@ -144,14 +144,14 @@ def _serve(options: _Options, port: int) -> tuple[Meter, int]:
     with taken, CallLog(options.record) if options.record else nullcontext() as log:
         if log is not None and log.cut:
             print_diagnostic(f"{log.path}: {log.cut:,} bytes of an incomplete call removed")
-        served = _served(options, meter, log)
+        served = _serve_state(options, meter, log)
         app = app_of(served, routes(meter))
         serve_until_stopped(app, taken, served.pauses, lambda: _greet(address_of(taken), options))
-        lost = _tell_end(served, log)
+        lost = _print_end(served, log)
     return meter, lost
 
 
-def _served(options: _Options, meter: Meter, log: CallLog | None) -> Served:
+def _serve_state(options: _Options, meter: Meter, log: CallLog | None) -> Served:
     from cachecost.live.server.catalogue import models_of
     from cachecost.live.server.served import Served
 
@@ -186,7 +186,7 @@ def _clock_in_words(options: _Options) -> str:
     return f"{options.clock_told} a call, beginning {datetime.fromtimestamp(options.begin, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _tell_end(served: Served, log: CallLog | None) -> int:
+def _print_end(served: Served, log: CallLog | None) -> int:
     """Say what is in the log and what could not be; how many calls are lost."""
     if log is None:
         return 0

@@ -94,7 +94,7 @@ def sweep(
     workers = Workers(backend, jobs or -1, scheduler)
     workers.check()
     with nullcontext(opened(out, made.axes, made.about(), resume)) if out else anywhere(made.axes) as store:
-        _swept(made, workers, store, bool(out))
+        _run_sweep(made, workers, store, bool(out))
         return exit_code(not_evaluated=_show(made, store, out, as_json))
 
 
@@ -108,7 +108,7 @@ def _check(
         raise click.UsageError("--resume: expected --out too; without it nothing was kept")
 
 
-def _swept(made: Sweep, workers: Workers, store: Store, is_kept: bool) -> None:
+def _run_sweep(made: Sweep, workers: Workers, store: Store, is_kept: bool) -> None:
     from cachecost.sweep.sweeping import swept
 
     try:

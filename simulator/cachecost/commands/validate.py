@@ -64,7 +64,7 @@ def validate(
     if html is not None:
         write_html(fidelity, evidence, claims, html)
     if out is not None:
-        again = f"cachecost validate {_shown(logs)}{' --readings' if readings else ''} --out {out}"
+        again = f"cachecost validate {_logs_in_command(logs)}{' --readings' if readings else ''} --out {out}"
         print_diagnostic(f"{write_evidence(fidelity, evidence, claims, out, again)} written")
     write_rows(csv_file, map(judgement_row, fidelity.judgements))
     if as_json:
@@ -76,6 +76,6 @@ def validate(
     return exit_code(not_evaluated=not fidelity.judgements)
 
 
-def _shown(logs: tuple[Path, ...]) -> str:
+def _logs_in_command(logs: tuple[Path, ...]) -> str:
     folders = sorted({str(log.parent / f"*{log.suffix}") for log in logs})
     return " ".join(map(str, logs) if len(logs) <= len(folders) else folders)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SEED_BYTES = 4
 
 
-class Verifying:
+class RuleVerification:
     """One run of the probes on one model, within a budget."""
 
     def __init__(self, model: str, names: Sequence[str], limit: Decimal, prices: Path | None, out: Path | None) -> None:
@@ -54,22 +54,24 @@ class Verifying:
 
         findings: list[Finding] = []
         try:
-            asyncio.run(_verified(self, os.environ[key], base_url, retries, findings))
+            asyncio.run(_verify(self, os.environ[key], base_url, retries, findings))
         finally:
             if findings:
                 probes.write(findings, self.out, self.day)
                 print_diagnostic(f"{self.out} written: read it with --rules {self.out}")
         spent = sum((finding.dollars for finding in findings), Decimal(0))
-        sys.stdout.write(f"{len(findings)} questions asked, {_settled(findings)} settled, ${spent:.4f} billed\n")
+        sys.stdout.write(f"{len(findings)} questions asked, {_count_settled(findings)} settled, ${spent:.4f} billed\n")
         is_incomplete = any(finding.told.startswith(("not run", "stopped")) for finding in findings)
         return exit_code(not_evaluated=is_incomplete)
 
 
-def _settled(findings: Sequence[Finding]) -> int:
+def _count_settled(findings: Sequence[Finding]) -> int:
     return sum(finding.value is not None for finding in findings)
 
 
-async def _verified(asked: Verifying, key: str, base_url: str | None, retries: int, findings: list[Finding]) -> None:
+async def _verify(
+    asked: RuleVerification, key: str, base_url: str | None, retries: int, findings: list[Finding]
+) -> None:
     """Findings go into the list as they come, so that an interruption keeps those there are."""
     from cachecost.live import probes
     from cachecost.live.clock import ScaledClock
