@@ -17,7 +17,7 @@ from cachecost.budgets.prints import LAYERS, Prints, short
 from cachecost.ledger.results import TOKEN_CLASSES, ZERO
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules, data_date
-from cachecost.replay.simulation import REFUSED, Simulated
+from cachecost.replay.simulation import REFUSED, SimulatedCall
 from cachecost.scenario import Scenario
 from cachecost.scenario.models import SHIPPED
 
@@ -135,7 +135,7 @@ def _heads(prints: Prints, calls: int, parts: dict[str, list[Entry]], most: int)
     return heads, None
 
 
-def _told(simulated: Sequence[Simulated], tell: Any) -> list[dict[str, str]]:
+def _told(simulated: Sequence[SimulatedCall], tell: Any) -> list[dict[str, str]]:
     """The different answers of `tell`, in order."""
     answers = {json.dumps(tell(one), sort_keys=True): None for one in simulated if one.rules and one.prices}
     return [json.loads(answer) for answer in answers]
@@ -147,13 +147,13 @@ def _kept(table: dict[str, dict[str, str]], told: dict[str, str]) -> str:
     return digest
 
 
-def _prices(one: Simulated) -> Mapping[str, str]:
+def _prices(one: SimulatedCall) -> Mapping[str, str]:
     assert isinstance(one.prices, Prices) and one.rules
     amounts = {name: exact(getattr(one.prices, name)) for name in TOKEN_CLASSES}
     return {"host": one.rules.host, "model": one.rules.model, **amounts}
 
 
-def _rules(one: Simulated) -> Mapping[str, str]:
+def _rules(one: SimulatedCall) -> Mapping[str, str]:
     """Everything of the rules that may change what a call reads, writes or counts."""
     rules = one.rules
     assert isinstance(rules, ModelRules)

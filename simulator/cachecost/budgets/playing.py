@@ -13,7 +13,7 @@ from cachecost.ledger.results import CallRow, Ledger
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import Request
 from cachecost.replay.setup import Progress, no_progress
-from cachecost.replay.simulation import AS_RECORDED, Call, Simulated, logged
+from cachecost.replay.simulation import AS_RECORDED, Call, SimulatedCall, logged
 from cachecost.replay.workload import Workload, scenario_setup, scenario_workloads
 from cachecost.scenario import Scenario, talks_of
 
@@ -23,7 +23,7 @@ class Played:
     """The calls of one strategy, and what the simulation made of each. `turns` are the human turns they serve."""
 
     traffic: Workload
-    simulated: Sequence[Simulated]
+    simulated: Sequence[SimulatedCall]
     turns: int
 
     @property
@@ -71,7 +71,7 @@ def played(scenario: Scenario, folder: Path, progress: Progress = no_progress) -
         simulation = traffic.simulation()
         simulated = []
         for number, call in enumerate(traffic.calls, 1):
-            simulated.append(simulation.simulated(call))
+            simulated.append(simulation.simulate(call))
             progress(traffic.strategy, number)
         yield Played(traffic, simulated, turns)
 

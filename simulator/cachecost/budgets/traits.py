@@ -14,7 +14,7 @@ from cachecost.prompts.blocks import Layer, Thread
 from cachecost.prompts.lookback import lookback_steps
 from cachecost.prompts.refusals import marks_sent
 from cachecost.providers.rules import ModelRules
-from cachecost.replay.simulation import Call, Simulated
+from cachecost.replay.simulation import Call, SimulatedCall
 
 OUT_OF_REACH = -1
 """Positions left where an entry was alive and the lookback ended before it."""
@@ -56,7 +56,7 @@ def least_margin(played: Played) -> At | None:
     return min(found, key=lambda at: (at.value, at.call), default=None)
 
 
-def _margin(one: Simulated) -> int | None:
+def _margin(one: SimulatedCall) -> int | None:
     if one.row.cause == "lookback_exceeded":
         return OUT_OF_REACH
     if one.rules is None:

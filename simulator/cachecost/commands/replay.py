@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
     from cachecost.ledger.findings import Explanation
     from cachecost.ledger.results import Ledger
-    from cachecost.replay.simulation import Call, Simulated
+    from cachecost.replay.simulation import Call, SimulatedCall
     from cachecost.views.replay.text import Billed
 
 
@@ -159,7 +159,7 @@ class _Replay:
     def rows(self) -> Iterator[CallRow]:
         """The rows as they come, all of one strategy before the next."""
         if not self.plans and not self.capacities:
-            return (simulated.row for simulated in _simulate(*self._recorded()))
+            return (simulated.row for simulated in _simulate(*self._recorded_calls()))
         return (row for ledger in self.ledgers(with_lower_bound=False, pictured=False) for row in ledger.rows)
 
     def ledgers(self, with_lower_bound: bool, pictured: bool) -> Iterator[Ledger]:
@@ -168,12 +168,12 @@ class _Replay:
             return self._at_capacities(pictured)
         if self.plans:
             return self._of_strategies(with_lower_bound, pictured)
-        return iter([_recorded_ledger(*self._recorded(), pictured)])
+        return iter([_recorded_ledger(*self._recorded_calls(), pictured)])
 
     def _calls(self, keep_content: bool = True) -> Iterator[LoggedCall]:
         return self.bill.adding(read_calls(self.log, self.format_, print_diagnostic, keep_content))
 
-    def _recorded(self) -> tuple[Iterable[LoggedCall], ReplaySetup]:
+    def _recorded_calls(self) -> tuple[Iterable[LoggedCall], ReplaySetup]:
         """The calls as recorded, and their setup. They are kept in memory only where their bills are needed first."""
         calls = self._calls(keep_content=self.tokens != "bytes")
         if self.tokens not in (None, ANCHORED):
@@ -224,11 +224,11 @@ class _Replay:
         return list(dict.fromkeys((*self.strategies, *fitting)))
 
 
-def _simulate(calls: Iterable[LoggedCall], setup: ReplaySetup, name: str = AS_RECORDED) -> Iterator[Simulated]:
+def _simulate(calls: Iterable[LoggedCall], setup: ReplaySetup, name: str = AS_RECORDED) -> Iterator[SimulatedCall]:
     """Each call as it was sent, in the order of the file."""
     simulation = Simulation(setup, name)
     simulation.learn_all(setup.bills, setup.may_start_warm)
-    return in_file_order((call.number, simulation.simulated(logged(call)).at(call.number)) for call in calls)
+    return in_file_order((call.number, simulation.simulate(logged(call)).at(call.number)) for call in calls)
 
 
 def _recorded_ledger(
@@ -293,7 +293,7 @@ def _print_json(rows: Iterable[CallRow]) -> bool:
     return failed
 
 
-def _billed(bill: Bill) -> Billed | None:
+def _bill_totals(bill: Bill) -> Billed | None:
     from cachecost.views.replay.text import Billed
 
     is_priced = sum(bill.unpriced.values()) < bill.calls
@@ -307,7 +307,7 @@ def _print_table(job: _Replay, ledgers: Sequence[Ledger]) -> bool:
     for why, number in sorted(job.bill.unpriced.items()):
         print_diagnostic(f"{counted(number, 'call')} not in the billed dollars: {why}")
     with_causes, calls = not job.capacities, job.bill.calls
-    print_ledgers(str(job.log), ledgers, sys.stdout, _billed(job.bill), job.ranks, with_causes, calls)
+    print_ledgers(str(job.log), ledgers, sys.stdout, _bill_totals(job.bill), job.ranks, with_causes, calls)
     return has_unevaluated(row for ledger in ledgers for row in ledger.rows)
 
 
@@ -331,7 +331,7 @@ def _write_page(job: _Replay, ledgers: Sequence[Ledger], path: Path) -> None:
         {**own, **job.shared.assumptions},
         setup.prices.versions,
         f"cachecost replay {job.log}{names} --html {path}",
-        _billed(job.bill),
+        _bill_totals(job.bill),
         [] if job.plans else list(_explanations(job)),
         bool(job.capacities) or setup.rules.is_bounded,
     )

@@ -121,8 +121,8 @@ def planned(call: PlannedCall) -> Call:
     )
 
 
-def beside(call: Call, request: Request, start: float, output_tokens: int | None, purpose: str) -> Call:
-    """A call of one's own beside a recorded one, sent as that was; of its answer only the length is known."""
+def added_call(call: Call, request: Request, start: float, output_tokens: int | None, purpose: str) -> Call:
+    """A call added to a recorded one and sent the same way; only the length of its answer is known."""
     is_timed = call.timestamp is not None
     return replace(
         call,
@@ -144,7 +144,7 @@ def _moment(start: float) -> str:
     return datetime.fromtimestamp(start, UTC).isoformat(timespec="milliseconds")
 
 
-def quoted(
+def request_prices(
     book: PriceBook, request: Request, rules: ModelRules, tokens: int, is_batch: bool, start: float | None = None
 ) -> Prices:
     """Prices of `request` on the day of its rules, for a prompt of `tokens`. Raises CannotEvaluate.
@@ -171,7 +171,7 @@ class Pass:
     outcome: Outcome
 
 
-class Simulated(NamedTuple):
+class SimulatedCall(NamedTuple):
     """A call's row, and how it came about: one pass, or more with server tools; none where the row has no usage."""
 
     row: CallRow
@@ -179,7 +179,7 @@ class Simulated(NamedTuple):
     rules: ModelRules | None = None
     prices: Prices | None = None
 
-    def at(self, number: int) -> Simulated:
+    def at(self, number: int) -> SimulatedCall:
         """The same as the `number`-th call; 0 leaves it as it is."""
         return self._replace(row=replace(self.row, call=number)) if number else self
 
@@ -280,9 +280,9 @@ class Simulation:
 
     def row(self, call: Call) -> CallRow:
         """Simulate one call. What cannot be evaluated or is refused is a row with its error."""
-        return self.simulated(call).row
+        return self.simulate(call).row
 
-    def simulated(self, call: Call) -> Simulated:
+    def simulate(self, call: Call) -> SimulatedCall:
         """As `row`, with what the cache did."""
         self._number += 1
         if call.why_unknown and not call.failed:
@@ -293,7 +293,7 @@ class Simulation:
         except CannotEvaluate as error:
             return self._without_usage(call, None, str(error), NOT_EVALUATED)
 
-    def _evaluate(self, call: Call, rules: ModelRules) -> Simulated:
+    def _evaluate(self, call: Call, rules: ModelRules) -> SimulatedCall:
         if call.failed:
             return self._without_usage(call, "unknown", None, None)
         sent = self._hosts.sent(call.request, rules)
@@ -309,7 +309,7 @@ class Simulation:
         if length and (late := refusal(told, marks, rules, length)):
             return self._without_usage(call, None, late, REFUSED)
         start = None if call.timestamp is None else call.start
-        prices = self._quoted(call, rules, tokens, start)
+        prices = self._prices_of(call, rules, tokens, start)
         times = call.start, call.first_token_s
         warm = self._start_warm(prompts[0], rules, call.start) if self._warm else None
         outcomes, cause = self._hosts.answers(call.request, prompts, rules, call.workspace, times, sizes)
@@ -318,12 +318,12 @@ class Simulation:
         passed = tuple(map(Pass, prompts, sizes, outcomes))
         may_miss = call.is_batch or rules.matching == BEST_EFFORT
         row = self._with_usage(call, passed, prices, cause, counter, may_miss)
-        return Simulated(row, passed, rules, prices)
+        return SimulatedCall(row, passed, rules, prices)
 
-    def _quoted(self, call: Call, rules: ModelRules, tokens: int, start: float | None) -> Prices:
+    def _prices_of(self, call: Call, rules: ModelRules, tokens: int, start: float | None) -> Prices:
         """Prices of a call; none, with a note, where that may be. Raises CannotEvaluate."""
         try:
-            return quoted(self._setup.prices, call.request, rules, tokens, call.is_batch, start)
+            return request_prices(self._setup.prices, call.request, rules, tokens, call.is_batch, start)
         except NoPrice as error:
             if not self._setup.may_lack_prices:
                 raise
@@ -363,15 +363,15 @@ class Simulation:
             output_is_recorded=output is not None,
             cost_if_missed=_if_missed(usage, prices) if may_miss and prices.are_known else None,
             is_priced=prices.are_known,
-            estimated_usd=self._estimated(passed, spans, prices) if self._anchors and output is not None else None,
+            estimated_usd=self._estimate_error(passed, spans, prices) if self._anchors and output is not None else None,
         )
 
     @staticmethod
-    def _estimated(passed: Sequence[Pass], spans: Sequence[Spans], prices: Prices) -> Decimal:
+    def _estimate_error(passed: Sequence[Pass], spans: Sequence[Spans], prices: Prices) -> Decimal:
         each = zip(passed, spans, strict=True)
         return sum((estimated_usd(one.prompt, where, one.sizes, prices) for one, where in each), ZERO)
 
-    def _without_usage(self, call: Call, cause: str | None, error: str | None, kind: str | None) -> Simulated:
+    def _without_usage(self, call: Call, cause: str | None, error: str | None, kind: str | None) -> SimulatedCall:
         row = CallRow(
             self._number,
             call.start,
@@ -389,7 +389,7 @@ class Simulation:
             error,
             error_type=kind,
         )
-        return Simulated(row)
+        return SimulatedCall(row)
 
 
 def _if_missed(usage: Usage, prices: Prices) -> Decimal:

@@ -66,7 +66,7 @@ def _simulate(
     for number, call in enumerate(plan_calls(strategy, talks), 1):
         made = planned(call)
         calls.append(made if setup.counts_answers else replace(made, output=()))
-        simulated = simulation.simulated(calls[-1])
+        simulated = simulation.simulate(calls[-1])
         rows.append(simulated.row)
         if pictured:
             strips.append(simulated.strip)

@@ -50,7 +50,7 @@ def watch(calls: Iterable[Call], simulate: Simulate) -> Watched:
     simulation = simulate(cache)
     for call in calls:
         cache.about = call
-        made = simulation.simulated(call)
+        made = simulation.simulate(call)
         cache.told.rows.append(made.row)
         if made.prices:
             cache.told.prices[made.row.call] = made.prices

@@ -27,7 +27,7 @@ from cachecost.prompts.render import Prompt
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay.simulation import logged, quoted
+from cachecost.replay.simulation import logged, request_prices
 from cachecost.tokens.anchored import AnchoredSizes, Anchors, Estimates
 
 KnownSizes = AnchoredSizes | Estimates
@@ -254,7 +254,9 @@ class _Room:
 
     def _dollars(self, case: _Case, usage: Usage) -> Decimal | None:
         try:
-            prices = quoted(self.judge.prices, case.call.request, case.rules, usage.total_input, case.call.is_batch)
+            prices = request_prices(
+                self.judge.prices, case.call.request, case.rules, usage.total_input, case.call.is_batch
+            )
         except CannotEvaluate:
             return None
         paid = Usage(usage.input_tokens, usage.read, usage.write_5m, usage.write_1h)

@@ -13,7 +13,7 @@ from cachecost.caches.breakpoints import Entry, PrefixCache
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import MarkedPrefix
 from cachecost.prompts.request import TTL, Request
-from cachecost.replay.simulation import beside
+from cachecost.replay.simulation import added_call
 from cachecost.strategies.changes.quiet import filler, needs_output
 
 MOST_PINGS = 60
@@ -168,6 +168,6 @@ def _rendered(bench: Bench, sent: Sent, request: Request, start: float, purpose:
     budget = (request.params.get("thinking") or {}).get("budget_tokens", 0)
     params = {name: value for name, value in request.params.items() if name != "stream"}
     asked = replace(request, params={**params, "max_tokens": output + budget})
-    quiet = replace(beside(sent.call, asked, start, output, purpose), is_batch=False)
+    quiet = replace(added_call(sent.call, asked, start, output, purpose), is_batch=False)
     found = bench.rendered(quiet, is_extra=True)
     return found if isinstance(found, Sent) else None

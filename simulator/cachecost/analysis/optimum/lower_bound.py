@@ -37,7 +37,7 @@ from cachecost.analysis.optimum.ttls import Cheapest, Lifetimes
 from cachecost.prompts.sizes import AS_COUNTED
 from cachecost.providers.quotes import ZERO
 from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import Call, quoted
+from cachecost.replay.simulation import Call, request_prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def cheapest(bench: Bench) -> dict[str, Cheapest]:
     """The least prices of each model on the days of the calls, also those of shorter prompts."""
     found: dict[str, Cheapest] = {}
     for sent in bench.sent:
-        short = quoted(bench.terms.prices, sent.call.request, sent.rules, 1, sent.call.is_batch)
+        short = request_prices(bench.terms.prices, sent.call.request, sent.rules, 1, sent.call.is_batch)
         both = (sent.prices, short)
         now = Cheapest(*(min(getattr(one, name) for one in both) for name in ("read", "write_5m", "write_1h")))
         known = found.get(sent.rules.model, now)

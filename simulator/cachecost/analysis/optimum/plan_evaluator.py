@@ -100,7 +100,7 @@ class Bench:
         """The call without marks; its row where the API refuses it or something about it is not known."""
         self._scribe = self._scribe or simulation_of(self.terms)
         bare = replace(call, request=unmarked(call.request))
-        row, passes, rules, prices = self._scribe.simulated(bare)
+        row, passes, rules, prices = self._scribe.simulate(bare)
         if rules is None or prices is None:
             return row
         return Sent(bare, passes, rules, prices, row.cost.output, is_extra)
@@ -112,7 +112,7 @@ class Bench:
             return [replace(sent.prompt, marks=marks)]
         if step not in self._several:
             assert self._scribe is not None
-            passes = self._scribe.simulated(marked(step)).passes
+            passes = self._scribe.simulate(marked(step)).passes
             self._several[step] = [one.prompt for one in passes]
         return self._several[step]
 

@@ -12,7 +12,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, given_block
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.request import Mark
-from cachecost.replay.simulation import Call, beside
+from cachecost.replay.simulation import Call, added_call
 from cachecost.replay.workload import Workload
 
 LIMITS = (50_000, 100_000, 150_000, 200_000, 400_000)
@@ -149,7 +149,7 @@ class _Talk:
         if step.call.request.automatic is None and has_marks(step.call.request):
             marks = (*marks, Mark(Layer.MESSAGES, 0, step.call.request.marks[-1].ttl, thread))
         request = replace(short, thread=thread, marks=marks)
-        ask = beside(step.call, request, step.call.start - WAIT_S, SUMMARY_TOKENS, "compaction")
+        ask = added_call(step.call, request, step.call.start - WAIT_S, SUMMARY_TOKENS, "compaction")
         return Step(NO_CALL, ask, ask)
 
 

@@ -8,7 +8,7 @@ from cachecost.analysis.whatif.option import PINGS, Option
 from cachecost.analysis.whatif.pauses import Pauses, pings_worth
 from cachecost.analysis.whatif.steps import NO_CALL, Step, has_marks, in_order, talks
 from cachecost.providers.prices import Prices
-from cachecost.replay.simulation import Call, beside
+from cachecost.replay.simulation import Call, added_call
 from cachecost.strategies.changes.keepalive import KeepAlive
 from cachecost.strategies.plan import PlannedCall
 
@@ -69,7 +69,7 @@ def _pings(talk: Sequence[Step], habit: KeepAlive) -> Iterator[Step]:
     for planned in habit.planned(iter(map(_as_planned, timed))):
         if planned.purpose == "ping":
             assert last is not None
-            ping = beside(last, planned.request, planned.start, planned.output_tokens, "ping")
+            ping = added_call(last, planned.request, planned.start, planned.output_tokens, "ping")
             yield Step(NO_CALL, ping, ping)
         else:
             last = next(calls)

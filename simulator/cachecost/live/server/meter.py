@@ -23,7 +23,7 @@ from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, answer_blocks
 from cachecost.providers.usage import Usage
 from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import REFUSED, Call, Simulated, Simulation
+from cachecost.replay.simulation import REFUSED, Call, SimulatedCall, Simulation
 
 INVALID = "invalid_request_error"
 NOT_FOUND = "not_found_error"
@@ -95,7 +95,7 @@ class Meter:
         except NotAMessage as fault:
             self.not_messages += 1
             return Refused(400, INVALID, in_the_apis_words(fault))
-        simulated = self._simulation.simulated(_call(asked, request, answer))
+        simulated = self._simulation.simulate(_call(asked, request, answer))
         self._keep(asked, request, simulated)
         if simulated.row.error is not None:
             return self._refused(asked, request, simulated.row)
@@ -111,7 +111,7 @@ class Meter:
         marks = marks_sent(request).marks
         return self._renderers[rules.generation].render(request, marks, rules).total_tokens
 
-    def _keep(self, asked: Asked, request: Request, simulated: Simulated) -> None:
+    def _keep(self, asked: Asked, request: Request, simulated: SimulatedCall) -> None:
         row, passes, rules, prices = simulated
         first = self._talks.first(request.thread)
         before = self._talks.before(asked.workspace, request.thread)

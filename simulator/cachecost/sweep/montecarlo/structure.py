@@ -18,7 +18,7 @@ from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
-from cachecost.replay.simulation import Call, Simulated
+from cachecost.replay.simulation import Call, SimulatedCall
 from cachecost.replay.workload import Workload
 from cachecost.sweep.montecarlo.times import MAIN
 
@@ -112,7 +112,7 @@ def structure_of(traffic: Workload, attempts: int = 1) -> Structure:
     for number, call in enumerate(traffic.calls):
         for left in reversed(range(attempts if call.purpose == MAIN else 1)):
             cache.asked.clear()
-            simulated = simulation.simulated(call)
+            simulated = simulation.simulate(call)
             visits += _visits(Place(number, left == 0), call, simulated, cache.asked, entries)
         if simulated.row.error:
             errors.append((simulated.row.error_type, simulated.row.error))
@@ -120,7 +120,7 @@ def structure_of(traffic: Workload, attempts: int = 1) -> Structure:
 
 
 def _visits(
-    place: Place, call: Call, simulated: Simulated, asked: Sequence[_Asked], entries: dict[Key, int]
+    place: Place, call: Call, simulated: SimulatedCall, asked: Sequence[_Asked], entries: dict[Key, int]
 ) -> Iterator[Visit]:
     """The visits of one attempt: one pass, or more with server tools; none of a call that has no usage."""
     for order, one in enumerate(asked if simulated.prices else ()):

@@ -9,7 +9,7 @@ from cachecost.base.structs import thing
 from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules
-from cachecost.replay.simulation import quoted
+from cachecost.replay.simulation import request_prices
 from cachecost.sweep.totals.lookback import Entries, Numbers, tree_of
 from cachecost.sweep.totals.plans import SOME_MODEL, Plan, Sent, Shape, Way
 from cachecost.sweep.totals.prompts import Reading, Side
@@ -108,5 +108,7 @@ class _Quotes:
         return self._quoted(sent, tokens) if flat is None else flat
 
     def _quoted(self, sent: Sent, tokens: int) -> int:
-        prices = quoted(self._book, sent.request, self._sides[sent.way].rules, tokens, self._ways[sent.way].is_batch)
+        prices = request_prices(
+            self._book, sent.request, self._sides[sent.way].rules, tokens, self._ways[sent.way].is_batch
+        )
         return self.known.setdefault(id(prices), (len(self.known), prices))[0]
