@@ -72,7 +72,7 @@ def test_a_path_is_read_and_a_conversation_is_sent_automatically() -> None:
 
 def test_a_conversation_without_a_model_needs_one() -> None:
     talk = cachecost.read(RECORDINGS / "jp-17758406187.jsonl")
-    with pytest.raises(cachecost.CannotEvaluate, match=r"jp-17758406187 names no model: pass model='claude-…'"):
+    with pytest.raises(cachecost.CannotEvaluate, match=r"jp-17758406187 names no model; pass model='claude-…'"):
         cachecost.replay(talk)
     assert cachecost.replay(talk, model="claude-opus-4-6").errors == 0
 

@@ -163,7 +163,7 @@ def test_another_tokenizer_is_an_error_of_its_own() -> None:
 
 def test_a_log_of_models_that_nobody_knows_is_not_answered(tmp_path: Path) -> None:
     rows: list[Row] = [(0, {**body(user(text(2_000, "a"))), "model": "claude-nobody"})]
-    with pytest.raises(CannotEvaluate, match="whatif has nothing to go by: unknown model 'claude-nobody' on host"):
+    with pytest.raises(CannotEvaluate, match="whatif cannot evaluate any call: unknown model 'claude-nobody' on host"):
         told(tmp_path, rows)
 
 

@@ -1,7 +1,7 @@
-"""The library, as a notebook or a test uses it; `import cachecost` gives the same names.
+"""The library for notebooks and tests; `import cachecost` gives the same names.
 
-`read` a recording, `replay` it under a strategy, `compare` strategies; `validate` against bills; `explain`, `lint`,
-`optimize` and `whatif` say what was avoidable; `check` holds scenarios to their budgets. Every result has `frame()`
+`read` a recording, `replay` it under a strategy, `compare` strategies, `validate` predictions against bills. `explain`,
+`lint`, `optimize` and `whatif` find avoidable cost. `check` checks the budgets of scenarios. Every result has `frame()`
 (pandas: tokens as int, dollars as Decimal), `plot()` (a matplotlib Figure) and a table for notebooks.
 """
 

@@ -1,4 +1,4 @@
-"""Charts of results that reports have none of, and charts as notebooks show them."""
+"""Charts of the results that have no report, and the display of charts in notebooks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ INPUT_CLASSES = ("read", "write_5m", "write_1h", "input")
 
 
 class NotebookChart(Figure):
-    """A figure that a notebook shows whatever its matplotlib is set to; outside of one it is as any other."""
+    """A figure that a notebook displays regardless of its matplotlib backend."""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         """The picture at twice the size that it is as_chart in."""
@@ -49,7 +49,7 @@ def as_chart(figure: Figure) -> NotebookChart:
 
 @dataclass(frozen=True, slots=True)
 class ChartBar:
-    """A bar: its `label` is bold at its end, the `remark` muted after it; `error` is half the length of its band."""
+    """A bar with a bold `label` and a muted `remark` at its end; `error` is half the length of its error bar."""
 
     name: str
     value: Decimal
@@ -61,12 +61,12 @@ class ChartBar:
 
     @property
     def words(self) -> float:
-        """Inches of what stands at its end."""
+        """Width of the label and the remark in inches."""
         return text_width(self.label, bold=True) + text_width(self.remark) + 3 * GAP
 
     @property
     def reach(self) -> float:
-        """Where it ends, its band included."""
+        """The end of the bar, with its error bar."""
         return float(max(self.value, Decimal(0)) + self.error)
 
 
@@ -124,7 +124,7 @@ def _beside(axes: Axes, text: str, at: tuple[float, float], inches: float, **sty
 
 
 def columns(title: str, rows: Sequence[CallRow]) -> NotebookChart:
-    """A column a call, as high as its prompt: what was read, written and uncached, from the bottom up."""
+    """One column per call, as high as its prompt: read, written and uncached tokens, from the bottom up."""
     classes = [name for name in INPUT_CLASSES if name != "write_1h" or any(row.usage.write_1h for row in rows)]
     with house_style():
         head = MARGIN + title_height(title) + 0.36

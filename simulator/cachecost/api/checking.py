@@ -1,4 +1,4 @@
-"""`check`: scenarios held to their budgets and baselines."""
+"""`check`: scenarios against their budgets and baselines."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ SIGNS: dict[str, str] = {"pass": "✓", "not_comparable": "?", "fail": "✗"}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CheckResult:
-    """The verdict on every budget, in the order of the scenarios and of their files."""
+    """The verdict on every budget, in the order of the scenario files."""
 
     result: BudgetResult
 
     @property
     def budgets(self) -> list[Verdict]:
-        """The verdicts: scenario, strategy, budget, limit, actual, verdict and a sentence."""
+        """The verdicts: scenario, strategy, budget, limit, actual, verdict and message."""
         return self.result.budgets
 
     @property
     def verdict(self) -> State:
-        """One word for all: "fail", "not_comparable" or "pass"."""
+        """The overall verdict: "fail", "not_comparable" or "pass"."""
         return self.result.verdict
 
     @property
@@ -47,15 +47,15 @@ class CheckResult:
         return [one for one in self.budgets if one.verdict == "fail"]
 
     def frame(self) -> pd.DataFrame:
-        """One row a budget: `scenario`, `strategy`, `budget` (its key), `limit` and `actual` (Decimal: USD, or a share
-        such as 0.05; `actual` None where it cannot be known), `verdict`, `message`."""
+        """One row per budget: `scenario`, `strategy`, `budget` (its key), `limit` and `actual` (Decimal: USD, or a
+        share like 0.05; `actual` is None if unknown), `verdict`, `message`."""
         import pandas as pd
 
         rows = [{name: getattr(one, name) for name in COLUMNS} for one in self.budgets]
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def plot(self) -> Figure:
-        """How far each figure is from its limit, as a share of it; what is broken is strongly coloured."""
+        """Each figure as a share of its limit; failed budgets are highlighted."""
         from cachecost.api.charts import ChartBar, bars
         from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS
 
@@ -73,13 +73,13 @@ class CheckResult:
         return bars(self._answer(), entries, ("limit", Decimal(1)))
 
     def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> dict[str, Monthly]:
-        """By scenario: USD a month of each strategy. The scenarios are run again for it."""
+        """By scenario: USD per month of each strategy. Runs the scenarios again."""
         found = {name: compare(path, sets={"variants": []}) for name, path in self.result.files.items()}
         return {name: result.monthly(sessions_per_day, days) for name, result in found.items()}
 
     def _answer(self) -> str:
         if self.failures:
-            return f"{counted(len(self.failures), 'budget')} of {len(self.budgets):,} broken"
+            return f"{counted(len(self.failures), 'budget')} of {len(self.budgets):,} failed"
         return f"{counted(len(self.budgets), 'budget')}: {self.verdict.replace('_', ' ')}"
 
     def __repr__(self) -> str:
@@ -93,7 +93,7 @@ class CheckResult:
 
 
 def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path = "reports") -> CheckResult:
-    """Hold one scenario, or several, to their budgets, and to their baselines under `reports`. Writes nothing.
+    """Check one or more scenarios against their budgets, and their baselines in `reports`. Writes nothing.
 
     Raises InputError, CannotEvaluate.
     """

@@ -44,17 +44,17 @@ PICTURES: tuple[Picture, ...] = ("dollars", "calls", "question")
 class Replay(Ledger):
     """The calls of one strategy: `rows`, and their sums `usage` (tokens), `cost` (USD by token class), `errors`.
 
-    Not `is_priced`: a server of one's own without a price. Then `cost` says nothing, and tokens tell.
+    If not `is_priced`, the model is self-hosted without a price: `cost` has no meaning, only tokens have.
     """
 
     def plot(self) -> Figure:
-        """A column a call, as high as its prompt, in the colours of what was read, written and uncached."""
+        """One column per call, as high as its prompt: read, written and uncached tokens."""
         from cachecost.api.charts import columns
 
         return columns(f"{self.strategy}: {counted(len(self.rows), 'call')}, {cost_words(self)}", self.rows)
 
     def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:
-        """USD a month at so many sessions a day, each as this one."""
+        """USD per month at this many sessions a day, all like this one."""
         return monthly(summarise(_alone(self)), sessions_per_day, days)
 
     def __repr__(self) -> str:
@@ -66,10 +66,10 @@ class Replay(Ledger):
 
 
 def replay(source: Source, strategy: StrategyLike | None = None, **options: Unpack[ModelOptions]) -> Replay:
-    """What each call uses and costs under `strategy`: a preset's name, or a mapping as a scenario writes it.
+    """The usage and cost of each call under `strategy`, a preset's name or a mapping with the keys of a scenario.
 
-    `source` is what `read` gives, or a path. Left out, a log is taken as it was sent ("as recorded"), a conversation
-    is sent as "automatic". Raises InputError, CannotEvaluate.
+    `source` is a result of `read`, or a path. The default strategy is "as recorded" for a log and "automatic" for a
+    conversation. Raises InputError, CannotEvaluate.
     """
     recorded = read_source(source)
     given = strategy or (AS_RECORDED if isinstance(recorded, Recording) and recorded.calls else "automatic")
@@ -83,10 +83,10 @@ def compare(
     sets: Mapping[str, object] | None = None,
     **options: Unpack[ModelOptions],
 ) -> Result:
-    """The same for several strategies, the first one to compare with; for a log "as recorded" is one, too.
+    """Replay several strategies and compare them with the first; a log also has the strategy "as recorded".
 
-    `source` may be a scenario's file instead: then it says all itself, and `sets` are values put over it
-    ({"conversation.head.tools.tokens": 4000}). Raises InputError with every fault, CannotEvaluate.
+    `source` may be a scenario file: it names its own strategies and options, and `sets` overrides its values, like
+    {"conversation.head.tools.tokens": 4000}. Raises InputError with every error, CannotEvaluate.
     """
     if isinstance(source, str | Path) and Path(source).suffix in SCENARIOS:
         return _of_scenario(Path(source), strategies, sets or {}, options)
@@ -108,7 +108,7 @@ def _last_day(ledgers: Sequence[Ledger]) -> date | None:
 
 
 def _no_strategies(source: object) -> None:
-    """Raises InputError where strategies stand in the place of the recording: what is wrong with them comes first."""
+    """Raises InputError where strategies are passed in place of the recording; errors in them come first."""
     if isinstance(source, list | tuple):
         specs_of(source)
         raise InputError([Fault("recording:", f"expected before the strategies: compare(read(…), {list(source)})")])
@@ -120,7 +120,7 @@ def _of_scenario(path: Path, strategies: object, sets: Mapping[str, object], opt
 
     given = [*(["strategies"] if strategies is not None else []), *options]
     if given:
-        raise InputError([Fault(str(path), f"says {', '.join(given)} itself; put others over it with sets={{…}}")])
+        raise InputError([Fault(str(path), f"sets {', '.join(given)} itself; override them with sets={{…}}")])
     found = run(load(path, [f"{key}={json.dumps(value, default=str)}" for key, value in sets.items()]), path.parent)
     return Result(found.main, found.question, tuple(found.comparisons[1:]))
 
@@ -145,27 +145,24 @@ def _as_recorded(recorded: Conversation | Recording, options: ModelOptions) -> R
 
 
 def cost_words(ledger: Ledger) -> str:
-    """Its dollars; where no price is known, the tokens that must be computed."""
+    """Its dollars; without a price, the tokens to compute."""
     summed = ledger.usage
     return dollars(ledger.cost.total) if ledger.is_priced else f"{tokens(summed.total_input - summed.read)} to compute"
 
 
 def _as_replay(ledger: Ledger) -> Replay:
-    """A ledger with what a notebook wants of it."""
+    """The ledger as a `Replay`."""
     return ledger if isinstance(ledger, Replay) else Replay(**{f.name: getattr(ledger, f.name) for f in fields(ledger)})
 
 
 def _alone(ledger: Ledger) -> Comparison:
-    """One strategy, compared with nothing. The day and the rules are not shown."""
+    """A comparison of one strategy. Its day and rules are not shown."""
     return Comparison("", "", "", data_date("anthropic"), {}, [ledger], ledger.strategy)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Result:
-    """Strategies side by side: `frame()` as numbers, `plot()` as a picture, as a table in a notebook.
-
-    `question` is a scenario's, and `variants` are its other readings, by name.
-    """
+    """A comparison of strategies. `question` and `variants` (by name) are those of a scenario."""
 
     comparison: Comparison
     question: str = ""
@@ -185,7 +182,7 @@ class Result:
 
     @property
     def first(self) -> Replay:
-        """The strategy that all are compared with."""
+        """The strategy that the others are compared with."""
         return _as_replay(self.comparison.base)
 
     @property
@@ -195,20 +192,20 @@ class Result:
 
     @property
     def variants(self) -> dict[str, Result]:
-        """The scenario's other readings, each as a result."""
+        """The variants of the scenario, each as a result."""
         return {one.variant: Result(one, self.question) for one in self.others}
 
     def frame(self) -> pd.DataFrame:
-        """One row a strategy. `calls`, `refused`: how many; `read`, `write_5m`, `write_1h`, `input` (uncached),
-        `output`: tokens; `cost_usd`, `error_usd` (± through token counts), `floor_usd` (no choice of marks goes below;
-        None: not asked for), `question_usd` (one question with all its calls): Decimal; `vs_first`: ratio."""
+        """One row per strategy: the numbers `calls` and `refused`; the tokens `read`, `write_5m`, `write_1h`, `input`
+        (uncached) and `output`; as Decimal `cost_usd`, `error_usd` (± from token counts), `floor_usd` (the lower bound;
+        None if not computed) and `question_usd` (one side question with all its calls); the ratio `vs_first`."""
         import pandas as pd
 
         return pd.DataFrame([_sums(line) for line in summarise(self.comparison).lines]).set_index("strategy")
 
     def plot(self, picture: Picture = "dollars") -> Figure:
-        """A picture: "dollars" by token class (tokens where no price is known), dollars over "calls", or dollars of one
-        "question". Raises InputError, CannotEvaluate."""
+        """`picture` is "dollars" by token class (tokens without a price), cumulative dollars over "calls", or dollars
+        of one "question". Raises InputError, CannotEvaluate."""
         from cachecost.api.charts import as_chart
         from cachecost.views.run.bar_charts import dollars_figure, question_figure
         from cachecost.views.run.line_charts import cumulative_figure
@@ -216,12 +213,12 @@ class Result:
         if picture not in PICTURES:
             raise InputError([Fault("picture:", f"expected one of {', '.join(PICTURES)}; got '{picture}'")])
         if picture != "dollars" and not self.comparison.is_priced:
-            raise CannotEvaluate(f"picture '{picture}' is of dollars, and no price is known: see plot() for tokens")
+            raise CannotEvaluate(f"picture '{picture}' shows dollars, but no price is known; use plot() for tokens")
         draw = {"dollars": dollars_figure, "calls": cumulative_figure, "question": question_figure}[picture]
         return as_chart(draw(summarise(self.comparison)))
 
     def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:
-        """USD a month of each strategy at so many sessions a day, each as the one that was compared."""
+        """USD per month of each strategy at this many sessions a day, all like the compared one."""
         return monthly(summarise(self.comparison), sessions_per_day, days)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""`explain`: what was avoidable, why, and what it cost."""
+"""`explain`: the avoidable cost, by cause."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ MOST_CALLS = 6
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ExplainResult(Explanation):
-    """What the calls cost and what was avoidable: `findings`, whose dollars add up to `avoidable` exactly (USD)."""
+    """The cost of the calls and their `findings`, whose dollars add up exactly to `avoidable` (USD)."""
 
     def by_cause(self) -> dict[str, Decimal]:
-        """USD of each cause, the dearest first."""
+        """USD of each cause, most expensive first."""
         sums: dict[str, Decimal] = {}
         for finding in self.findings:
             sums[str(finding.cause)] = sums.get(str(finding.cause), ZERO) + finding.cost
         return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
     def frame(self) -> pd.DataFrame:
-        """One row a finding: `code`, `cause`, `call` (from 1), `since` (the call it is compared with), `layer`,
-        `block` (place on the wire), `tokens` paid at more than a read, `cost_usd` (Decimal), `message`, `fix`."""
+        """One row per finding: `code`, `cause`, `call` (from 1), `since` (the call it is compared with), `layer`,
+        `block` (path in the request), `tokens` that cost more than a read, `cost_usd` (Decimal), `message`, `fix`."""
         import pandas as pd
 
         return pd.DataFrame([_row(finding) for finding in self.findings], columns=list(COLUMNS))
 
     def plot(self) -> Figure:
-        """Avoidable USD, a bar a cause."""
+        """Avoidable USD, one bar per cause."""
         from cachecost.api.charts import ChartBar, bars
 
         share = {cause: percent(usd / self.cost) for cause, usd in self.by_cause().items()} if self.cost else {}
@@ -73,7 +73,7 @@ class ExplainResult(Explanation):
             found = self._of(cause)
             size, calls = tokens(sum(one.tokens for one in found)), _calls(found)
             table.add(_name(cause), f"{len(found):,}", size, dollars(usd), calls, found[0].fix)
-        body = table.html() if self.findings else paragraph("Every call is as cheap as these bytes allow.")
+        body = table.html() if self.findings else paragraph("No avoidable cost was found.")
         return paragraph(self._answer(), strong=True) + body + "".join(map(paragraph, self._sure()))
 
     def _sure(self) -> Iterator[str]:
@@ -87,10 +87,10 @@ class ExplainResult(Explanation):
 def explain(
     source: Source, strategy: StrategyLike | None = None, *, readings: bool = False, **options: Unpack[ModelOptions]
 ) -> ExplainResult:
-    """What a recording pays more than it must: each cause, its place and its dollars, which add up exactly.
+    """The avoidable cost of a recording: each cause, where it occurs, and its dollars, which add up exactly.
 
-    A log is taken as it was sent, or as `strategy` would send it; a conversation needs one. `readings`: ask under each
-    reading of the open rules which change the answer. Raises InputError, CannotEvaluate.
+    A log is taken as it was sent, or as `strategy` would send it; a conversation needs a strategy. `readings` repeats
+    the analysis under the other assumptions about open rules. Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.explain.explaining import explained
 

@@ -1,4 +1,4 @@
-"""`lint`: what is wrong with a request, with a pair, or with every call of a log, without a cache."""
+"""`lint`: static checks of a request, of two consecutive requests, or of the calls of a log."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ COLUMNS = ("code", "name", "severity", "path", "call", "calls", "tokens", "messa
 
 
 class LintResult(list[LintFinding]):
-    """The findings, the worst first."""
+    """The findings, most severe first."""
 
     def frame(self) -> pd.DataFrame:
-        """One row a finding: `code`, `name`, `severity` (error, warning, note), `path` (place on the wire), `call` (the
-        first one that has it, None outside of a log), `calls` (how many have), `tokens` it is about (None: not
-        known), `message`, `fix`."""
+        """One row per finding: `code`, `name`, `severity` (error, warning, note), `path` in the request, `call` (the
+        first with this finding; None outside a log), `calls` (their number), `tokens` concerned (None: unknown),
+        `message`, `fix`."""
         import pandas as pd
 
         rows = [{name: getattr(one, name) for name in COLUMNS} for one in self]
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def plot(self) -> Figure:
-        """How many findings, a bar a code."""
+        """The number of findings, one bar per code."""
         from cachecost.api.charts import ChartBar, bars
         from cachecost.views.charts.palette import CLASS_COLOURS
 
@@ -55,7 +55,7 @@ class LintResult(list[LintFinding]):
     def _answer(self) -> str:
         counts = Counter(one.severity for one in self)
         told = [counted(counts[kind], kind) for kind in ("error", "warning", "note") if counts[kind]]
-        return ", ".join(told) or "Nothing is wrong"
+        return ", ".join(told) or "No findings"
 
     def _repr_html_(self) -> str:
         table = HtmlTable(("code", "where", "tokens", "what", "what to do"), prose=("where", "what", "what to do"))
@@ -73,10 +73,10 @@ def lint(
     tokens: str = AUTO,
     margin: int = MARGIN,
 ) -> LintResult:
-    """What is wrong with a Messages body, with it and the one sent after it, or with the calls of a log.
+    """Check a Messages API body, two consecutive bodies, or the calls of a log.
 
-    `as_of` picks the rules, `tokens` the counter. With fewer than `margin` more positions between them the last mark
-    of the first would be out of the second's reach. Raises InputError where a body is none, CannotEvaluate.
+    `as_of` picks the rules, `tokens` the token counter. `margin`: warn if fewer than this many further blocks would put
+    the last breakpoint out of reach. Raises InputError for an invalid body, CannotEvaluate.
     """
     from cachecost.analysis.lint import lint as linted
 

@@ -1,4 +1,4 @@
-"""Strategies as a caller names them: a preset, or a mapping as a scenario writes it."""
+"""Strategies as arguments: a preset's name, or a mapping with the keys of a scenario."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SpecOrRecorded = StrategySpec | None
 
 
 def spec_of(strategy: StrategyLike) -> SpecOrRecorded:
-    """One strategy. Raises InputError with every fault, each with the nearest name."""
+    """Parse a strategy. Raises InputError with every error, each with the nearest name."""
     return _parse_specs([strategy], "strategy:")[0]
 
 
 def specs_of(strategies: Sequence[StrategyLike]) -> list[SpecOrRecorded]:
-    """Some strategies, each with a name of its own. Raises InputError with every fault of all."""
+    """Parse strategies with distinct names. Raises InputError with every error."""
     if isinstance(strategies, str):
         raise InputError(
             [Fault("strategies:", f"expected a list; got '{strategies}' (did you mean ['{strategies}']?)")]
@@ -58,4 +58,4 @@ def _parse_specs(strategies: Sequence[StrategyLike], label: str) -> list[SpecOrR
 def _twice(names: Sequence[str]) -> Iterator[Fault]:
     for number, name in enumerate(names):
         if (first := names.index(name)) != number:
-            yield Fault(f"strategies[{number}]:", f"expected a name of its own; got '{name}', as strategies[{first}]")
+            yield Fault(f"strategies[{number}]:", f"expected another name; '{name}' is the name of strategies[{first}]")
