@@ -1,4 +1,4 @@
-"""The exit codes of every command: the one place that names them."""
+"""The exit codes of all commands."""
 
 from __future__ import annotations
 

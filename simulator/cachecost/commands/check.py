@@ -60,20 +60,20 @@ def check(
     result = check_scenarios(paths, reports, update, progress_bar, date.today())  # noqa: DTZ011 - the user's own day
     for place in result.updated:
         print_diagnostic(f"{place} updated")
-    told = check_object(result, sessions_per_day)
-    _write_files(told, markdown, junit, sarif)
+    report = check_object(result, sessions_per_day)
+    _write_files(report, markdown, junit, sarif)
     if as_json:
-        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(report, indent=2, ensure_ascii=False))
     else:
-        for line in text_lines(told):
+        for line in text_lines(report):
             click.echo(line)
     if github:
-        _annotate(told, err=as_json)
+        _annotate(report, err=as_json)
     return result.exit_code
 
 
-def _write_files(told: dict[str, Any], markdown: Path | None, junit: Path | None, sarif: Path | None) -> None:
-    """The renderings that were asked for; a comment that has nothing to say is no file. Raises InputError."""
+def _write_files(report: dict[str, Any], markdown: Path | None, junit: Path | None, sarif: Path | None) -> None:
+    """Write the requested formats; an empty comment is not written. Raises InputError."""
     from cachecost.analysis.explain.codes import codes
     from cachecost.base.atomic_files import write_text
     from cachecost.views.check import junit as check_junit
@@ -81,17 +81,17 @@ def _write_files(told: dict[str, Any], markdown: Path | None, junit: Path | None
     from cachecost.views.check import sarif as check_sarif
 
     if markdown:
-        write_text(markdown, check_markdown.markdown(told))
+        write_text(markdown, check_markdown.markdown(report))
     if junit:
-        write_text(junit, check_junit.junit(told))
+        write_text(junit, check_junit.junit(report))
     if sarif:
-        write_text(sarif, check_sarif.sarif(told, {code.code: code.what for code in codes().values()}))
+        write_text(sarif, check_sarif.sarif(report, {code.code: code.what for code in codes().values()}))
 
 
-def _annotate(told: dict[str, Any], err: bool) -> None:
+def _annotate(report: dict[str, Any], err: bool) -> None:
     from cachecost.views.check.github import annotation_lines
     from cachecost.views.streams import styled
 
     stream = styled(sys.stderr if err else sys.stdout)
-    for line in annotation_lines(told):
+    for line in annotation_lines(report):
         stream.write(f"{line}\n")

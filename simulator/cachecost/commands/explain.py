@@ -1,4 +1,4 @@
-"""`cachecost explain`: what was avoidable, why, and what it cost."""
+"""`cachecost explain`: the avoidable cost, by cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cachecost import`: any known format to our recordings."""
+"""`cachecost import`: logs of any known format to recordings."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def import_(
 
 
 def _name_skipped(report: ImportReport, may_skip: bool) -> None:
-    """The last line: what is missing from the recordings, and what to type where it should not be."""
+    """The last line: the number of skipped files, and what to type next."""
     from cachecost.base.formatting import counted
 
     if report.skipped:
@@ -131,7 +131,7 @@ def _name_skipped(report: ImportReport, may_skip: bool) -> None:
 
 
 def _print_report(report: ImportReport) -> None:
-    """What was made, what it was billed, and how many files were refused."""
+    """Print the recordings, their bill, and the number of refused files."""
     from cachecost.base.formatting import dollars, tokens
 
     for one in report.imported:

@@ -1,4 +1,4 @@
-"""`cachecost lint`: static checks of requests, and of each with the one after it."""
+"""`cachecost lint`: static checks of requests, and of consecutive requests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
 @click.option(
     "--margin",
     type=click.IntRange(0),
-    help="Warn if fewer than this many further blocks would put the last mark out of reach.  [default: 3]",
+    help="Warn if fewer than this many further blocks would put the last breakpoint out of reach.  [default: 3]",
 )
 @csv_option
 @json_option
@@ -84,7 +84,7 @@ def lint(
 
 @dataclass(slots=True)
 class _LintRun:
-    """What is to be linted on what ground; counts what was looked at, and what could not be."""
+    """One run of the command; counts the requests that were checked, and those that could not be."""
 
     rules: RuleBook
     host: str
@@ -96,7 +96,7 @@ class _LintRun:
     faults: list[Any] = field(default_factory=list)
 
     def findings(self, paths: Sequence[Path]) -> list[LintFinding]:
-        """Of bodies as one sequence, and of each recording. Raises InputError with the faults of all files."""
+        """The findings of all bodies, as one sequence, and of each recording. Raises InputError with all errors."""
         from cachecost.analysis.lint import sorted_findings
         from cachecost.base.errors import InputError
 
@@ -166,7 +166,7 @@ class _LintRun:
 
 
 def _body(path: Path) -> dict[str, Any] | None:
-    """The Messages body in a file; None where it is a recording. Raises InputError where it is neither."""
+    """The Messages API body in a file; None if it is a recording. Raises InputError if it is neither."""
     from cachecost.base.errors import Fault, InputError
     from cachecost.base.limits import OutOfLimits, json_value, read_at_most, read_whole
 
@@ -195,7 +195,7 @@ def _body(path: Path) -> dict[str, Any] | None:
 
 
 def _looks_like_body(data: bytes, error: json.JSONDecodeError) -> bool:
-    """Damaged JSON that begins as a body does. Something after a whole value makes it lines, so a recording."""
+    """Whether damaged JSON begins like a body. Text after a complete value means JSON Lines, so a recording."""
     from cachecost.conversations.readers.common.peek import top_keys
 
     keys = set(top_keys(data))

@@ -1,4 +1,4 @@
-"""`cachecost strategies`, `models`, `rules`: what it knows, each with its source and date."""
+"""`cachecost strategies`, `models`, `rules`: the built-in data, with sources and dates."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from cachecost.providers.rulefile import catalogue
 from cachecost.views.tables.plain import print_table
 
 USUAL_TTL_S = {"5m": 300.0, "1h": 3600.0}
-LIFETIMES = "5m and 1h stand for the host's short and long lifetime (rules, ttl_s)."
+TTL_NOTE = "5m and 1h stand for the host's short and long TTL (rules, ttl_s)."
 PRICE_COLUMNS = ("input", "5m write", "1h write", "read", "out")
 MODEL_COLUMNS = ("model", "from", "to", "minimum", "window", "thinking", "tokenizer", *PRICE_COLUMNS)
 MODEL_COLUMNS_TO_HIDE = ("tokenizer", "to", "thinking", "from", "window")
-"""In a narrow terminal, the first first."""
+"""Columns to hide in a narrow terminal, in this order."""
 RULE_COLUMNS = ("rule", "model", "value", "from", "to", "confidence", "source")
 
 
 @click.command(cls=SectionedCommand)
-@click.option("--marks", is_flag=True, help="List the primitives that place marks instead, with their options.")
-@click.option("--changes", is_flag=True, help="List the other things that strategies do instead, with their options.")
+@click.option("--marks", is_flag=True, help="List the primitives that place breakpoints instead, with their options.")
+@click.option(
+    "--changes", is_flag=True, help="List the other changes of strategies instead, with their options."
+)
 @json_option
 def strategies(marks: bool, changes: bool, as_json: bool) -> None:
     """List the strategies by name: what they do, who uses them, and when that was checked."""
@@ -63,7 +65,7 @@ def models(as_json: bool, shared: SharedOptions) -> None:
     if as_json:
         return _print_json("models", [{**_plain(row), "prices": _plain(price)} for row, price in priced])
     return print_table(
-        "" if all(row.rules.ttl_s == USUAL_TTL_S for row in rows) else LIFETIMES,
+        "" if all(row.rules.ttl_s == USUAL_TTL_S for row in rows) else TTL_NOTE,
         MODEL_COLUMNS,
         [(*model_cells(row), *price_cells(price)) for row, price in priced],
         MODEL_COLUMNS_TO_HIDE,
@@ -71,7 +73,7 @@ def models(as_json: bool, shared: SharedOptions) -> None:
 
 
 def model_cells(row: ModelRow) -> tuple[str, ...]:
-    """A model's id, its days and its limits."""
+    """The id, dates and limits of a model."""
     rules = row.rules
     retired = str(row.retired or "")
     kept = "kept" if rules.keeps_thinking else "last turn"
@@ -87,7 +89,7 @@ def model_cells(row: ModelRow) -> tuple[str, ...]:
 
 
 def price_of(row: ModelRow, prices: PriceBook) -> Prices | None:
-    """The prices on the day of the rules; None for a server of one's own, and a way of caching, without any.
+    """The prices on the day of the rules; None for a self-hosted model or another way of caching without a price.
 
     Raises CannotEvaluate for any other model without a price.
     """
@@ -127,7 +129,7 @@ def rules(switches: bool, as_json: bool, shared: SharedOptions) -> None:
 
 
 def _rule_lines(rows: list[RuleRow]) -> list[tuple[str, ...]]:
-    """Rule by rule, in the order of the file: models of which the same is said since their release stand together."""
+    """Rule by rule, in the order of the file; models with the same row since their release share a line."""
     order = {rule: number for number, rule in enumerate(dict.fromkeys(row.rule for row in rows))}
     together: dict[tuple[str, ...], list[str]] = {}
     for row in sorted(rows, key=lambda row: order[row.rule]):
@@ -172,7 +174,7 @@ def _print_switches(rows: list[SwitchRow], as_json: bool) -> None:
         for number, reading in enumerate(row.readings)
     ]
     return print_table(
-        "The first reading of each switch is the default.", ("switch", "value", "means", "source"), lines
+        "The first value of each assumption is the default.", ("assumption", "value", "meaning", "source"), lines
     )
 
 

@@ -1,4 +1,4 @@
-"""`cachecost optimize`: the cheapest legal marks, lifetimes and pings for these calls, and the floor under them."""
+"""`cachecost optimize`: the cheapest legal breakpoints, TTLs and keep-alives for some calls, and the lower bound."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def optimize(
     as_json: bool,
     shared: SharedOptions,
 ) -> int:
-    """Find the cheapest legal marks, TTLs, keep-alives and pre-warming for the calls of LOG or SCENARIO.yaml.
+    """Find the cheapest legal breakpoints, TTLs, keep-alives and pre-warming for LOG or SCENARIO.yaml.
 
-    The calls of a log are taken as they were sent, without their marks; those of a scenario as its first strategy sends
-    them.
+    The calls of a log are taken as they were sent, without their breakpoints; those of a scenario as its first strategy
+    sends them.
     """
     from cachecost.analysis.optimum.optimum import optimum_of
     from cachecost.views.optimum.json_output import optimum_object

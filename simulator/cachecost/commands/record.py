@@ -1,4 +1,4 @@
-"""`cachecost record`: a pass-through between a client and the API that writes down what goes through."""
+"""`cachecost record`: a proxy between a client and the API that records the calls."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _url(text: str) -> Any:
 
 
 def _print_summary(recorded: Recorded, setup: ReplaySetup) -> None:
-    """The summary: what was recorded, and how good predictions of it are."""
+    """Print what was recorded, and how accurate its prediction is."""
     lost = f"; {recorded.lost:,} not recorded (see above)" if recorded.lost else ""
     calls = "1 call" if recorded.calls == 1 else f"{recorded.calls:,} calls"
     print_diagnostic(f"{calls} recorded in {' and '.join(map(str, recorded.paths))}{lost}")

@@ -1,4 +1,4 @@
-"""`cachecost recording`: recordings compared, put together, cut, split, and the schema of their lines."""
+"""`cachecost recording`: compare, concatenate, cut and split recordings, and print their schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cachecost serve`: a simulated Messages API that says what your calls would have cost."""
+"""`cachecost serve`: a simulated Messages API that bills your calls."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ Parsed = TypeVar("Parsed")
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """What was asked for, read and found good."""
+    """The options of the command, parsed and checked."""
 
     answerer: Answerer
     clock: Clock
-    clock_told: str
+    clock_option: str
     begin: float | None
     faults: Faults
     setup: ReplaySetup
@@ -120,7 +120,7 @@ def _parse(option: str, make: Callable[[], Parsed]) -> Parsed:
 
 
 def _begin(clock: str, as_of: date | None, host: str) -> float | None:
-    """When the clock begins. One that steps is the same in every run, so it begins with a day, not now."""
+    """When the clock begins. A stepping clock begins with a day, not now, so that every run is the same."""
     if not clock.startswith("+"):
         return None
     day = as_of or data_date(host)
@@ -128,7 +128,7 @@ def _begin(clock: str, as_of: date | None, host: str) -> float | None:
 
 
 def _serve(options: _Options, port: int) -> tuple[Meter, int]:
-    """Serve until stopped; the meter, with what was billed, and how many calls the recording lacks."""
+    """Serve until stopped; returns the meter, and the number of calls that were not recorded."""
     from cachecost.live.server.answers import notes_of
     from cachecost.live.server.app import app_of
     from cachecost.live.server.meter import Meter
@@ -182,12 +182,12 @@ def _greet(address: str, options: _Options) -> None:
 
 def _clock_in_words(options: _Options) -> str:
     if options.begin is None:
-        return "real time" if options.clock_told == "real" else f"{options.clock_told}, beginning now"
-    return f"{options.clock_told} a call, beginning {datetime.fromtimestamp(options.begin, UTC):%Y-%m-%d %H:%M} UTC"
+        return "real time" if options.clock_option == "real" else f"{options.clock_option}, beginning now"
+    return f"{options.clock_option} a call, beginning {datetime.fromtimestamp(options.begin, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _print_end(served: Served, log: CallLog | None) -> int:
-    """Say what is in the log and what could not be; how many calls are lost."""
+    """Print what was recorded; returns the number of calls that were not."""
     if log is None:
         return 0
     lines = log.recorded()

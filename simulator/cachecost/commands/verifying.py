@@ -1,4 +1,4 @@
-"""`cachecost live --verify-rules`: small probes against the real API that settle the open rules."""
+"""`cachecost live --verify-rules`: small probes against the real API that test the open rules."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RuleVerification:
         )
 
     def show(self) -> None:
-        """What each probe costs at most, before anything is sent."""
+        """Print the highest cost of each probe, before anything is sent."""
         from cachecost.live import probes
 
         for priced in self.planned:
@@ -49,7 +49,7 @@ class RuleVerification:
         click.echo(f"{probes.summary(self.planned)}; the budget is ${self.limit}")
 
     def run(self, key: str, base_url: str | None, retries: int) -> int:
-        """Send the probes, say each finding as it comes, and write the rules file. Exit code 3 if any was not run."""
+        """Send the probes, print each finding as it comes, and write the rules file. Exit code 3 if any was not run."""
         from cachecost.live import probes
 
         findings: list[Finding] = []
@@ -58,7 +58,7 @@ class RuleVerification:
         finally:
             if findings:
                 probes.write(findings, self.out, self.day)
-                print_diagnostic(f"{self.out} written: read it with --rules {self.out}")
+                print_diagnostic(f"{self.out} written; use it with --rules {self.out}")
         spent = sum((finding.dollars for finding in findings), Decimal(0))
         sys.stdout.write(f"{len(findings)} questions asked, {_count_settled(findings)} settled, ${spent:.4f} billed\n")
         is_incomplete = any(finding.told.startswith(("not run", "stopped")) for finding in findings)
@@ -69,10 +69,8 @@ def _count_settled(findings: Sequence[Finding]) -> int:
     return sum(finding.value is not None for finding in findings)
 
 
-async def _verify(
-    asked: RuleVerification, key: str, base_url: str | None, retries: int, findings: list[Finding]
-) -> None:
-    """Findings go into the list as they come, so that an interruption keeps those there are."""
+async def _verify(run: RuleVerification, key: str, base_url: str | None, retries: int, findings: list[Finding]) -> None:
+    """Findings are added to the list as they come, so that an interruption keeps them."""
     from cachecost.live import probes
     from cachecost.live.clock import ScaledClock
     from cachecost.live.driver.money import Budget, Pricing
@@ -80,6 +78,6 @@ async def _verify(
     from cachecost.live.driver.retrying import Retries
 
     clock, nonce = ScaledClock(), token_hex(SEED_BYTES)
-    pricing, budget = Pricing(asked.book), Budget(asked.limit)
+    pricing, budget = Pricing(run.book), Budget(run.limit)
     async with sender_to(key, base_url, pricing, budget, clock, Retries(retries, nonce)) as sender:
-        await probes.verify(sender, asked.model, clock, asked.planned, nonce, say=click.echo, keep=findings.append)
+        await probes.verify(sender, run.model, clock, run.planned, nonce, say=click.echo, keep=findings.append)

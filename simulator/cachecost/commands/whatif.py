@@ -1,4 +1,4 @@
-"""`cachecost whatif`: what other ways to send a recording would have cost."""
+"""`cachecost whatif`: the cost of alternative ways to send a recording."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from cachecost.commands.progress import progress_bar, reading_bar
     "actions",
     multiple=True,
     metavar="ACTION",
-    help="Price a switch in mid-session; repeatable: model=MODEL, effort=low, tool_choice=any, tools+=NAME,"
+    help="Price a change in mid-session; repeatable: model=MODEL, effort=low, tool_choice=any, tools+=NAME,"
     " tools-=NAME, format=json.",
 )
 @click.option(
-    "--at", type=int, metavar="CALL", help="With --action: switch after this call, from 1.  [default: the last]"
+    "--at", type=int, metavar="CALL", help="With --action: change after this call, from 1.  [default: the last]"
 )
 @click.option(
     "--readings",
@@ -59,7 +59,7 @@ def whatif(
     as_json: bool,
     shared: SharedOptions,
 ) -> int:
-    """Price alternative ways to send LOG: TTLs, keep-alives, marks, models, hosts, batches and compaction.
+    """Price alternative ways to send LOG: TTLs, keep-alives, breakpoints, models, hosts, batches and compaction.
 
     Each alternative is replayed, and its saving is the difference to a replay of LOG as it was sent. If LOG does not
     contain what an alternative needs, the answer is "not supported by the data".
