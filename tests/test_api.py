@@ -182,7 +182,7 @@ def test_a_scenario_says_its_terms_itself() -> None:
     path = ROOT / "scenarios" / "ttl.yaml"
     with pytest.raises(cachecost.InputError) as caught:
         cachecost.compare(path, ["none"], model="claude-opus-4-6")
-    assert str(caught.value) == f"{path} says strategies, model itself; put others over it with sets={{…}}"
+    assert str(caught.value) == f"{path} sets strategies, model itself; override them with sets={{…}}"
     with pytest.raises(cachecost.InputError, match=r"strategies\[0\]\.ttl: expected one of 1h, 5m; got '2h'"):
         cachecost.compare(path, sets={"strategies.0.ttl": "2h"})
 

@@ -58,4 +58,4 @@ def _parse_specs(strategies: Sequence[StrategyLike], label: str) -> list[SpecOrR
 def _twice(names: Sequence[str]) -> Iterator[Fault]:
     for number, name in enumerate(names):
         if (first := names.index(name)) != number:
-            yield Fault(f"strategies[{number}]:", f"expected another name; '{name}' is the name of strategies[{first}]")
+            yield Fault(f"strategies[{number}]:", f"expected a name of its own; got '{name}', as strategies[{first}]")
