@@ -217,4 +217,4 @@ def test_a_clean_request_has_an_empty_frame_with_its_columns() -> None:
     clean = cachecost.lint({**BODY, "system": "Be brief."})
     assert isinstance(clean, list)
     assert (len(clean), list(clean.frame().columns)) == (0, COLUMNS["lint"].split())
-    assert "Nothing is wrong" in clean._repr_html_()
+    assert "No findings" in clean._repr_html_()
