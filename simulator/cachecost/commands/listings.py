@@ -28,9 +28,7 @@ RULE_COLUMNS = ("rule", "model", "value", "from", "to", "confidence", "source")
 
 @click.command(cls=SectionedCommand)
 @click.option("--marks", is_flag=True, help="List the primitives that place breakpoints instead, with their options.")
-@click.option(
-    "--changes", is_flag=True, help="List the other changes of strategies instead, with their options."
-)
+@click.option("--changes", is_flag=True, help="List the other changes of strategies instead, with their options.")
 @json_option
 def strategies(marks: bool, changes: bool, as_json: bool) -> None:
     """List the strategies by name: what they do, who uses them, and when that was checked."""
