@@ -25,8 +25,10 @@ from cachecost.conversations.distributions import LogNormal, Uniform
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms
-from cachecost.replay.workload import of_strategy
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.strategy_ledger import replay_strategy
+from cachecost.replay.workload import plan_workload
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.registry import find_strategy, names
 from cachecost.sweep.montecarlo import Draw, montecarlo
@@ -46,8 +48,8 @@ def talk(turns: int) -> Conversation:
     return synthetic(SyntheticSpec(seed=1, turns=turns, calls=5, head_tools=(6_000,), head_system=(3_000,)))
 
 
-def terms(model: str) -> Terms:
-    return Terms(model, DAY, PRICES, tokens="bytes")
+def terms(model: str) -> ReplaySetup:
+    return ReplaySetup(RuleBook(as_of=DAY), PRICES, tokens="bytes", model=model)
 
 
 def grid(of: Conversation) -> int:
@@ -65,12 +67,12 @@ def grid(of: Conversation) -> int:
 def seeded_grid(of: Conversation) -> int:
     """Simulated calls of the grid with drawn pauses."""
     cells = [(f"{name}@{ttl}", model) for model in MODELS for ttl in LIVES for name in STRATEGIES]
-    return sum(montecarlo(of_strategy(name, [of], terms(model)), DRAW, SEEDS).calls * SEEDS for name, model in cells)
+    return sum(montecarlo(plan_workload(name, [of], terms(model)), DRAW, SEEDS).calls * SEEDS for name, model in cells)
 
 
 def plain(of: Conversation) -> int:
     """Simulated calls of one replay a strategy, on one model with one lifetime."""
-    return sum(len(terms(MODELS[0]).ledger(name, of).rows) for name in STRATEGIES)
+    return sum(len(replay_strategy(name, of, terms(MODELS[0])).rows) for name in STRATEGIES)
 
 
 def everyone() -> list[str]:
@@ -83,12 +85,12 @@ def together(of: Conversation) -> int:
     shared, calls = SharedTotals([of]), 0
     for name in everyone():
         told = shared.totals(name, terms(MODELS[0]))
-        calls += told.calls if told else len(terms(MODELS[0]).ledger(name, of).rows)
+        calls += told.calls if told else len(replay_strategy(name, of, terms(MODELS[0])).rows)
     return calls
 
 
 def apart(of: Conversation) -> int:
-    return sum(len(terms(MODELS[0]).ledger(name, of).rows) for name in everyone())
+    return sum(len(replay_strategy(name, of, terms(MODELS[0])).rows) for name in everyone())
 
 
 def seconds(work: Callable[[Conversation], int], of: Conversation) -> tuple[float, int]:

@@ -21,9 +21,9 @@ from cachecost.conversations.calls import date_call
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Simulation
 from cachecost.strategies.presets import PRESETS
-from cachecost.tokens.factory import make_counter
 
 MODELS = ("claude-opus-4-6", "claude-sonnet-4-5")
 TURNS = (200, 400, 800, 1_600, 3_200)
@@ -37,7 +37,7 @@ def replay_seconds(turns: int, model: str) -> float:
     """
     spec = SyntheticSpec(seed=1, turns=turns, model=model, head_tools=HEAD_TOOLS, head_system=HEAD_SYSTEM)
     conversation = synthetic(spec)
-    simulation = Simulation(RuleBook(), PriceBook.load(), lambda generation: make_counter("bytes", generation))
+    simulation = Simulation(ReplaySetup(RuleBook(), PriceBook.load(), tokens="bytes"))
     gc.collect()
     start = process_time()
     calls = PRESETS["base"].plan(conversation)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 
 from cachecost.conversations.calls import Call, PlannedCall
-from cachecost.replay.workload import Traffic
+from cachecost.replay.workload import Workload
 from cachecost.sweep.montecarlo.draws import Draw
 from cachecost.sweep.montecarlo.run import seeded_rules
 from cachecost.sweep.montecarlo.times import MAIN, Times, draw_times, main_calls
@@ -14,19 +14,20 @@ from cachecost.sweep.montecarlo.times import MAIN, Times, draw_times, main_calls
 RETRIED = "failed"
 
 
-def traffic_alone(traffic: Traffic, draw: Draw, seed: int) -> Traffic:
+def traffic_alone(traffic: Workload, draw: Draw, seed: int) -> Workload:
     """The calls with the times that `seed` draws, and the rules whose draws follow the seed. They start cold."""
-    rules = seeded_rules(traffic.rules, draw, seed)
-    return replace(traffic, calls=calls_alone(traffic, draw, seed), rules=rules, starts_warm=False)
+    rules = seeded_rules(traffic.setup.rules, draw, seed)
+    setup = replace(traffic.setup, rules=rules, starts_warm=False)
+    return replace(traffic, calls=calls_alone(traffic, draw, seed), setup=setup)
 
 
-def calls_alone(traffic: Traffic, draw: Draw, seed: int) -> list[Call]:
+def calls_alone(traffic: Workload, draw: Draw, seed: int) -> list[Call]:
     """The calls that `seed` makes of the traffic, in the order they are simulated. Days stay as planned."""
     times = draw_times(main_calls(traffic.calls), draw, [seed])
     return list(_timed(traffic, draw, times))
 
 
-def _timed(traffic: Traffic, draw: Draw, times: Times) -> Iterator[Call]:
+def _timed(traffic: Workload, draw: Draw, times: Times) -> Iterator[Call]:
     main = 0
     for call in traffic.calls:
         if call.purpose != MAIN:

@@ -15,8 +15,9 @@ from time import process_time
 from cachecost.conversations.distributions import LogNormal, Uniform
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms
-from cachecost.replay.workload import Traffic, of_strategy
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.workload import Workload, plan_workload
 from cachecost.sweep.montecarlo import Draw, Retries, montecarlo
 from one_seed import traffic_alone
 
@@ -26,11 +27,11 @@ PAUSES = Draw(turn=LogNormal(200, 300), loop=Uniform(2, 40), first_token=Uniform
 ALL = Draw(PAUSES.turn, PAUSES.loop, PAUSES.first_token, Retries(0.05, 5, billed=True), eviction=0.02)
 
 
-def traffic() -> Traffic:
+def traffic() -> Workload:
     """20 turns of 5 calls."""
     spec = SyntheticSpec(seed=1, turns=20, calls=5, head_tools=(21_000,), head_system=(6_000,), model=MODEL)
-    terms = Terms(MODEL, date(2026, 11, 1), PriceBook.load(), tokens="bytes")
-    return of_strategy("progressive", [synthetic(spec)], terms)
+    terms = ReplaySetup(RuleBook(as_of=date(2026, 11, 1)), PriceBook.load(), tokens="bytes", model=MODEL)
+    return plan_workload("progressive", [synthetic(spec)], terms)
 
 
 def measured(seeds: int) -> dict[str, dict[str, float]]:
@@ -39,7 +40,7 @@ def measured(seeds: int) -> dict[str, dict[str, float]]:
     return {name: _timed(of, draw, seeds) for name, draw in (("pauses", PAUSES), ("all", ALL))}
 
 
-def _timed(of: Traffic, draw: Draw, seeds: int) -> dict[str, float]:
+def _timed(of: Workload, draw: Draw, seeds: int) -> dict[str, float]:
     start = process_time()
     found = montecarlo(of, draw, seeds)
     together = process_time() - start

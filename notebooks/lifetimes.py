@@ -88,7 +88,7 @@ assert not any(cheaper[n] for n in minutes if n > 60)
 
 # %%
 other = cachecost.whatif(root / "scenarios/recordings/sessions/claude-code-56-minutes.jsonl", readings=False)
-edge = other.told.break_even
+edge = other.whatif.break_even
 under, between, over = edge.pauses
 print(f"{under} pauses under 5 minutes, {between} up to an hour, {over} longer.")
 print(f"From {edge.needed_pauses:.1f} pauses between 5 and 60 minutes on an hour pays.")

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from cachecost.budgets.check import CheckResult, check_scenarios
+from cachecost.budgets.check import BudgetResult, check_scenarios
 
 Body = dict[str, Any]
 Spoil = Callable[[int, Body], None]
@@ -74,7 +74,7 @@ def project(folder: Path, spoil: Spoil | None = None, budgets: str = REGRESSION,
     return folder / "mine.yaml"
 
 
-def spoiled(folder: Path, spoil: Spoil, budgets: str = REGRESSION, accepted: Any = None) -> CheckResult:
+def spoiled(folder: Path, spoil: Spoil, budgets: str = REGRESSION, accepted: Any = None) -> BudgetResult:
     """What becomes of a project that was accepted whole and is then spoiled."""
     check_scenarios([project(folder, None, budgets)], folder / "reports", update=True, today=accepted)
     return check_scenarios([project(folder, spoil, budgets)], folder / "reports")

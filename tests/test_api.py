@@ -72,7 +72,7 @@ def test_a_path_is_read_and_a_conversation_is_sent_automatically() -> None:
 
 def test_a_conversation_without_a_model_needs_one() -> None:
     talk = cachecost.read(RECORDINGS / "jp-17758406187.jsonl")
-    with pytest.raises(cachecost.CannotEvaluate, match=r"jp-17758406187 names no model: say model='claude-…'"):
+    with pytest.raises(cachecost.CannotEvaluate, match=r"jp-17758406187 names no model; pass model='claude-…'"):
         cachecost.replay(talk)
     assert cachecost.replay(talk, model="claude-opus-4-6").errors == 0
 
@@ -182,13 +182,13 @@ def test_a_scenario_says_its_terms_itself() -> None:
     path = ROOT / "scenarios" / "ttl.yaml"
     with pytest.raises(cachecost.InputError) as caught:
         cachecost.compare(path, ["none"], model="claude-opus-4-6")
-    assert str(caught.value) == f"{path} says strategies, model itself; put others over it with sets={{…}}"
+    assert str(caught.value) == f"{path} sets strategies, model itself; override them with sets={{…}}"
     with pytest.raises(cachecost.InputError, match=r"strategies\[0\]\.ttl: expected one of 1h, 5m; got '2h'"):
         cachecost.compare(path, sets={"strategies.0.ttl": "2h"})
 
 
 def test_what_was_never_sent_is_explained_under_a_strategy() -> None:
-    with pytest.raises(cachecost.CannotEvaluate, match=r"jp-17727484633 holds no call that was sent: say strategy="):
+    with pytest.raises(cachecost.CannotEvaluate, match=r"jp-17727484633 contains no recorded call; pass a strategy"):
         cachecost.explain(TALK)
     told = cachecost.explain(TALK, "none")
     assert told.cost == cachecost.replay(TALK, "none").cost.total

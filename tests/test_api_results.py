@@ -37,7 +37,7 @@ budget:
 """
 
 
-def _check(folder: Path) -> cachecost.Checked:
+def _check(folder: Path) -> cachecost.CheckResult:
     scenario = folder / "small.yaml"
     scenario.write_text(BUDGET, encoding="utf-8")
     return cachecost.check(scenario, reports=folder)
@@ -190,14 +190,14 @@ def test_a_strategy_with_refused_calls_has_no_month() -> None:
 
 
 def test_a_checks_months_are_those_of_its_scenarios(results: dict[str, Any]) -> None:
-    checked: cachecost.Checked = results["check"]
-    assert (checked.verdict, [one.strategy for one in checked.broken]) == ("fail", ["<auto> & cheap"])
+    checked: cachecost.CheckResult = results["check"]
+    assert (checked.verdict, [one.strategy for one in checked.failures]) == ("fail", ["<auto> & cheap"])
     months = checked.monthly(2)
     assert list(months) == ["small"]
     assert months["small"]["<auto> & cheap"].usd > 0
 
 
-def _complete(optimized: cachecost.Optimized) -> Any:
+def _complete(optimized: cachecost.OptimizeResult) -> Any:
     """USD of every way without a refused call."""
     frame = optimized.frame()
     return frame[frame["refused"] == 0]["cost_usd"]
@@ -217,4 +217,4 @@ def test_a_clean_request_has_an_empty_frame_with_its_columns() -> None:
     clean = cachecost.lint({**BODY, "system": "Be brief."})
     assert isinstance(clean, list)
     assert (len(clean), list(clean.frame().columns)) == (0, COLUMNS["lint"].split())
-    assert "Nothing is wrong" in clean._repr_html_()
+    assert "No findings" in clean._repr_html_()

@@ -16,9 +16,9 @@ import cachecost
 ROOT = Path(__file__).parents[1]
 HEAVY = ("numpy", "pandas", "matplotlib", "tiktoken", "pydantic", "click", "jinja2", "rich")
 PUBLIC = [
-    "Alternatives", "CannotEvaluate", "Checked", "Conversation", "Explained", "InputError", "LintFinding", "Linted",
-    "Monthly", "Optimized", "Projection", "Recording", "Replay", "Result", "Validated", "check", "compare", "explain",
-    "lint", "optimize", "read", "replay", "validate", "whatif",
+    "Alternatives", "CannotEvaluate", "CheckResult", "Conversation", "ExplainResult", "InputError", "LintFinding",
+    "LintResult", "Monthly", "OptimizeResult", "Projection", "Recording", "Replay", "Result", "ValidationResult",
+    "check", "compare", "explain", "lint", "optimize", "read", "replay", "validate", "whatif",
 ]  # fmt: skip
 PROGRAM = """\
 from decimal import Decimal
@@ -46,7 +46,7 @@ def others(log: str) -> list[str]:
     floor: Decimal = cachecost.optimize(log, pings=False).floor
     gains: list[str] = [one.name for one in cachecost.whatif(log).gains]
     codes: list[str] = [one.code for one in cachecost.lint({"model": "m", "messages": []})]
-    broken: int = len(cachecost.check(["a.yaml"], reports="r").broken)
+    broken: int = len(cachecost.check(["a.yaml"], reports="r").failures)
     print(exact, avoidable, floor, broken)
     return gains + codes
 """

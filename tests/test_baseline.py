@@ -12,7 +12,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.budgets.baseline import Baseline, baseline_text, read_baseline, write_baseline
-from cachecost.budgets.check import CheckResult, check_scenarios
+from cachecost.budgets.check import BudgetResult, check_scenarios
 from cachecost.budgets.new_baseline import LARGEST, baseline_of
 from cachecost.budgets.strategy_replays import replay_strategies
 from cachecost.budgets.verdicts import Verdict
@@ -25,7 +25,7 @@ DAY = date(2026, 11, 20)
 ROOT = Path(__file__).parent.parent
 
 
-def lines_of(result: CheckResult) -> list[str]:
+def lines_of(result: BudgetResult) -> list[str]:
     """What `check` prints."""
     return text_lines(check_object(result))
 

@@ -20,6 +20,7 @@ from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Simulation
 from cachecost.tokens.ctok_ import has_ctok
 from cachecost.tokens.factory import make_counter
@@ -127,14 +128,16 @@ def counter(source: str, generation: str) -> TokenCounter:
     return make_counter(source, generation)
 
 
+class CountedBy(ReplaySetup):
+    """A setup whose `tokens` name one of these tests' counters."""
+
+    def counter(self, generation: str) -> TokenCounter:
+        return counter(self.tokens, generation)
+
+
 def simulation(source: str, host: str, rules: Body) -> Simulation:
-    return Simulation(
-        RuleBook(switches_from(rules), DAY),
-        PriceBook.load(None, DAY),
-        lambda generation: counter(source, generation),
-        host,
-        may_lack_prices=True,
-    )
+    book = RuleBook(switches_from(rules), DAY)
+    return Simulation(CountedBy(book, PriceBook.load(None, DAY), host, source, may_lack_prices=True))
 
 
 def told(row: CallRow, with_dollars: bool) -> tuple[Any, ...]:

@@ -14,8 +14,8 @@ from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import answer_blocks
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Simulation
-from cachecost.tokens.factory import make_counter
 from cachecost.tokens.raw import count_content
 from cachecost.tokens.tiktoken_ import tiktoken_counter
 
@@ -96,7 +96,7 @@ def replayed(bodies: list[tuple[Body, list[Body]]], tokens: str) -> list[CallRow
         response = answer_blocks(answer, request.deferred)
         calls.append(Call(request, number * 10.0, response=response, output_tokens=1))
     day = date(2026, 9, 1)
-    made = Simulation(RuleBook(as_of=day), PriceBook.load(None, day), lambda made: make_counter(tokens, made))
+    made = Simulation(ReplaySetup(RuleBook(as_of=day), PriceBook.load(None, day), tokens=tokens))
     return list(made.rows(calls))
 
 

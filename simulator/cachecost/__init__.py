@@ -10,6 +10,8 @@ cachecost.compare(session, ["none", "automatic", "progressive"])
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cachecost.base.version import __version__ as __version__
@@ -18,19 +20,19 @@ if TYPE_CHECKING:
     from cachecost.api import (
         Alternatives,
         CannotEvaluate,
-        Checked,
+        CheckResult,
         Conversation,
-        Explained,
+        ExplainResult,
         InputError,
-        Linted,
         LintFinding,
+        LintResult,
         Monthly,
-        Optimized,
+        OptimizeResult,
         Projection,
         Recording,
         Replay,
         Result,
-        Validated,
+        ValidationResult,
         check,
         compare,
         explain,
@@ -46,19 +48,19 @@ if TYPE_CHECKING:
 __all__ = [
     "Alternatives",
     "CannotEvaluate",
-    "Checked",
+    "CheckResult",
     "Conversation",
-    "Explained",
+    "ExplainResult",
     "InputError",
     "LintFinding",
-    "Linted",
+    "LintResult",
     "Monthly",
-    "Optimized",
+    "OptimizeResult",
     "Projection",
     "Recording",
     "Replay",
     "Result",
-    "Validated",
+    "ValidationResult",
     "check",
     "compare",
     "explain",
@@ -69,6 +71,17 @@ __all__ = [
     "validate",
     "whatif",
 ]
+
+
+class _Package(ModuleType):
+    """Keeps `cachecost.replay` the function: importing the folder `replay/` would bind the folder to that name."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "replay" or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The command line: commands are imported when they are called, exceptions become exit codes in one place."""
+"""The command line: imports commands on use, and turns exceptions into exit codes."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def exit_code(command: Callable[[], Any]) -> int:
-    """Run `command`; report whatever it raises on stderr and return the exit code (docs/output-formats.md)."""
+    """Run `command`, report errors on stderr, and return the exit code (docs/output-formats.md)."""
     with inert_streams():
         return _exit_code(command)
 
@@ -143,7 +143,7 @@ def _report(text: str, code: ExitCode) -> ExitCode:
 
 
 def _report_input(error: InputError) -> ExitCode:
-    """Every error with its place, then how many there are."""
+    """Report every error with its place, then their number."""
     number = len(error.faults)
     count = "1 error" if number == 1 else f"{number} errors"
     code = ExitCode.NOT_EVALUATED if isinstance(error, CannotEvaluate) else ExitCode.INVALID_INPUT
@@ -151,7 +151,7 @@ def _report_input(error: InputError) -> ExitCode:
 
 
 def _close_stdout() -> ExitCode:
-    """The reader of our output is gone (`| head`): not an error, but Python must not flush again."""
+    """The reader of stdout has closed it (`| head`): not an error, but Python must not flush again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return ExitCode.OK
 

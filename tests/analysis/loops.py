@@ -16,8 +16,8 @@ from cachecost.prompts.intake import Intake
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Simulation
-from cachecost.tokens.factory import make_counter
 
 Body = dict[str, Any]
 Plant = Callable[[list["Sending"]], None]
@@ -82,7 +82,7 @@ def calls_of(sendings: Iterable[Sending]) -> list[Call]:
 
 def simulation(cache: PrefixCache, rules: dict[str, object] | None = None) -> Simulation:
     book = RuleBook(switches_from(rules or {}), DAY)
-    return Simulation(book, PRICES, lambda generation: make_counter("bytes", generation), cache=cache)
+    return Simulation(ReplaySetup(book, PRICES, tokens="bytes"), cache=cache)
 
 
 def explained(sendings: Iterable[Sending], rules: dict[str, object] | None = None) -> Explanation:

@@ -15,16 +15,17 @@ from cachecost.prompts.blocks import Block, Message, Part, Thread, digest_of
 from cachecost.prompts.request import Mark, Request
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.workload import Traffic, recorded
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.workload import Workload, read_workload
 
 SESSION = Path(__file__).parents[2] / "scenarios" / "recordings" / "sessions" / "claude-code-56-minutes.jsonl"
-TRAFFIC = replace(recorded(SESSION, RuleBook(), PriceBook.load(None, None), tokens="tiktoken"), bills=())
+TRAFFIC = read_workload(SESSION, ReplaySetup(RuleBook(), PriceBook.load(None, None)), "tiktoken")
 FIRST = 30
 """The call from which on something is different; it and those around it are healthy as recorded."""
 
 
 def explained(calls: list[Call]) -> Explanation:
-    traffic: Traffic = replace(TRAFFIC, calls=calls)
+    traffic: Workload = replace(TRAFFIC, calls=calls)
     return explain(traffic.calls, traffic.simulation)
 
 

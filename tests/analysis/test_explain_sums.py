@@ -14,7 +14,8 @@ from loops import EPHEMERAL, Sending, explained, healthy, words
 from cachecost.analysis.explain.explaining import explain_workload as explain_traffic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.workload import recorded
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.workload import read_workload
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"
 OTHER_HOSTS = {"deepseek", "gemini", "mistral", "openai", "xai"}
@@ -84,14 +85,14 @@ def test_the_causes_add_up_exactly(sendings: list[Sending]) -> None:
 
 @pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.stem[-40:])
 def test_and_on_recorded_sessions(path: Path) -> None:
-    found = explain_traffic(recorded(path, RuleBook(), PriceBook.load(None, None)))
+    found = explain_traffic(read_workload(path, ReplaySetup(RuleBook(), PriceBook.load(None, None))))
     assert found.avoidable == found.cost - found.without
 
 
 def test_a_recorded_session_loses_to_its_pauses_only() -> None:
     """287 calls of Claude Code: three pauses of more than five minutes, two sub-agents that began at once."""
     path = RECORDINGS / "sessions" / "claude-code.jsonl"
-    found = explain_traffic(recorded(path, RuleBook(), PriceBook.load(None, None)))
+    found = explain_traffic(read_workload(path, ReplaySetup(RuleBook(), PriceBook.load(None, None))))
     assert [(finding.call, finding.code) for finding in found.findings] == [
         (29, "CC301"),
         (32, "CC301"),

@@ -11,9 +11,10 @@ from cachecost.conversations.calls import PlannedCall, date_call
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.synthetic import SyntheticPauses, SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Simulation
-from cachecost.replay.workload import of_strategy
+from cachecost.replay.workload import plan_workload
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.placements import Placement
 from cachecost.strategies.presets.adaptive import LEARNED
@@ -23,8 +24,8 @@ ADAPTIVE = LEARNED[0]
 DAY = date(2026, 10, 1)
 
 
-def terms() -> Terms:
-    return Terms("claude-opus-4-6", DAY, PriceBook.load(None, DAY))
+def terms() -> ReplaySetup:
+    return ReplaySetup(RuleBook(as_of=DAY), PriceBook.load(None, DAY), model="claude-opus-4-6")
 
 
 def talk(pause: float, turns: int = 10) -> Conversation:
@@ -40,8 +41,7 @@ def talk(pause: float, turns: int = 10) -> Conversation:
 
 
 def cost(agent: Agent, told: Conversation) -> float:
-    given = terms()
-    simulation = Simulation(given.book(), given.prices, given.counter)
+    simulation = Simulation(terms())
     rows = [simulation.row(date_call(call)) for call in agent.plan(told)]
     assert not any(row.error for row in rows)
     return float(sum(row.cost.total for row in rows))
@@ -50,7 +50,7 @@ def cost(agent: Agent, told: Conversation) -> float:
 @pytest.mark.parametrize(("pause", "most"), [(20.0, 1.1), (420.0, 1.1), (1_200.0, 1.1), (3_000.0, 1.1)])
 def test_it_comes_near_the_clairvoyant_floor(pause: float, most: float) -> None:
     told = talk(pause)
-    floor = float(floor_of(of_strategy("base", [told], terms()).calls, terms()).usd)
+    floor = float(floor_of(plan_workload("base", [told], terms()).calls, terms()).usd)
     found = cost(ADAPTIVE, told)
     assert floor <= found <= floor * most
 

@@ -18,7 +18,8 @@ from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Message, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 
 MODEL = "claude-sonnet-4-5"
 MINIMUM = 1024
@@ -41,8 +42,8 @@ class Plain:
 SIZES = dict(zip("abcdefghij", (1024, 700, 400, 1500, 1023, 60, 2000, 324, 1, 5000), strict=True))
 
 
-def terms() -> Terms:
-    return Terms(None, None, PriceBook(), tokens="bytes")
+def terms() -> ReplaySetup:
+    return ReplaySetup(RuleBook(), PriceBook(), tokens="bytes")
 
 
 def call_of(plain: Plain, root: Thread) -> Call:

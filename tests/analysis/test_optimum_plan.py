@@ -19,15 +19,16 @@ from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 
 MODEL = "claude-opus-4-6"
 START = 1_790_000_000.0
 SYSTEM = Part((given_block("text", "system", "you are", 6_000),))
 
 
-def terms() -> Terms:
-    return Terms(None, None, PriceBook(), tokens="bytes")
+def terms() -> ReplaySetup:
+    return ReplaySetup(RuleBook(), PriceBook(), tokens="bytes")
 
 
 def block(role: str, name: str, tokens: int, kind: str = "text") -> Block:
@@ -142,7 +143,7 @@ def test_a_plan_that_hangs_on_a_reading_says_so_and_is_not_called_optimal() -> N
 
 
 def test_every_reading_but_those_in_force_is_tried() -> None:
-    readings = other_assumptions(replace(terms(), rules={"ttl_in_key": "true"}))
+    readings = other_assumptions(terms().with_assumptions({"ttl_in_key": "true"}))
     assert ("ttl_in_key", "false") in readings and ("ttl_in_key", "true") not in readings
     assert ("shallow_marks", "ignore") in readings and ("shallow_marks", "rewrite") not in readings
     assert not any(name.endswith(("_s", "probability", "seed")) for name, _ in readings)

@@ -12,7 +12,9 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.call_recording.reader import calls
 from cachecost.conversations.sessions import conversations_of
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.strategy_ledger import replay_strategy
 
 RECORDING = Path(__file__).parents[2] / "scenarios" / "recordings" / "sessions" / "claude-code.jsonl"
 PRICES = PriceBook.load(None, None)
@@ -32,7 +34,7 @@ def bill(sessions: list[RecordedCall]) -> BillTotal:
 
 
 def cost(sessions: list[RecordedCall], strategy: str) -> tuple[int, Decimal]:
-    ledger = Terms(None, None, PRICES, bills=sessions).ledger(strategy, conversations_of(sessions))
+    ledger = replay_strategy(strategy, conversations_of(sessions), ReplaySetup(RuleBook(), PRICES, bills=sessions))
     assert ledger.errors == 0
     return ledger.usage.total_input, ledger.cost.total
 
@@ -70,7 +72,7 @@ def test_sessions_and_sub_agents_are_apart(sessions: list[RecordedCall]) -> None
 @pytest.mark.parametrize("strategy", ["claude-code", "system-only", "aider", "llama-index-cache-idx"])
 def test_layers_add_up_to_the_usage_and_to_the_dollars(sessions: list[RecordedCall], strategy: str) -> None:
     """Sizes that bills tell hold for the ends of layers, too."""
-    ledger = Terms(None, None, PRICES, bills=sessions).ledger(strategy, conversations_of(sessions))
+    ledger = replay_strategy(strategy, conversations_of(sessions), ReplaySetup(RuleBook(), PRICES, bills=sessions))
     for row in ledger.rows:
         parts = row.by_layer.values()
         usage = row.usage

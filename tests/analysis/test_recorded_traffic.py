@@ -12,6 +12,7 @@ from cachecost.analysis.fidelity.validation import Validation
 from cachecost.ledger.results import Fidelity
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.tokens.ctok_ import has_ctok
 from cachecost.views.fidelity.hosts import anthropic_judgements, host_scores
 from cachecost.views.fidelity.json_output import fidelity_object
@@ -30,7 +31,7 @@ def fidelity() -> Fidelity:
     logs = [path.relative_to(ROOT) for path in TRAFFIC]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        return Validation(logs, RuleBook(), PriceBook.load()).fidelity()
+        return Validation(logs, ReplaySetup(RuleBook(), PriceBook.load())).fidelity()
 
 
 def test_every_cold_start_is_right(fidelity: Fidelity) -> None:

@@ -17,7 +17,8 @@ from cachecost.analysis.whatif.pauses import measure_pauses, pings_worth, rewrit
 from cachecost.analysis.whatif.report import near, what_if
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.workload import recorded
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.workload import read_workload
 
 DAY = datetime(2026, 10, 5, tzinfo=UTC).date()
 
@@ -127,7 +128,7 @@ def test_a_cache_that_was_warm_before_the_recording(tmp_path: Path, read: int, i
     line = {"timestamp": DAY.isoformat() + "T09:00:00Z", "usage": {**usage, "output_tokens": 0}}
     path = tmp_path / "log.jsonl"
     path.write_text(json.dumps({**line, "request": body(user(marked(text(9_000, "a"))))}) + "\n", encoding="utf-8")
-    found = what_if(recorded(path, RuleBook(), PriceBook()))
+    found = what_if(read_workload(path, ReplaySetup(RuleBook(), PriceBook())))
     assert found.billed is not None
     assert found.cost == (found.billed if is_near else found.simulated)
     told_of = found.find("model=claude-opus-5").supported

@@ -23,7 +23,8 @@ from cachecost.analysis.whatif.steps import cost
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.workload import Traffic, recorded
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.workload import Workload, read_workload
 
 ROOT = Path(__file__).parents[2]
 SESSIONS = ROOT / "scenarios" / "recordings" / "sessions"
@@ -31,8 +32,8 @@ SAME_BYTES = {"lifetime", "marks", "keep-alive", "tools", "schemas", "batch", "u
 """Kinds of promises that send the same tokens."""
 
 
-def session(name: str) -> Traffic:
-    return recorded(SESSIONS / name, RuleBook(), PriceBook())
+def session(name: str) -> Workload:
+    return read_workload(SESSIONS / name, ReplaySetup(RuleBook(), PriceBook()))
 
 
 @pytest.fixture(scope="module")
@@ -144,8 +145,8 @@ def test_another_model_of_the_same_tokenizer_has_the_billed_lengths(claude_code:
 
 def test_another_tokenizer_is_an_error_of_its_own() -> None:
     ground = session("claude-code.jsonl")
-    later = replace(ground, rules=RuleBook(as_of=RuleBook().rules("anthropic", "claude-opus-5-5").day))
-    later = replace(later, prices=PriceBook(as_of=later.rules.as_of))
+    day = RuleBook().rules("anthropic", "claude-opus-5-5").day
+    later = replace(ground, setup=replace(ground.setup, rules=RuleBook(as_of=day), prices=PriceBook(as_of=day)))
     replays = Replays(later)
     base = replays.rows(replays.recorded)
     study = RecordingProfile.of(later, base)
@@ -162,7 +163,7 @@ def test_another_tokenizer_is_an_error_of_its_own() -> None:
 
 def test_a_log_of_models_that_nobody_knows_is_not_answered(tmp_path: Path) -> None:
     rows: list[Row] = [(0, {**body(user(text(2_000, "a"))), "model": "claude-nobody"})]
-    with pytest.raises(CannotEvaluate, match="whatif has nothing to go by: unknown model 'claude-nobody' on host"):
+    with pytest.raises(CannotEvaluate, match="whatif cannot evaluate any call: unknown model 'claude-nobody' on host"):
         told(tmp_path, rows)
 
 
@@ -182,7 +183,7 @@ def test_an_hour_saves_on_the_benchmark_log_what_it_saves_on_others(tmp_path: Pa
     module = _growing_log()
     log = tmp_path / "log.jsonl"
     module.write_log(log, module.Shape())
-    ground = recorded(log, RuleBook(), PriceBook(), tokens="bytes")
+    ground = read_workload(log, ReplaySetup(RuleBook(), PriceBook()), "bytes")
     pricing = AlternativePricing(Replays(ground), Decimal(1))
     options = {option.name: option for option in RecordingProfile.of(ground, pricing.base).options()}
     then = pricing.replay([options["ttl=1h"]]).cost

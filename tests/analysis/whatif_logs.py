@@ -14,18 +14,19 @@ from cachecost.analysis.whatif.alternatives import Alternative, WhatifReport
 from cachecost.analysis.whatif.report import what_if
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.workload import Traffic, recorded
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.workload import Workload, read_workload
 
 DAY = datetime(2026, 10, 5, 9, tzinfo=UTC)
 PER_MILLION = Decimal(1_000_000)
 Row = tuple[float | None, Body]
 
 
-def traffic(tmp_path: Path, rows: Sequence[Row], name: str = "log", output: int | None = None, **told: Any) -> Traffic:
+def traffic(tmp_path: Path, rows: Sequence[Row], name: str = "log", output: int | None = None, **told: Any) -> Workload:
     """A log of (seconds, body), counted in bytes."""
     path = tmp_path / f"{name}.jsonl"
     path.write_text("".join(json.dumps(_line(at, sent, output)) + "\n" for at, sent in rows), encoding="utf-8")
-    return recorded(path, told.get("rules") or RuleBook(), PriceBook(), tokens="bytes")
+    return read_workload(path, ReplaySetup(told.get("rules") or RuleBook(), PriceBook()), "bytes")
 
 
 def _line(at: float | None, sent: Body, output: int | None) -> dict[str, Any]:

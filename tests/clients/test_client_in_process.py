@@ -17,6 +17,7 @@ from cachecost.live.server.meter import Meter
 from cachecost.live.server.state import ServerState
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from loopback import Loopback
 
 BEGIN = datetime(2026, 11, 21, tzinfo=UTC).timestamp()
@@ -24,7 +25,7 @@ MARK = {"type": "ephemeral"}
 
 
 def meter() -> Meter:
-    return Meter(RuleBook(), PriceBook.load(), "anthropic")
+    return Meter(ReplaySetup(RuleBook(), PriceBook.load(), "anthropic", "auto"))
 
 
 async def loop(client: anthropic.AsyncAnthropic, **marks: object) -> list[anthropic.types.Message]:

@@ -24,8 +24,8 @@ from cachecost.prompts.wire import text_block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Simulation
-from cachecost.tokens.factory import make_counter
 from cachecost.tokens.raw import count_content
 from cachecost.tokens.tiktoken_ import Cl100k
 from cachecost.views.replay.call_rows import call_object
@@ -70,7 +70,7 @@ def saved(folder: Path, data: bytes) -> Path:
 
 
 def replayed(read: Any, tokens: str) -> list[str]:
-    simulation = Simulation(RULES, PRICES, lambda generation: make_counter(tokens, generation))
+    simulation = Simulation(ReplaySetup(RULES, PRICES, tokens=tokens))
     return [json.dumps(call_object(row)) for row in simulation.rows(read)]
 
 

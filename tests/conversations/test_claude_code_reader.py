@@ -17,8 +17,10 @@ from cachecost.conversations.readers.claude_code.reader import calls
 from cachecost.conversations.sessions import conversations_of
 from cachecost.prompts.request import Mark
 from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay.setup import Terms
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.strategy_ledger import replay_strategy
 from conversations.test_transcript_reader import CALL, MODEL, RESULT, SAYS, START, answer, system, user
 
 PRICES = PriceBook.load(None, None)
@@ -159,7 +161,7 @@ def test_planned_anew_it_costs_what_was_billed_to_the_token(tmp_path: Path) -> N
     made = calls_of(tmp_path, lines)
     bill = BillTotal(PRICES)
     assert list(bill.add_all(made)) == made
-    ledger = Terms(None, None, PRICES, bills=made).ledger("none", conversations_of(made))
+    ledger = replay_strategy("none", conversations_of(made), ReplaySetup(RuleBook(), PRICES, bills=made))
     assert ledger.usage == Usage(5010 + 5412, 0, 0, 0, 85)
     assert bill.usage.total_input == 10_422
     # claude-opus-4-5: 5 in, 25 out, 0.5 read, 6.25 written, USD per million

@@ -23,8 +23,8 @@ from cachecost.prompts.plain import plain_message
 from cachecost.prompts.wire import parse_message
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Simulation
-from cachecost.tokens.factory import make_counter
 from cachecost.views.replay.call_rows import call_object
 
 LOGS = int(os.environ.get("CACHECOST_LOGS", "150"))
@@ -209,7 +209,7 @@ def told(log: RequestLog) -> tuple[list[Any], str, int | None]:
         calls.extend(log.calls())
     except InputError as error:
         faults = str(error)
-    simulation = Simulation(RuleBook(), PriceBook.load(), lambda name: make_counter("bytes", name))
+    simulation = Simulation(ReplaySetup(RuleBook(), PriceBook.load(), tokens="bytes"))
     rows = [call_object(row) for row in simulation.rows(calls)]
     return [(shown(call), row) for call, row in zip(calls, rows, strict=True)], faults, log.unfinished
 

@@ -28,8 +28,8 @@ from cachecost.prompts.blocks import Block, Part
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Simulation
-from cachecost.tokens.factory import make_counter
 from cachecost.views.replay.call_rows import call_object
 
 RULES, PRICES = RuleBook(), PriceBook.load()
@@ -73,7 +73,7 @@ GONE = ("Quillfeather", "zquill", "firm.io", TOKEN, "hunter2")
 
 
 def replayed(told: list[RecordedCall]) -> list[str]:
-    simulation = Simulation(RULES, PRICES, lambda generation: make_counter("bytes", generation))
+    simulation = Simulation(ReplaySetup(RULES, PRICES, tokens="bytes"))
     return [json.dumps(call_object(row)) for row in simulation.rows(told)]
 
 

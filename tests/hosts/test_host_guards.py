@@ -13,6 +13,7 @@ from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import CallCharge, ClientCall, ModelAnswer
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 
 OTHERS = [one for one in MODELS if one not in LIKE_CLAUDE]
 HEAD: Body = {"system": [marked(text(5_000, "s"))]}
@@ -185,7 +186,7 @@ def test_many_seeds_are_played_one_by_one_where_the_engine_of_columns_knows_no_s
 
 @pytest.mark.parametrize(("host", "model"), [one for one in OTHERS if one[0] not in {"vllm", "sglang"}])
 def test_a_served_call_is_billed_as_a_replayed_one(tmp_path: Path, host: str, model: str) -> None:
-    meter = Meter(RuleBook(), PriceBook.load(), host, "bytes")
+    meter = Meter(ReplaySetup(RuleBook(), PriceBook.load(), host, "bytes"))
     for number, one in enumerate(CALLS):
         request = {**one.request, "model": model}
         assert isinstance(
@@ -196,6 +197,6 @@ def test_a_served_call_is_billed_as_a_replayed_one(tmp_path: Path, host: str, mo
 
 
 def test_a_served_call_of_an_unknown_model_is_a_404() -> None:
-    meter = Meter(RuleBook(), PriceBook.load(), "openai", "bytes")
+    meter = Meter(ReplaySetup(RuleBook(), PriceBook.load(), "openai", "bytes"))
     refused = meter.take(ClientCall("msg_1", body(ASKED, cache_control=MARK), "w", NOON), ModelAnswer(()))
     assert getattr(refused, "status", None) == 404

@@ -21,8 +21,8 @@ from cachecost.prompts.request import Mark, Request
 from cachecost.prompts.translated import translated
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Simulation
-from cachecost.tokens.factory import make_counter
 
 DAY = date(2026, 11, 21)
 RULES = RuleBook()
@@ -87,7 +87,7 @@ def prices(tmp_path_factory: pytest.TempPathFactory) -> PriceBook:
 
 def rows(prices: PriceBook, host: str, model: str, requests: Sequence[Body]) -> list[CallRow]:
     intake = Intake()
-    simulation = Simulation(RULES, prices, lambda generation: make_counter("bytes", generation), host)
+    simulation = Simulation(ReplaySetup(RULES, prices, host, tokens="bytes"))
     bodies = (intake.body({**request, "model": model}) for request in requests)
     return [simulation.row(Call(one, 10.0 * number, DAY)) for number, one in enumerate(bodies)]
 

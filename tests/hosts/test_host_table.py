@@ -12,13 +12,12 @@ from host_models import MODELS
 
 from bodies import assistant, text, user
 from cachecost.base.errors import CannotEvaluate
-from cachecost.commands.options import HOSTS
 from cachecost.providers import prices as pricing
 from cachecost.providers.listing import model_rows, rule_rows
 from cachecost.providers.pricefile import shipped
 from cachecost.providers.pricerows import Sheet
 from cachecost.providers.prices import PriceBook, Prices
-from cachecost.providers.rulefile import catalogue
+from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.rules import RuleBook
 
 ASKED, ANSWERED, THEN = user(text(3_000, "a")), assistant(text(100, "b")), user(text(200, "c"))
@@ -30,7 +29,7 @@ OWN_SERVERS = {"vllm", "sglang"}
 
 
 def test_every_host_is_in_the_table() -> None:
-    assert {host for host, _ in MODELS} == set(HOSTS)
+    assert {host for host, _ in MODELS} == set(hosts())
 
 
 @pytest.mark.parametrize(("host", "model"), MODELS)
@@ -77,10 +76,10 @@ def test_an_unknown_model_is_told_with_the_nearest_and_exit_code_3(tmp_path: Pat
 
 
 def test_only_hosts_of_claude_take_rules_from_another() -> None:
-    assert {host: catalogue(host).base for host in HOSTS if catalogue(host).base} == dict.fromkeys(BASED, "anthropic")
+    assert {host: catalogue(host).base for host in hosts() if catalogue(host).base} == dict.fromkeys(BASED, "anthropic")
 
 
-@pytest.mark.parametrize("host", sorted(set(HOSTS) - BASED))
+@pytest.mark.parametrize("host", sorted(set(hosts()) - BASED))
 def test_every_rule_of_a_host_is_said_of_it_and_sourced(host: str) -> None:
     assert all(row.host == host and row.source and row.as_on is None for row in rule_rows(host))
 
@@ -104,7 +103,7 @@ def quoted(book: PriceBook, host: str, model: str) -> Prices | str:
         return str(error)
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("host", hosts())
 def test_no_price_of_a_host_comes_from_another_but_by_a_sourced_row(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
     """All other hosts' prices taken away, but those that a `[[same]]` row names, nothing changes."""
     book = PriceBook()
@@ -124,7 +123,7 @@ def test_a_price_from_another_host_says_so() -> None:
     book = PriceBook()
     told = {
         host: [quoted(book, host, row.id) for row in model_rows(RuleBook(as_of=DAY), host)]
-        for host in sorted(set(HOSTS) - (BASED - {"foundry"}))
+        for host in sorted(set(hosts()) - (BASED - {"foundry"}))
     }
     assert all("as on anthropic (" in str(one) for one in told.pop("foundry"))
     assert not [one for prices in told.values() for one in prices if "as on" in str(one)]

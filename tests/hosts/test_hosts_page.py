@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from cachecost.caches.models import CACHE_MODELS
-from cachecost.commands.options import HOSTS
 from cachecost.providers.listing import model_rows
+from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import lifetimes_of
+from cachecost.replay.setup import ttl_names
 
 PAGE = (Path(__file__).parents[2] / "docs/hosts.md").read_text(encoding="utf-8")
 
@@ -32,7 +32,7 @@ def test_the_ways_are_those_that_rules_may_state() -> None:
 
 def test_each_host_stands_there_with_the_ways_of_its_models() -> None:
     told = {(host, way) for row in table("Which host has which") for host in coded(row[0]) for way in coded(row[2])}
-    assert told == {(host, row.rules.matching) for host in HOSTS for row in model_rows(RuleBook(), host)}
+    assert told == {(host, row.rules.matching) for host in hosts() for row in model_rows(RuleBook(), host)}
 
 
 @pytest.mark.parametrize("row", table("Which host has which"), ids=lambda row: f"{row[0][:20]} {row[2]}")
@@ -40,7 +40,7 @@ def test_lifetimes_are_those_of_the_rules(row: list[str]) -> None:
     for host in coded(row[0]):
         found = [one.rules for one in model_rows(RuleBook(), host) if one.rules.matching in coded(row[2])]
         told = set(re.findall(r"\d+[mh]", row[3]))
-        stated = [set(lifetimes_of([rules])[: len(rules.ttl_s)]) if rules.ttl_s else set() for rules in found]
+        stated = [set(ttl_names([rules])[: len(rules.ttl_s)]) if rules.ttl_s else set() for rules in found]
         assert not told or all(lives == told for lives in stated), host
         if "not published" in row[3] or row[3].startswith("none"):
             assert not any(stated), host

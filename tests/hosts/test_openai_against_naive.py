@@ -15,8 +15,8 @@ from cachecost.conversations.calls import Call
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Simulation
-from cachecost.tokens.factory import make_counter
 
 DAY = date(2026, 11, 21)
 RULES, PRICES = RuleBook(), PriceBook.load()
@@ -31,7 +31,7 @@ class Conversation(RuleBasedStateMachine):
         super().__init__()
         self.naive = NaiveOpenAI()
         self.intake = Intake()
-        self.engine = Simulation(RULES, PRICES, lambda generation: make_counter("bytes", generation), "openai")
+        self.engine = Simulation(ReplaySetup(RULES, PRICES, "openai", tokens="bytes"))
         self.now = 0.0
         self.named = 0
         self.developer: tuple[tuple[str, int], ...] = ()

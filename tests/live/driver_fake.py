@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 
 from cachecost.base.times import day_of
+from cachecost.conversations.calls import Call
 from cachecost.live.driver.journal import Journal
 from cachecost.live.driver.live_run import LiveResult, LiveRun, drive
 from cachecost.live.driver.planning import Options, Plan, plan
@@ -23,6 +24,7 @@ from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.render import Renderer
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Simulation
 from cachecost.scenario.loading import from_mapping
 from cachecost.tokens.bytecount import BytesCounter
@@ -96,7 +98,7 @@ class FakeApi(httpx2.AsyncBaseTransport):
     def __post_init__(self) -> None:
         self.rules, self.prices = RuleBook(), PriceBook.load()
         self.counter, self.intake = BytesCounter(), Intake()
-        self.simulation = Simulation(self.rules, self.prices, lambda generation: self.counter)
+        self.simulation = Simulation(ReplaySetup(self.rules, self.prices, tokens="bytes"))
         self.under_way = 0
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:

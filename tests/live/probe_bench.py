@@ -9,32 +9,23 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+from cachecost.conversations.calls import Call
 from cachecost.live.driver.model import AnsweredCall, CallFailed, OverBudget
 from cachecost.live.probes import PricedProbe, ProbeFinding, plan, select_probes, verify
-from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.render import Renderer
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Simulation
-from cachecost.tokens.factory import make_counter
 
 DAY = date(2026, 11, 22)
 START = datetime(2026, 11, 22, 9, tzinfo=UTC).timestamp()
 SECONDS = 1.5
 FIRST_TOKEN_S = 0.75
 PRICES = PriceBook()
-Counters = Callable[[str], TokenCounter]
-
-
-def by_bytes(generation: str) -> TokenCounter:
-    return make_counter("bytes", generation)
-
-
-def by_tiktoken(generation: str) -> TokenCounter:
-    return make_counter("tiktoken", generation)
 
 
 class FakeClock:
@@ -72,7 +63,7 @@ class SimulatedSender:
 
     clock: FakeClock
     rules: RuleBook
-    counter_for: Counters = by_bytes
+    tokens: str = "bytes"
     refuses: Callable[[Mapping[str, Any]], bool] = lambda body: False
     faults: Mapping[int, Exception] = field(default_factory=dict)
     seconds: float = SECONDS
@@ -81,7 +72,8 @@ class SimulatedSender:
 
     def __post_init__(self) -> None:
         self._intake = Intake(keep_content=True)
-        self._simulation = Simulation(self.rules, PRICES, self.counter_for)
+        self._setup = ReplaySetup(self.rules, PRICES, tokens=self.tokens)
+        self._simulation = Simulation(self._setup)
         self._renderers: dict[str, Renderer] = {}
 
     async def send(self, body: Mapping[str, Any]) -> AnsweredCall:
@@ -103,7 +95,7 @@ class SimulatedSender:
         request = self._intake.body(body)
         rules = self.rules.rules("anthropic", request.model, DAY)
         if rules.generation not in self._renderers:
-            self._renderers[rules.generation] = Renderer(self.counter_for(rules.generation))
+            self._renderers[rules.generation] = Renderer(self._setup.counter(rules.generation))
         prompt = self._renderers[rules.generation].render(request, marks_sent(request).marks, rules)
         return prompt.total_tokens
 
@@ -125,7 +117,7 @@ class Tried:
 def tried(
     *names: str,
     model: str = "claude-sonnet-4-6",
-    counter_for: Counters = by_bytes,
+    tokens: str = "bytes",
     switches: Mapping[str, object] | None = None,
     refuses: Callable[[Mapping[str, Any]], bool] = lambda body: False,
     faults: Mapping[int, Exception] | None = None,
@@ -135,7 +127,7 @@ def tried(
 ) -> Tried:
     """Run probes against an API under `switches` and `changes` of the rules; the plan knows the shipped ones only."""
     clock = FakeClock()
-    sender = SimulatedSender(clock, Altered(switches or {}, changes), counter_for, refuses, faults or {}, seconds)
+    sender = SimulatedSender(clock, Altered(switches or {}, changes), tokens, refuses, faults or {}, seconds)
     planned = plan(model, PRICES, RuleBook(), select_probes(names), day=DAY)
     said: list[str] = []
     findings = asyncio.run(verify(sender, model, clock, planned, "5f1d", say=said.append, keep=keep))

@@ -13,6 +13,7 @@ from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import Answerer, ApiError, CallCharge, ClientCall, ModelAnswer
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 
 Body = dict[str, Any]
 Style = Callable[[Body], Body]
@@ -50,7 +51,7 @@ class Served:
     """A meter with what a server does around it: time goes on 3 s a call, and every call is logged."""
 
     def __init__(self, tokens: str = "tiktoken", log: Path | None = None) -> None:
-        self.meter = Meter(RuleBook(), PriceBook.load(), "anthropic", tokens)
+        self.meter = Meter(ReplaySetup(RuleBook(), PriceBook.load(), "anthropic", tokens))
         self.now = START
         self.calls = 0
         self._log = log

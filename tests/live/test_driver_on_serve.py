@@ -23,6 +23,7 @@ from cachecost.live.server.faults import faults_from
 from cachecost.live.server.meter import Meter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from loopback import Loopback
 
 PLAN = small_plan(tokens="tiktoken")
@@ -39,7 +40,7 @@ class Api:
 
     def __post_init__(self) -> None:
         self.clock = FakeClock(START)
-        self.meter = Meter(RuleBook(), PRICES, "anthropic")
+        self.meter = Meter(ReplaySetup(RuleBook(), PRICES, "anthropic", "auto"))
         faults = faults_from(self.faults, self.seed)
         served = served_by(Says(first=0.4, seconds=0.9), self.meter, clock=self.clock, faults=faults)
         self.transport = Loopback(app_of(served))

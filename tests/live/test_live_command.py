@@ -23,6 +23,7 @@ from cachecost.live.server.meter import Meter
 from cachecost.live.server.serving import serving
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 
 KEY = "sk-ant-api03-planted-for-the-command"
 SCENARIO = """\
@@ -49,7 +50,7 @@ def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    meter = Meter(RuleBook(), PriceBook.load(), "anthropic", "bytes")
+    meter = Meter(ReplaySetup(RuleBook(), PriceBook.load(), "anthropic", "bytes"))
     served = served_by(meters=meter, clock=_Now())
     with serving(app_of(served), served.pauses) as url:
         yield url

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from probe_bench import Counters, SimulatedSender, by_bytes, by_tiktoken, tried
+from probe_bench import SimulatedSender, tried
 
 from cachecost.live.probes import minimum
 
@@ -14,11 +14,11 @@ MODELS = ("claude-opus-5-5", "claude-sonnet-4-6", "claude-opus-4-7", "claude-hai
 """Believed to need 512, 1,024, 2,048 and 4,096 tokens."""
 
 
-@pytest.mark.parametrize("counter_for", [by_bytes, by_tiktoken])
+@pytest.mark.parametrize("counter", ["bytes", "tiktoken"])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("tokens", [512, 700, 1024, 1025, 2048, 4096])
-def test_it_is_found_exactly(model: str, tokens: int, counter_for: Counters) -> None:
-    run = tried("minimum", model=model, counter_for=counter_for, minimum_tokens=tokens)
+def test_it_is_found_exactly(model: str, tokens: int, counter: str) -> None:
+    run = tried("minimum", model=model, tokens=counter, minimum_tokens=tokens)
     found = run["minimum"]
     assert found.value == tokens
     assert found.explanation.startswith(f"{tokens} tokens are cached (read again: {tokens}), {tokens - 1} are not; ")

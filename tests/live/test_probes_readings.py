@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from probe_bench import Counters, by_bytes, by_tiktoken, tried
+from probe_bench import tried
 
 from cachecost.prompts import blocks, render
 from cachecost.prompts.request import Request
@@ -16,7 +16,7 @@ from cachecost.providers.rules import ModelRules
 
 FORCES = "claude-sonnet-4-6"
 FORCES_NOT = "claude-opus-5-5"
-COUNTERS = pytest.mark.parametrize("counter_for", [by_bytes, by_tiktoken])
+COUNTERS = pytest.mark.parametrize("counter", ["bytes", "tiktoken"])
 PROBED = (
     "tool_choice_invalidation",
     "thinking_rendered_at",
@@ -41,15 +41,15 @@ def test_every_switch_that_has_readings_is_probed() -> None:
 
 @COUNTERS
 @pytest.mark.parametrize(("switch", "value"), READINGS)
-def test_the_reading_that_holds_is_found(switch: str, value: object, counter_for: Counters) -> None:
-    found = tried(switch, model=FORCES, counter_for=counter_for, switches={switch: value})[switch]
+def test_the_reading_that_holds_is_found(switch: str, value: object, counter: str) -> None:
+    found = tried(switch, model=FORCES, tokens=counter, switches={switch: value})[switch]
     assert (found.value, found.agreed, found.rounds) == (value, 2, 2)
 
 
 @COUNTERS
 @pytest.mark.parametrize(("switch", "value"), [one for one in READINGS if one[0] != "tool_choice_invalidation"])
-def test_so_it_is_on_a_model_that_refuses_forced_choices(switch: str, value: object, counter_for: Counters) -> None:
-    assert tried(switch, model=FORCES_NOT, counter_for=counter_for, switches={switch: value})[switch].value == value
+def test_so_it_is_on_a_model_that_refuses_forced_choices(switch: str, value: object, counter: str) -> None:
+    assert tried(switch, model=FORCES_NOT, tokens=counter, switches={switch: value})[switch].value == value
 
 
 @pytest.mark.parametrize(("switch", "value"), READINGS)

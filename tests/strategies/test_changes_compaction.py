@@ -13,7 +13,9 @@ from cachecost.conversations.model import Conversation, Event, Human, Reply, Res
 from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.strategy_ledger import replay_strategy
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.compaction import Compaction
 from cachecost.strategies.spec import StrategySpec
@@ -219,7 +221,9 @@ def test_a_recorded_compaction_is_one_message_of_which_a_turn_starts() -> None:
 def ledger(change: Compaction, told: Conversation) -> Ledger:
     spec = StrategySpec.model_validate({"name": "x", "preset": "progressive", "changes": [change]})
     day = date(2026, 6, 1)
-    return Terms(MODEL, day, PriceBook.load(None, day), tokens="bytes").ledger(spec, told)
+    return replay_strategy(
+        spec, told, ReplaySetup(RuleBook(as_of=day), PriceBook.load(None, day), tokens="bytes", model=MODEL)
+    )
 
 
 def big(number: int, pause: float = 100.0) -> Conversation:

@@ -14,7 +14,9 @@ from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite, Switch
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.strategy_ledger import replay_strategy
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.attachments import Attachments
 from cachecost.strategies.changes.base import AgentChange
@@ -238,8 +240,10 @@ def test_after_a_fork_back_cleared_results_stay_cleared_and_gone_ones_are_forgot
 
 def cost(change: AgentChange, events: list[Event]) -> float:
     spec = StrategySpec.model_validate({"name": "x", "preset": "progressive", "changes": [change]})
-    terms = Terms(MODEL, date(2026, 6, 1), PriceBook.load(None, date(2026, 6, 1)), tokens="bytes")
-    return float(sum(row.cost.total for row in terms.ledger(spec, conversation(*events)).rows))
+    terms = ReplaySetup(
+        RuleBook(as_of=date(2026, 6, 1)), PriceBook.load(None, date(2026, 6, 1)), tokens="bytes", model=MODEL
+    )
+    return float(sum(row.cost.total for row in replay_strategy(spec, conversation(*events), terms).rows))
 
 
 def test_clearing_every_turn_costs_more_than_in_steps() -> None:

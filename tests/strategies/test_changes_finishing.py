@@ -15,7 +15,9 @@ from cachecost.conversations.model import Aside, Conversation, Event, Human, Rep
 from cachecost.prompts.blocks import Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.strategy_ledger import replay_strategy
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.final_answer import FinalAnswer
@@ -184,10 +186,15 @@ def test_without_turn_ends_only_the_head_is_another() -> None:
 def cost(change: AgentChange | None) -> float:
     changes = [change] if change else []
     spec = StrategySpec.model_validate({"name": "x", "preset": "progressive", "changes": changes})
-    terms = Terms("claude-sonnet-4-6", date(2026, 6, 1), PriceBook.load(None, date(2026, 6, 1)), tokens="bytes")
+    terms = ReplaySetup(
+        RuleBook(as_of=date(2026, 6, 1)),
+        PriceBook.load(None, date(2026, 6, 1)),
+        tokens="bytes",
+        model="claude-sonnet-4-6",
+    )
     tools = Part((given_block("tool", "", "t", 4_000),))
     talk = Conversation("x", tuple(turns(8)), MODEL, tools, Part((given_block("text", "system", "s", 2_000),)))
-    return float(sum(row.cost.total for row in terms.ledger(spec, talk).rows))
+    return float(sum(row.cost.total for row in replay_strategy(spec, talk, terms).rows))
 
 
 def test_one_schema_is_cheapest_many_cost_the_tools_layer_and_livelock_most() -> None:

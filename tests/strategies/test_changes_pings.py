@@ -15,7 +15,9 @@ from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.strategy_ledger import replay_strategy
 from cachecost.strategies.build import build
 from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.cache_only_calls import needs_output
@@ -41,7 +43,9 @@ def plan(talk: Conversation, *changes: AgentChange, **more: Any) -> list[Planned
 
 
 def ledger(talk: Conversation, *changes: AgentChange, **more: Any) -> Ledger:
-    return Terms(MODEL, DAY, PRICES, tokens="bytes").ledger(spec(*changes, **more), talk)
+    return replay_strategy(
+        spec(*changes, **more), talk, ReplaySetup(RuleBook(as_of=DAY), PRICES, tokens="bytes", model=MODEL)
+    )
 
 
 def block(role: str, name: str, tokens: int, kind: str = "text") -> Block:

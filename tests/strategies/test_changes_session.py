@@ -14,7 +14,9 @@ from cachecost.conversations.model import Aside, Conversation, Event, Human, Rep
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.strategy_ledger import replay_strategy
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.reminders import Reminder
@@ -426,10 +428,12 @@ def test_questions_without_results_are_left() -> None:
 
 def cost(change: AgentChange | None, model: str = MODEL, events: Iterable[Event] = tuple(turns(12))) -> float:
     spec = StrategySpec.model_validate({"name": "x", "preset": "progressive", "changes": [change] if change else []})
-    terms = Terms(model, date(2026, 6, 1), PriceBook.load(None, date(2026, 6, 1)), tokens="bytes")
+    terms = ReplaySetup(
+        RuleBook(as_of=date(2026, 6, 1)), PriceBook.load(None, date(2026, 6, 1)), tokens="bytes", model=model
+    )
     system = Part((given_block("text", "system", "s", 9_000),))
     talk = Conversation("x", tuple(events), model, Part((given_block("tool", "", "t", 4_000),)), system)
-    return float(sum(row.cost.total for row in terms.ledger(spec, talk).rows))
+    return float(sum(row.cost.total for row in replay_strategy(spec, talk, terms).rows))
 
 
 def test_seconds_at_the_head_write_all_every_time_at_its_end_the_thread_and_days_nothing() -> None:
@@ -443,12 +447,14 @@ def test_seconds_at_the_head_write_all_every_time_at_its_end_the_thread_and_days
 
 def test_a_dynamic_part_costs_least_behind_the_static_one() -> None:
     spec = {"name": "x", "marks": [{"system_block": {"which": "first"}}, "automatic"]}
-    terms = Terms(MODEL, date(2026, 6, 1), PriceBook.load(None, date(2026, 6, 1)), tokens="bytes")
+    terms = ReplaySetup(
+        RuleBook(as_of=date(2026, 6, 1)), PriceBook.load(None, date(2026, 6, 1)), tokens="bytes", model=MODEL
+    )
     talk = Conversation("x", tuple(turns(6)), MODEL, Part(), Part((given_block("text", "system", "s", 9_000),)))
     costs = []
     for order in ("static_first", "dynamic_first"):
         changes = [SplitSystem(change_rate=1.0, order=order)]
-        rows = terms.ledger(StrategySpec.model_validate({**spec, "changes": changes}), talk).rows
+        rows = replay_strategy(StrategySpec.model_validate({**spec, "changes": changes}), talk, terms).rows
         costs.append(float(sum(row.cost.total for row in rows)))
     assert 2 * costs[0] < costs[1]
 

@@ -14,7 +14,9 @@ from cachecost.conversations.model import Aside, Conversation, Event, Human, Rep
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.strategy_ledger import replay_strategy
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.subagents import SubAgents
@@ -156,11 +158,13 @@ def test_side_calls_of_a_run_stay_beside_the_main_thread_in_time() -> None:
 
 def cost(change: AgentChange | None, result: int) -> float:
     spec = StrategySpec.model_validate({"name": "x", "preset": "progressive", "changes": [change] if change else []})
-    terms = Terms(MODEL, date(2026, 6, 1), PriceBook.load(None, date(2026, 6, 1)), tokens="bytes")
+    terms = ReplaySetup(
+        RuleBook(as_of=date(2026, 6, 1)), PriceBook.load(None, date(2026, 6, 1)), tokens="bytes", model=MODEL
+    )
     system = Part((given_block("text", "system", "s", 9_000),))
     events = tuple(event for n in range(5) for event in turn(n, 6, result))
     talk = Conversation("x", events, MODEL, Part((given_block("tool", "", "t", 4_000),)), system)
-    rows = terms.ledger(spec, talk).rows
+    rows = replay_strategy(spec, talk, terms).rows
     assert all(one.start <= other.start for one, other in pairwise(rows))
     return float(sum(row.cost.total for row in rows))
 

@@ -17,7 +17,8 @@ from cachecost.conversations.model import Conversation, Event, Human, Reply, Res
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Simulation
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.adapting import Adapt
@@ -28,7 +29,7 @@ MODEL = "claude-sonnet-4-5"
 PRICES = PriceBook.load(None, None)
 START = 1_772_442_000.0
 """2026-03-02, a day for which there are rules."""
-TERMS = Terms(MODEL, None, PRICES, tokens="bytes")
+TERMS = ReplaySetup(RuleBook(), PRICES, tokens="bytes", model=MODEL)
 OVERFLOWING = {"rfc013-list-system", "continue-systemAndTools", "llama-index-cache-idx"}
 TOO_MANY = "A maximum of 4 blocks with cache_control may be provided. Found "
 every_preset = pytest.mark.parametrize("name", sorted(PRESETS))
@@ -68,7 +69,7 @@ def long_talk(turns: int = 8, pause: float = 400.0) -> Conversation:
 
 def rows_of(agent: Agent, talk: Conversation | None = None) -> list[CallRow]:
     """A ledger of an agent that need not be registered."""
-    simulation = Simulation(TERMS.book(agent.rules), PRICES, TERMS.counter, "anthropic", agent.name)
+    simulation = Simulation(TERMS.for_strategy(agent), agent.name)
     return [simulation.row(date_call(call)) for call in agent.plan(talk or long_talk())]
 
 

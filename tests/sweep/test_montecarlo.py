@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 from cachecost.conversations.distributions import Choice, LogNormal, Uniform
 from cachecost.conversations.synthetic import SyntheticInquiries, SyntheticPauses, SyntheticSpec, synthetic
+from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay.setup import Terms
-from cachecost.replay.workload import Traffic, of_strategy, recorded
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.workload import Workload, plan_workload, read_workload
 from cachecost.strategies.spec import StrategySpec
 from cachecost.sweep.montecarlo import Draw, Retries, montecarlo, resample_pauses
 from cachecost.sweep.montecarlo.conversation_times import retime
@@ -39,20 +40,20 @@ PAUSES = (None, 10, 300, Uniform(0, 900), LogNormal(200, 300), Choice((0, 299.99
 
 def traffic(
     strategy: str | StrategySpec = "progressive", rules: Any = (), day: date = date(2026, 11, 1), **spec: Any
-) -> Traffic:
+) -> Workload:
     """A synthetic conversation as a strategy sends it."""
     told = {"turns": 4, "calls": 3, "head_tools": (6_000,), "head_system": (3_000,), "model": MODELS[0], **spec}
-    terms = Terms(str(told["model"]), day, PRICES, tokens="bytes", rules=dict(rules))
-    return of_strategy(strategy, [synthetic(SyntheticSpec(**told))], terms)
+    terms = ReplaySetup(RuleBook(switches_from(dict(rules)), day), PRICES, tokens="bytes", model=str(told["model"]))
+    return plan_workload(strategy, [synthetic(SyntheticSpec(**told))], terms)
 
 
-def engine(alone: Traffic) -> tuple[Decimal, Usage]:
+def engine(alone: Workload) -> tuple[Decimal, Usage]:
     simulation = alone.simulation()
     rows = [simulation.row(call) for call in alone.calls]
     return sum((row.cost.total for row in rows), Decimal(0)), sum((row.usage for row in rows), Usage())
 
 
-def assert_equal_to_the_engine(of: Traffic, draw: Draw, seeds: Sequence[int]) -> None:
+def assert_equal_to_the_engine(of: Workload, draw: Draw, seeds: Sequence[int]) -> None:
     found = montecarlo(of, draw, seeds)
     for number, seed in enumerate(seeds):
         assert (found.costs[number], found.usage(number)) == engine(traffic_alone(of, draw, seed)), seed
@@ -110,7 +111,7 @@ def test_every_seed_costs_what_the_engine_says(
 @pytest.mark.parametrize("name", ["claude-code-56-minutes"])
 def test_a_recording_with_its_bills_and_resampled_pauses(name: str) -> None:
     log = RECORDINGS / "sessions" / f"{name}.jsonl"
-    of = recorded(log, RuleBook(), PRICES)
+    of = read_workload(log, ReplaySetup(RuleBook(), PRICES))
     draw = replace(resample_pauses(of.calls), eviction=0.02, retries=Retries(0.1, 5, billed=True))
     assert_equal_to_the_engine(of, draw, [1, 2, 3])
 
@@ -166,11 +167,14 @@ def test_what_is_asked_in_between_keeps_its_share_of_the_pause() -> None:
 def test_agents_that_plan_anew_get_the_same_times() -> None:
     """A conversation at a seed's times, planned, is the plan at the seed's times."""
     spec = SyntheticSpec(turns=5, calls=3, model=MODELS[0], head_tools=(6_000,))
-    talk, terms = synthetic(spec), Terms(MODELS[0], date(2026, 11, 1), PRICES, tokens="bytes")
+    talk, terms = (
+        synthetic(spec),
+        ReplaySetup(RuleBook(as_of=date(2026, 11, 1)), PRICES, tokens="bytes", model=MODELS[0]),
+    )
     draw = Draw(turn=LogNormal(300, 300), loop=Uniform(1, 60), first_token=Uniform(0, 4), retries=Retries(0.3, 9))
-    of = of_strategy("automatic", [talk], terms)
+    of = plan_workload("automatic", [talk], terms)
     for seed in (1, 2, 3):
-        again = of_strategy("automatic", retime([talk], draw, seed), terms)
+        again = plan_workload("automatic", retime([talk], draw, seed), terms)
         assert [call.start for call in again.calls] == [call.start for call in calls_alone(of, draw, seed)]
         assert engine(again)[0] == montecarlo(of, draw, [seed]).costs[0]
 

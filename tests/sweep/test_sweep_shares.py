@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from sweep_bench import scenario_at
 
-from cachecost.replay.workload import terms_of
+from cachecost.replay.strategy_ledger import replay_strategy
+from cachecost.replay.workload import scenario_setup
 from cachecost.scenario import talks_of
 from cachecost.sweep import cells
 from cachecost.sweep.cells import evaluate_task
@@ -42,9 +43,9 @@ def plainly(sweep: Sweep, folder: Path) -> list[SweepRow]:
     for task in sweep.tasks():
         scenario = sweep.job.at(task.point)
         talks, bills = talks_of(scenario, folder)
-        terms = terms_of(scenario, folder, bills)
+        terms = scenario_setup(scenario, folder, bills)
         key = CellKey(task.point.labels(sweep.job.axes), 0)
-        rows += [ledger_row(key, terms.ledger(spec, talks)) for spec in scenario.strategies]
+        rows += [ledger_row(key, replay_strategy(spec, talks, terms)) for spec in scenario.strategies]
     return rows
 
 

@@ -29,8 +29,11 @@ from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import NOTHING, Message, Thread
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import block_of, text_block
+from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.strategy_ledger import replay_strategy
 from cachecost.strategies.placements import PRIMITIVES
 from cachecost.strategies.registry import names
 from cachecost.strategies.spec import StrategySpec
@@ -65,12 +68,14 @@ def totals_of(ledger: Ledger) -> Totals:
     return Totals(len(ledger.rows), ledger.errors, ledger.usage, ledger.cost.total)
 
 
-def assert_equal(shared: SharedTotals, spec: str | StrategySpec, talks: Sequence[Conversation], terms: Terms) -> bool:
+def assert_equal(
+    shared: SharedTotals, spec: str | StrategySpec, talks: Sequence[Conversation], terms: ReplaySetup
+) -> bool:
     """Whether what is shared told it at all; what it told must be right."""
     found = shared.totals(spec, terms)
     if found is None:
         return False
-    wanted = totals_of(terms.ledger(spec, talks))
+    wanted = totals_of(replay_strategy(spec, talks, terms))
     assert found == wanted, (spec, terms.model)
     assert str(found.cost_usd) == str(wanted.cost_usd)
     return True
@@ -148,7 +153,9 @@ def test_cells_add_up_to_their_ledgers(name: str, asked: list[Any]) -> None:
     talks = TALKS[name]()
     shared = SharedTotals(talks)
     for spec, model, tokens, rules, day in asked:
-        assert_equal(shared, spec, talks, Terms(model, day, PRICES, tokens=tokens, rules=rules))
+        assert_equal(
+            shared, spec, talks, ReplaySetup(RuleBook(switches_from(rules), day), PRICES, tokens=tokens, model=model)
+        )
 
 
 @pytest.mark.parametrize("name", ["made", "asks"])
@@ -157,7 +164,11 @@ def test_every_preset_is_told_by_what_is_shared(name: str) -> None:
     talks = TALKS[name]()
     shared = SharedTotals(talks)
     plain = [
-        spec for spec in specs() if not assert_equal(shared, spec, talks, Terms(MODELS[0], DAY, PRICES, tokens="bytes"))
+        spec
+        for spec in specs()
+        if not assert_equal(
+            shared, spec, talks, ReplaySetup(RuleBook(as_of=DAY), PRICES, tokens="bytes", model=MODELS[0])
+        )
     ]
     assert [spec if isinstance(spec, str) else spec.name for spec in plain] == PLAIN
 
@@ -169,7 +180,7 @@ def test_questions_without_tools_share_what_is_computed_once() -> None:
     """They begin as calls with tools do, but for hidden tokens: each call is as long as it would be alone."""
     talks = TALKS["asks"]()
     shared = SharedTotals(talks)
-    terms = Terms(MODELS[0], DAY, PRICES, tokens="tiktoken")
+    terms = ReplaySetup(RuleBook(as_of=DAY), PRICES, tokens="tiktoken", model=MODELS[0])
     assert assert_equal(shared, "structured output, no tools", talks, terms)
     assert assert_equal(shared, "structured output, same tools", talks, terms)
 
@@ -182,7 +193,12 @@ def test_blocks_of_one_digest_and_two_lengths_are_replayed() -> None:
     longer = replace(first.blocks[0], tokens=9_999)
     talks = [talk, replace(talk, name="again", events=(replace(first, blocks=(longer,)), *talk.events[1:]))]
     assert not are_plain(talks)
-    assert SharedTotals(talks).totals("automatic", Terms(MODELS[0], DAY, PRICES, tokens="bytes")) is None
+    assert (
+        SharedTotals(talks).totals(
+            "automatic", ReplaySetup(RuleBook(as_of=DAY), PRICES, tokens="bytes", model=MODELS[0])
+        )
+        is None
+    )
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +210,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = SharedTotals(talks)
     for rules in ({}, {"lookback_runs": "counted"}, {}):
         for name in ("automatic", "progressive", "automatic"):
-            terms = Terms(MODELS[0], DAY, PRICES, tokens="bytes", rules=rules)
+            terms = ReplaySetup(RuleBook(switches_from(rules), DAY), PRICES, tokens="bytes", model=MODELS[0])
             assert assert_equal(shared, name, talks, terms)
     assert len(shared._plans._load_conversations) == len(shared._tables) == len(shared._prompt_stores) == 1
 
@@ -203,7 +219,7 @@ def test_placements_that_see_forks_say_so() -> None:
     """A tree that others grew in, too, shows them forks that their own conversations never had."""
     talks = TALKS["asks"]()
     shared = SharedTotals(talks)
-    terms = Terms(MODELS[0], DAY, PRICES, tokens="bytes")
+    terms = ReplaySetup(RuleBook(as_of=DAY), PRICES, tokens="bytes", model=MODELS[0])
     own = [StrategySpec.model_validate(told) for told in MIXED]
     for spec in ("answer_inquiry, forced", *own, "rfc013-fork-aware", "rfc013-tree"):
         assert_equal(shared, spec, talks, terms)

@@ -10,7 +10,7 @@ import click
 from cachecost.base.exit_codes import MEANINGS
 from cachecost.cli import cachecost
 from cachecost.commands.help import SHARED_HEADING, SharedOption
-from cachecost.commands.options import ground_options
+from cachecost.commands.options import shared_options
 from tools.reference.markdown import code, prose, table
 
 HEAD = """# Commands
@@ -26,7 +26,7 @@ ABOUT_SHARED = "Every command that simulates has these options; its section link
 def page() -> str:
     """The page: the exit codes, the shared options, then command by command."""
     exit_codes = table(("exit code", "means"), ((str(int(each)), prose(text)) for each, text in MEANINGS.items()))
-    shared = table(("option", "what"), _records(_shared(click.command()(ground_options(lambda base: base)))))
+    shared = table(("option", "what"), _records(_shared(click.command()(shared_options(lambda shared: shared)))))
     sections = [section for name, command in _subcommands(cachecost) for section in _sections(name, command)]
     return "\n".join([HEAD + exit_codes, f"## {SHARED_HEADING}\n\n{ABOUT_SHARED}\n\n{shared}", *sections])
 

@@ -1,4 +1,4 @@
-"""`whatif`: what other ways to send a recording would have cost."""
+"""`whatif`: the cost of alternative ways to send a recording."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import Unpack
 
-from cachecost.api.html import Table, paragraph
-from cachecost.api.reading import Source
-from cachecost.api.terms import CountOptions, traffic_of
+from cachecost.api.html import HtmlTable, paragraph
+from cachecost.api.recordings import Source
+from cachecost.api.setup import CountOptions, workload_of
 from cachecost.base.formatting import counted, dollar_change, dollars, percent
 
 if TYPE_CHECKING:
@@ -27,39 +27,39 @@ MOST_BARS = 12
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Alternatives:
-    """Every promise on a recording (`told.promises`), each replayed beside it as it was sent."""
+    """The alternatives for a recording (`whatif.alternatives`); each is replayed and compared with it as it was sent."""
 
-    told: WhatifReport
+    whatif: WhatifReport
 
     @property
     def cost(self) -> Decimal:
-        """USD of the recording as it was sent: the bill, if the simulation is near it."""
-        return self.told.cost
+        """USD of the recording as it was sent: the bill if the simulation is close to it, else the simulation."""
+        return self.whatif.cost
 
     def __getitem__(self, name: str) -> Alternative:
-        """The promise of that name. Raises KeyError."""
-        return self.told.find(name)
+        """The alternative of that name. Raises KeyError."""
+        return self.whatif.find(name)
 
     @property
     def gains(self) -> list[Alternative]:
-        """What the data say saves money without other answers, the most first."""
-        return [one for one in self.told.alternatives if one.is_gain and one.keeps_answers]
+        """The alternatives that save money and keep the answers, largest saving first."""
+        return [one for one in self.whatif.alternatives if one.is_gain and one.keeps_answers]
 
     def frame(self) -> pd.DataFrame:
-        """One row a promise: `kind`, what it `does`; `cost_usd`, `saving_usd` (against now) and `error_usd` (± on the
-        saving) as Decimal, None where not evaluated; `share` of the cost; `calls_changed`, `extra_calls`;
-        `keeps_answers`; `supported` ("yes", or why not); `depends_on` (readings under which it turns)."""
+        """One row per alternative: `kind`, what it `does`; `cost_usd`, `saving_usd` and `error_usd` (± of the saving)
+        as Decimal, None if not evaluated; `share` of the cost; `calls_changed`, `extra_calls`; `keeps_answers`;
+        `supported` ("yes", or why not); `depends_on` (assumptions that change the sign of the saving)."""
         import pandas as pd
 
-        return pd.DataFrame([_row(one) for one in self.told.alternatives]).set_index("name")
+        return pd.DataFrame([_row(one) for one in self.whatif.alternatives]).set_index("name")
 
     def plot(self) -> Figure:
-        """USD saved (to the right) or lost by each promise that changes something and keeps the answers."""
-        from cachecost.api.charts import Mark, bars
+        """USD saved (to the right) or lost by each alternative that changes the cost and keeps the answers."""
+        from cachecost.api.charts import ChartBar, bars
         from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS
 
-        marks = [
-            Mark(
+        entries = [
+            ChartBar(
                 one.name,
                 one.saving,
                 dollar_change(one.saving),
@@ -67,15 +67,15 @@ class Alternatives:
                 one.is_gain,
                 colour=LINE_COLOURS[2] if one.saving > 0 else CLASS_COLOURS["output"],
             )
-            for one in self.told.alternatives
+            for one in self.whatif.alternatives
             if one.saving and abs(one.saving) <= self.cost and one.keeps_answers and one.supported == "yes"
         ]
-        return bars(self._answer(), marks[:MOST_BARS])
+        return bars(self._answer(), entries[:MOST_BARS])
 
     def _answer(self) -> str:
-        whole = f"{counted(self.told.calls, 'call')}, {dollars(self.cost)}"
+        whole = f"{counted(self.whatif.calls, 'call')}, {dollars(self.cost)}"
         if not self.gains:
-            return f"{whole}; nothing that keeps the answers is cheaper"
+            return f"{whole}; no alternative that keeps the answers is cheaper"
         best = self.gains[0]
         return f"{whole}; {best.name} saves {dollars(best.saving)} ({percent(best.share)})"
 
@@ -83,15 +83,15 @@ class Alternatives:
         return f"<Alternatives {self._answer()}>"
 
     def _repr_html_(self) -> str:
-        table = Table(("promise", "cost", "saving", "share", "what it does"), prose=("what it does",))
+        table = HtmlTable(("alternative", "cost", "saving", "share", "what it does"), prose=("what it does",))
         for one in self._changing():
             cells = (dollars(one.cost), dollar_change(one.saving), percent(one.share, signed=True))
             table.add(one.name, *cells, one.does + _remark(one), strong=one.is_gain and one.keeps_answers)
-        below = [f"tokens: {self.told.token_source} ±{percent(self.told.band)}"]
+        below = [f"tokens: {self.whatif.token_source} ±{percent(self.whatif.band)}"]
         return paragraph(self._answer(), strong=True) + table.html() + "".join(map(paragraph, below))
 
     def _changing(self) -> Iterator[Alternative]:
-        return (one for one in self.told.alternatives if one.saving)
+        return (one for one in self.whatif.alternatives if one.saving)
 
 
 def whatif(
@@ -103,22 +103,22 @@ def whatif(
     readings: bool | None = None,
     **options: Unpack[CountOptions],
 ) -> Alternatives:
-    """Other ways to send a log: lifetimes, pings, marks, models, hosts, batches, compaction; each replayed beside it.
+    """Alternative ways to send a log: TTLs, keep-alives, breakpoints, models, hosts, batches and compaction.
 
-    `jointly` are promises to be replayed together, `actions` switches ("effort=low") made after the recorded call `at`
-    (None: the last). `readings`: ask which promises turn under other readings of the open rules (None: if the log is
-    not long). Raises InputError, CannotEvaluate.
+    Each is replayed and compared with the log as it was sent. `jointly` are alternatives to replay together. `actions`
+    are changes like "effort=low" after the recorded call `at` (None: the last). `readings` repeats the comparison under
+    the other assumptions about open rules (None: only for a short log). Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.whatif.report import what_if
 
-    return Alternatives(what_if(traffic_of(source, **options), jointly, actions, at, readings))
+    return Alternatives(what_if(workload_of(source, **options), jointly, actions, at, readings))
 
 
 def _remark(one: Alternative) -> str:
-    told = [] if one.keeps_answers else ["other answers"]
-    told += [] if one.supported == "yes" else [one.supported]
-    told += [f"turns under {', '.join(one.depends_on)}"] if one.depends_on else []
-    return f" ({'; '.join(told)})" if told else ""
+    remarks = [] if one.keeps_answers else ["changes the answers"]
+    remarks += [] if one.supported == "yes" else [one.supported]
+    remarks += [f"depends on {', '.join(one.depends_on)}"] if one.depends_on else []
+    return f" ({'; '.join(remarks)})" if remarks else ""
 
 
 def _row(one: Alternative) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Charts of results that reports have none of, and charts as notebooks show them."""
+"""Charts of the results that have no report, and the display of charts in notebooks."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ ROW, BAR = 0.36, 0.6
 NAME_WIDTH, GAP, PLOT = 3.6, 0.09, 2.9
 
 
-class Chart(Figure):
-    """A figure that a notebook shows whatever its matplotlib is set to; outside of one it is as any other."""
+class NotebookChart(Figure):
+    """A figure that a notebook displays regardless of its matplotlib backend."""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        """The picture at twice the size that it is shown in."""
+        """The picture at twice the size that it is as_chart in."""
         return png(self), {"width": round(self.get_size_inches()[0] * POINTS_PER_INCH)}
 
 
-def shown(figure: Figure) -> Chart:
+def as_chart(figure: Figure) -> NotebookChart:
     """`figure` as a chart for notebooks."""
-    figure.__class__ = Chart
-    return cast("Chart", figure)
+    figure.__class__ = NotebookChart
+    return cast("NotebookChart", figure)
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """A bar: its `label` is bold at its end, the `remark` muted after it; `error` is half the length of its band."""
+class ChartBar:
+    """A bar with a bold `label` and a muted `remark` at its end; `error` is half the length of its error bar."""
 
     name: str
     value: Decimal
@@ -61,39 +61,39 @@ class Mark:
 
     @property
     def words(self) -> float:
-        """Inches of what stands at its end."""
+        """Width of the label and the remark in inches."""
         return text_width(self.label, bold=True) + text_width(self.remark) + 3 * GAP
 
     @property
     def reach(self) -> float:
-        """Where it ends, its band included."""
+        """The end of the bar, with its error bar."""
         return float(max(self.value, Decimal(0)) + self.error)
 
 
-def bars(title: str, marks: Sequence[Mark], level: tuple[str, Decimal] | None = None) -> Chart:
-    """A bar a mark; `level` is a line over all of them, with its name."""
+def bars(title: str, entries: Sequence[ChartBar], level: tuple[str, Decimal] | None = None) -> NotebookChart:
+    """A bar a entry; `level` is a line over all of them, with its name."""
     with house_style():
         head = MARGIN + title_height(title) + 0.1 + (0.2 if level else 0)
-        height = head + ROW * max(len(marks), 1) + MARGIN
+        height = head + ROW * max(len(entries), 1) + MARGIN
         figure = Figure(figsize=(WIDTH, height))
         draw_title(figure, title)
-        axes = _bar_axes(figure, marks, head, height)
-        for row, mark in enumerate(marks):
-            _bar(axes, row, mark)
+        axes = _bar_axes(figure, entries, head, height)
+        for row, entry in enumerate(entries):
+            _bar(axes, row, entry)
         if level:
             _level(axes, *level)
-    return shown(figure)
+    return as_chart(figure)
 
 
-def _bar_axes(figure: Figure, marks: Sequence[Mark], head: float, height: float) -> Axes:
-    left = MARGIN + min(widest([mark.name for mark in marks], bold=True), NAME_WIDTH) + GAP
+def _bar_axes(figure: Figure, entries: Sequence[ChartBar], head: float, height: float) -> Axes:
+    left = MARGIN + min(widest([entry.name for entry in entries], bold=True), NAME_WIDTH) + GAP
     room = WIDTH - left - MARGIN
     axes = figure.add_axes((left / WIDTH, MARGIN / height, room / WIDTH, (height - head - MARGIN) / height))
-    low = min((float(mark.value) for mark in marks), default=0.0)
+    low = min((float(entry.value) for entry in entries), default=0.0)
     low = min(0.0, low)
-    high = max((low + (mark.reach - low) * room / max(room - mark.words, 1) for mark in marks), default=0) or 1
+    high = max((low + (entry.reach - low) * room / max(room - entry.words, 1) for entry in entries), default=0) or 1
     axes.set_xlim(low, high)
-    axes.set_ylim(max(len(marks), 1) - 0.5, -0.5)
+    axes.set_ylim(max(len(entries), 1) - 0.5, -0.5)
     axes.spines[:].set_visible(False)
     axes.axvline(0, color=RULE, linewidth=1)
     axes.set_xticks([])
@@ -101,15 +101,15 @@ def _bar_axes(figure: Figure, marks: Sequence[Mark], head: float, height: float)
     return axes
 
 
-def _bar(axes: Axes, row: int, mark: Mark) -> None:
-    axes.barh(row, float(mark.value), BAR, color=mark.colour or LINE_COLOURS[0], linewidth=0)
-    if mark.error:
-        axes.errorbar(float(mark.value), row, xerr=float(mark.error), color=INK, linewidth=1, capsize=3)
+def _bar(axes: Axes, row: int, entry: ChartBar) -> None:
+    axes.barh(row, float(entry.value), BAR, color=entry.colour or LINE_COLOURS[0], linewidth=0)
+    if entry.error:
+        axes.errorbar(float(entry.value), row, xerr=float(entry.error), color=INK, linewidth=1, capsize=3)
     low = axes.get_xlim()[0]
-    name = cut(mark.name, NAME_WIDTH)
-    _beside(axes, name, (low, row), -GAP, ha="right", weight="bold" if mark.strong else "normal")
-    _beside(axes, mark.label, (mark.reach, row), GAP, weight="bold")
-    _beside(axes, mark.remark, (mark.reach, row), 2 * GAP + text_width(mark.label, bold=True), color=MUTED)
+    name = cut(entry.name, NAME_WIDTH)
+    _beside(axes, name, (low, row), -GAP, ha="right", weight="bold" if entry.strong else "normal")
+    _beside(axes, entry.label, (entry.reach, row), GAP, weight="bold")
+    _beside(axes, entry.remark, (entry.reach, row), 2 * GAP + text_width(entry.label, bold=True), color=MUTED)
 
 
 def _level(axes: Axes, name: str, value: Decimal) -> None:
@@ -123,8 +123,8 @@ def _beside(axes: Axes, text: str, at: tuple[float, float], inches: float, **sty
     axes.annotate(text, at, offset, textcoords="offset points", va="center_baseline", annotation_clip=False, **style)
 
 
-def columns(title: str, rows: Sequence[CallRow]) -> Chart:
-    """A column a call, as high as its prompt: what was read, written and uncached, from the bottom up."""
+def columns(title: str, rows: Sequence[CallRow]) -> NotebookChart:
+    """One column per call, as high as its prompt: read, written and uncached tokens, from the bottom up."""
     classes = [name for name in INPUT_CLASSES if name != "write_1h" or any(row.usage.write_1h for row in rows)]
     with house_style():
         head = MARGIN + title_height(title) + 0.36
@@ -134,7 +134,7 @@ def columns(title: str, rows: Sequence[CallRow]) -> Chart:
         axes = figure.add_axes((0.085, 0.5 / height, 1 - 0.085 - MARGIN / WIDTH, PLOT / height))
         _stack(axes, rows, classes)
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=SMALL_SIZE)
-    return shown(figure)
+    return as_chart(figure)
 
 
 def _stack(axes: Axes, rows: Sequence[CallRow], classes: Sequence[str]) -> None:

@@ -15,11 +15,11 @@ from typing_extensions import Unpack
 from cachecost.analysis.comparison.answer import verdict_of
 from cachecost.analysis.comparison.sentences import refusal_sentences, rules_sentence, token_sentences
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, Line, Summary, summarise
-from cachecost.api.html import Table, paragraph
+from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.projection import DAYS, Monthly, monthly
-from cachecost.api.reading import Recording, Source, taken, talks_in
-from cachecost.api.strategies import Chosen, StrategyLike, spec_of, specs_of
-from cachecost.api.terms import TermOptions, terms_of, traffic_of
+from cachecost.api.recordings import Recording, Source, conversations_in, read_source
+from cachecost.api.setup import ModelOptions, comparison_setup, workload_of
+from cachecost.api.strategies import SpecOrRecorded, StrategyLike, spec_of, specs_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import counted, dollars, percent, tokens
 from cachecost.base.times import day_of
@@ -28,6 +28,7 @@ from cachecost.ledger.margin import margin
 from cachecost.ledger.results import Comparison, Ledger
 from cachecost.providers.rules import data_date
 from cachecost.replay.simulation import AS_RECORDED
+from cachecost.replay.strategy_ledger import replay_strategy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,36 +44,36 @@ PICTURES: tuple[Picture, ...] = ("dollars", "calls", "question")
 class Replay(Ledger):
     """The calls of one strategy: `rows`, and their sums `usage` (tokens), `cost` (USD by token class), `errors`.
 
-    Not `is_priced`: a server of one's own without a price. Then `cost` says nothing, and tokens tell.
+    If not `is_priced`, the model is self-hosted without a price: `cost` has no meaning, only tokens have.
     """
 
     def plot(self) -> Figure:
-        """A column a call, as high as its prompt, in the colours of what was read, written and uncached."""
+        """One column per call, as high as its prompt: read, written and uncached tokens."""
         from cachecost.api.charts import columns
 
-        return columns(f"{self.strategy}: {counted(len(self.rows), 'call')}, {told_cost(self)}", self.rows)
+        return columns(f"{self.strategy}: {counted(len(self.rows), 'call')}, {cost_words(self)}", self.rows)
 
     def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:
-        """USD a month at so many sessions a day, each as this one."""
+        """USD per month at this many sessions a day, all like this one."""
         return monthly(summarise(_alone(self)), sessions_per_day, days)
 
     def __repr__(self) -> str:
-        return f"<Replay {self.strategy}: {counted(len(self.rows), 'call')}, {told_cost(self)}>"
+        return f"<Replay {self.strategy}: {counted(len(self.rows), 'call')}, {cost_words(self)}>"
 
     def _repr_html_(self) -> str:
         summary = summarise(_alone(self))
         return _table(summary).html() + "".join(map(paragraph, token_sentences(summary)))
 
 
-def replay(source: Source, strategy: StrategyLike | None = None, **terms: Unpack[TermOptions]) -> Replay:
-    """What each call uses and costs under `strategy`: a preset's name, or a mapping as a scenario writes it.
+def replay(source: Source, strategy: StrategyLike | None = None, **options: Unpack[ModelOptions]) -> Replay:
+    """The usage and cost of each call under `strategy`, a preset's name or a mapping with the keys of a scenario.
 
-    `source` is what `read` gives, or a path. Left out, a log is taken as it was sent ("as recorded"), a conversation
-    is sent as "automatic". Raises InputError, CannotEvaluate.
+    `source` is a result of `read`, or a path. The default strategy is "as recorded" for a log and "automatic" for a
+    conversation. Raises InputError, CannotEvaluate.
     """
-    recorded = taken(source)
+    recorded = read_source(source)
     given = strategy or (AS_RECORDED if isinstance(recorded, Recording) and recorded.calls else "automatic")
-    return _replayed(recorded, spec_of(given), terms)
+    return _replay(recorded, spec_of(given), options)
 
 
 def compare(
@@ -80,25 +81,25 @@ def compare(
     strategies: Sequence[StrategyLike] | None = None,
     *,
     sets: Mapping[str, object] | None = None,
-    **terms: Unpack[TermOptions],
+    **options: Unpack[ModelOptions],
 ) -> Result:
-    """The same for several strategies, the first one to compare with; for a log "as recorded" is one, too.
+    """Replay several strategies and compare them with the first; a log also has the strategy "as recorded".
 
-    `source` may be a scenario's file instead: then it says all itself, and `sets` are values put over it
-    ({"conversation.head.tools.tokens": 4000}). Raises InputError with every fault, CannotEvaluate.
+    `source` may be a scenario file: it names its own strategies and options, and `sets` overrides its values, like
+    {"conversation.head.tools.tokens": 4000}. Raises InputError with every error, CannotEvaluate.
     """
     if isinstance(source, str | Path) and Path(source).suffix in SCENARIOS:
-        return _of_scenario(Path(source), strategies, sets or {}, terms)
+        return _of_scenario(Path(source), strategies, sets or {}, options)
     _no_strategies(source)
     if strategies is None or sets:
         raise InputError([Fault("strategies:", "expected a list of them; only a scenario's file names its own")])
-    specs, recorded = specs_of(strategies), taken(source)
-    ledgers: list[Ledger] = [_replayed(recorded, spec, terms) for spec in specs]
-    shared = terms_of(recorded, **terms)
-    rules = {name: str(value) for name, value in shared.rules.items()}
-    day = shared.day or _last_day(ledgers) or data_date(shared.host)
+    specs, recorded = specs_of(strategies), read_source(source)
+    ledgers: list[Ledger] = [_replay(recorded, spec, options) for spec in specs]
+    setup = comparison_setup(recorded, **options)
+    rules = {name: str(value) for name, value in (options.get("rules") or {}).items()}
+    day = setup.day or _last_day(ledgers) or data_date(setup.host)
     models = ", ".join(dict.fromkeys(row.model for ledger in ledgers for row in ledger.rows))
-    return Result(Comparison("", shared.host, shared.model or models, day, rules, ledgers, ledgers[0].strategy))
+    return Result(Comparison("", setup.host, setup.model or models, day, rules, ledgers, ledgers[0].strategy))
 
 
 def _last_day(ledgers: Sequence[Ledger]) -> date | None:
@@ -107,63 +108,61 @@ def _last_day(ledgers: Sequence[Ledger]) -> date | None:
 
 
 def _no_strategies(source: object) -> None:
-    """Raises InputError where strategies stand in the place of the recording: what is wrong with them comes first."""
+    """Raises InputError where strategies are passed in place of the recording; errors in them come first."""
     if isinstance(source, list | tuple):
         specs_of(source)
         raise InputError([Fault("recording:", f"expected before the strategies: compare(read(…), {list(source)})")])
 
 
-def _of_scenario(path: Path, strategies: object, sets: Mapping[str, object], terms: Mapping[str, object]) -> Result:
+def _of_scenario(path: Path, strategies: object, sets: Mapping[str, object], options: Mapping[str, object]) -> Result:
     from cachecost.analysis.comparison.run import run
     from cachecost.scenario import load
 
-    given = [*(["strategies"] if strategies is not None else []), *terms]
+    given = [*(["strategies"] if strategies is not None else []), *options]
     if given:
-        raise InputError([Fault(str(path), f"says {', '.join(given)} itself; put others over it with sets={{…}}")])
+        raise InputError([Fault(str(path), f"sets {', '.join(given)} itself; override them with sets={{…}}")])
     found = run(load(path, [f"{key}={json.dumps(value, default=str)}" for key, value in sets.items()]), path.parent)
     return Result(found.main, found.question, tuple(found.comparisons[1:]))
 
 
-def _replayed(recorded: Conversation | Recording, spec: Chosen, terms: TermOptions) -> Replay:
+def _replay(recorded: Conversation | Recording, spec: SpecOrRecorded, options: ModelOptions) -> Replay:
     if spec is None:
-        return _as_recorded(recorded, terms)
-    shared = replace(terms_of(recorded, **terms), may_lack_prices=True)
-    ledger = shared.ledger(spec, talks_in(recorded))
-    sized = bool(shared.bills) and not terms.get("model")
-    return replayed(replace(ledger, token_source=f"{BY_BILLS}{ledger.token_source}") if sized else ledger)
+        return _as_recorded(recorded, options)
+    setup = replace(comparison_setup(recorded, **options), may_lack_prices=True)
+    ledger = replay_strategy(spec, conversations_in(recorded), setup)
+    uses_bills = bool(setup.bills) and not options.get("model")
+    return _as_replay(replace(ledger, token_source=f"{BY_BILLS}{ledger.token_source}") if uses_bills else ledger)
 
 
-def _as_recorded(recorded: Conversation | Recording, terms: TermOptions) -> Replay:
-    if terms.get("model"):
+def _as_recorded(recorded: Conversation | Recording, options: ModelOptions) -> Replay:
+    if options.get("model"):
         raise InputError([Fault("model:", "expected nothing: as recorded, each call ran on its own model")])
-    told: dict[str, Any] = {name: value for name, value in terms.items() if name != "model"}
-    traffic = traffic_of(recorded, **told)
-    rows = list(traffic.simulation(may_lack_prices=True).rows(traffic.calls))
-    return Replay(AS_RECORDED, rows, [], traffic.token_source, margin(rows, traffic.band))
+    given: dict[str, Any] = {name: value for name, value in options.items() if name != "model"}
+    workload = workload_of(recorded, **given)
+    setup = replace(workload.setup, may_lack_prices=True)
+    rows = list(replace(workload, setup=setup).simulation().rows(workload.calls))
+    return Replay(AS_RECORDED, rows, [], setup.token_source, margin(rows, setup.band))
 
 
-def told_cost(ledger: Ledger) -> str:
-    """Its dollars; where no price is known, the tokens that must be computed."""
+def cost_words(ledger: Ledger) -> str:
+    """Its dollars; without a price, the tokens to compute."""
     summed = ledger.usage
     return dollars(ledger.cost.total) if ledger.is_priced else f"{tokens(summed.total_input - summed.read)} to compute"
 
 
-def replayed(ledger: Ledger) -> Replay:
-    """A ledger with what a notebook wants of it."""
+def _as_replay(ledger: Ledger) -> Replay:
+    """The ledger as a `Replay`."""
     return ledger if isinstance(ledger, Replay) else Replay(**{f.name: getattr(ledger, f.name) for f in fields(ledger)})
 
 
 def _alone(ledger: Ledger) -> Comparison:
-    """One strategy, compared with nothing. The day and the rules are not shown."""
+    """A comparison of one strategy. Its day and rules are not shown."""
     return Comparison("", "", "", data_date("anthropic"), {}, [ledger], ledger.strategy)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Result:
-    """Strategies side by side: `frame()` as numbers, `plot()` as a picture, as a table in a notebook.
-
-    `question` is a scenario's, and `variants` are its other readings, by name.
-    """
+    """A comparison of strategies. `question` and `variants` (by name) are those of a scenario."""
 
     comparison: Comparison
     question: str = ""
@@ -173,18 +172,18 @@ class Result:
         """The calls of a strategy by its name. Raises KeyError."""
         for ledger in self.comparison.ledgers:
             if ledger.strategy == strategy:
-                return replayed(ledger)
+                return _as_replay(ledger)
         raise KeyError(f"{strategy}; there are {', '.join(one.strategy for one in self.comparison.ledgers)}")
 
     @property
     def best(self) -> Replay:
         """The cheapest strategy that had no refused call."""
-        return replayed(self.comparison.best)
+        return _as_replay(self.comparison.best)
 
     @property
     def first(self) -> Replay:
-        """The strategy that all are compared with."""
-        return replayed(self.comparison.base)
+        """The strategy that the others are compared with."""
+        return _as_replay(self.comparison.base)
 
     @property
     def verdict(self) -> str:
@@ -193,37 +192,37 @@ class Result:
 
     @property
     def variants(self) -> dict[str, Result]:
-        """The scenario's other readings, each as a result."""
+        """The variants of the scenario, each as a result."""
         return {one.variant: Result(one, self.question) for one in self.others}
 
     def frame(self) -> pd.DataFrame:
-        """One row a strategy. `calls`, `refused`: how many; `read`, `write_5m`, `write_1h`, `input` (uncached),
-        `output`: tokens; `cost_usd`, `error_usd` (± through token counts), `floor_usd` (no choice of marks goes below;
-        None: not asked for), `question_usd` (one question with all its calls): Decimal; `vs_first`: ratio."""
+        """One row per strategy: the numbers `calls` and `refused`; the tokens `read`, `write_5m`, `write_1h`, `input`
+        (uncached) and `output`; as Decimal `cost_usd`, `error_usd` (± from token counts), `floor_usd` (the lower bound;
+        None if not computed) and `question_usd` (one side question with all its calls); the ratio `vs_first`."""
         import pandas as pd
 
         return pd.DataFrame([_sums(line) for line in summarise(self.comparison).lines]).set_index("strategy")
 
     def plot(self, picture: Picture = "dollars") -> Figure:
-        """A picture: "dollars" by token class (tokens where no price is known), dollars over "calls", or dollars of one
-        "question". Raises InputError, CannotEvaluate."""
-        from cachecost.api.charts import shown
+        """`picture` is "dollars" by token class (tokens without a price), cumulative dollars over "calls", or dollars
+        of one "question". Raises InputError, CannotEvaluate."""
+        from cachecost.api.charts import as_chart
         from cachecost.views.run.bar_charts import dollars_figure, question_figure
         from cachecost.views.run.line_charts import cumulative_figure
 
         if picture not in PICTURES:
             raise InputError([Fault("picture:", f"expected one of {', '.join(PICTURES)}; got '{picture}'")])
         if picture != "dollars" and not self.comparison.is_priced:
-            raise CannotEvaluate(f"picture '{picture}' is of dollars, and no price is known: see plot() for tokens")
+            raise CannotEvaluate(f"picture '{picture}' shows dollars, but no price is known; use plot() for tokens")
         draw = {"dollars": dollars_figure, "calls": cumulative_figure, "question": question_figure}[picture]
-        return shown(draw(summarise(self.comparison)))
+        return as_chart(draw(summarise(self.comparison)))
 
     def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:
-        """USD a month of each strategy at so many sessions a day, each as the one that was compared."""
+        """USD per month of each strategy at this many sessions a day, all like the compared one."""
         return monthly(summarise(self.comparison), sessions_per_day, days)
 
     def __repr__(self) -> str:
-        costs = (f"{ledger.strategy}: {told_cost(ledger)}" for ledger in self.comparison.ledgers)
+        costs = (f"{ledger.strategy}: {cost_words(ledger)}" for ledger in self.comparison.ledgers)
         return f"<Result {'; '.join(costs)}>"
 
     def _repr_html_(self) -> str:
@@ -232,11 +231,11 @@ class Result:
         return paragraph(self.verdict, strong=True) + _table(summary).html() + "".join(map(paragraph, below))
 
 
-def _table(summary: Summary) -> Table:
+def _table(summary: Summary) -> HtmlTable:
     classes = {name: summary.class_names[name] for name in summary.classes}
     asks = ("a question",) if summary.has_questions else ()
     versus = (summary.against,) if len(summary.lines) > 1 else ()
-    table = Table(("strategy", "calls", *classes.values(), "cost", *versus, *asks))
+    table = HtmlTable(("strategy", "calls", *classes.values(), "cost", *versus, *asks))
     for line in summary.lines:
         used = [tokens(getattr(line.usage, CLASS_FIELDS[name])) for name in classes]
         against = [percent(line.vs_first, signed=True)] if versus else []

@@ -1,4 +1,4 @@
-"""Tables for notebooks: styles stand on the elements alone, colours are the page's own, so that light and dark fit."""
+"""HTML tables for notebooks: inline styles only, and the colours of the page, so that light and dark themes work."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ PROSE = "margin:.3em 0;max-width:60em;color:inherit"
 
 
 @dataclass(slots=True)
-class Table:
-    """Rows of text under their heads; the first column, and those named in `prose`, are flush left."""
+class HtmlTable:
+    """Rows of text; the first column and those named in `prose` are left-aligned."""
 
     heads: tuple[str, ...]
     prose: tuple[str, ...] = ()
     rows: list[tuple[tuple[str, ...], bool]] = field(default_factory=list)
 
     def add(self, *cells: str, strong: bool = False) -> None:
-        """A row; a `strong` one is bold."""
+        """Add a row, in bold if `strong`."""
         self.rows.append((cells, strong))
 
     def html(self) -> str:
-        """The table, every text escaped."""
+        """The table as HTML, with every text escaped."""
         heads = "".join(self._cell("th", number, head, "font-weight:600") for number, head in enumerate(self.heads))
         body = "".join(f"<tr>{self._row(cells, strong)}</tr>" for cells, strong in self.rows)
         scroll = '<div style="overflow-x:auto">'
@@ -44,6 +44,6 @@ class Table:
 
 
 def paragraph(text: str, *, strong: bool = False) -> str:
-    """A sentence under or over a table; quieter than the table unless `strong`."""
+    """A sentence above or below a table, muted unless `strong`."""
     look = "font-weight:600" if strong else "opacity:.75;font-size:.92em"
     return f'<p style="{PROSE};{look}">{escape(text)}</p>'

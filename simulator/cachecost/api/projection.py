@@ -1,4 +1,4 @@
-"""From the dollars of one session to dollars a month, with their band."""
+"""From the dollars of one session to dollars per month, with their error margin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from cachecost.api.html import Table, paragraph
+from cachecost.api.html import HtmlTable, paragraph
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import change, dollars, percent
 
@@ -22,7 +22,7 @@ WHOLE_FROM = Decimal(100)
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """USD a month of one strategy. `error` is how far it may be off through token counts alone, in USD."""
+    """USD per month of one strategy. `error` is the error margin from token counts alone, in USD."""
 
     strategy: str
     usd: Decimal
@@ -37,22 +37,22 @@ class Projection:
         return self.usd + self.error
 
     def __str__(self) -> str:
-        about = f" ± {rounded(self.error)}" if self.error else ""
-        return f"{rounded(self.usd)}{about} a month"
+        about = f" ± {format_usd(self.error)}" if self.error else ""
+        return f"{format_usd(self.usd)}{about} a month"
 
 
 @dataclass(frozen=True, slots=True)
 class Monthly:
-    """What each strategy would cost a month. Every session is taken to be as the one that was compared.
+    """The cost of each strategy per month. Every session is assumed to be like the compared one.
 
-    Strategies with calls that have no cost are in `left_out`: their dollars say nothing.
+    Strategies with calls that have no cost are in `left_out`.
     """
 
     sessions_per_day: Decimal
     days: int
     projections: tuple[Projection, ...]
     first: str
-    """The strategy that all are compared with."""
+    """The strategy that the others are compared with."""
     left_out: tuple[str, ...] = ()
 
     def __getitem__(self, strategy: str) -> Projection:
@@ -63,31 +63,34 @@ class Monthly:
         raise KeyError(f"{strategy}: has calls without a cost" if strategy in self.left_out else strategy)
 
     def frame(self) -> pd.DataFrame:
-        """One row a strategy: `usd`, `low_usd` and `high_usd` a month (Decimal)."""
+        """One row per strategy: `usd`, `low_usd` and `high_usd` per month (Decimal)."""
         import pandas as pd
 
         rows = [(one.strategy, one.usd, one.low, one.high) for one in self.projections]
         return pd.DataFrame(rows, columns=["strategy", "usd", "low_usd", "high_usd"]).set_index("strategy")
 
     def plot(self) -> Figure:
-        """USD a month, a bar a strategy, with the band at its end."""
-        from cachecost.api.charts import Mark, bars
+        """USD per month, one bar per strategy, with its error bar."""
+        from cachecost.api.charts import ChartBar, bars
 
-        marks = [Mark(one.strategy, one.usd, rounded(one.usd), _band(one), error=one.error) for one in self.projections]
-        return bars(f"Dollars a month at {self._pace()}", marks)
+        entries = [
+            ChartBar(one.strategy, one.usd, format_usd(one.usd), _band(one), error=one.error)
+            for one in self.projections
+        ]
+        return bars(f"Dollars a month at {self._pace()}", entries)
 
     def _repr_html_(self) -> str:
-        table = Table(("strategy", "a month", "±", self._against))
+        table = HtmlTable(("strategy", "a month", "±", self._against))
         first = next((one.usd for one in self.projections if one.strategy == self.first), None)
         for one in self.projections:
             off = change(one.usd, first) if one.strategy != self.first else None
-            table.add(one.strategy, rounded(one.usd), rounded(one.error), percent(off, signed=True))
-        told = f"{self._pace()}, {self.days} days a month, each session as the one that was compared"
+            table.add(one.strategy, format_usd(one.usd), format_usd(one.error), percent(off, signed=True))
+        told = f"{self._pace()}, {self.days} days a month, every session like the compared one"
         return table.html() + paragraph(told) + "".join(paragraph(f"left out: {name}") for name in self.left_out)
 
     @property
     def _against(self) -> str:
-        """The head of the column that compares: "vs first", or "vs NAME" where `compare_to` is not the first."""
+        """The header of the comparing column: "vs first", or "vs NAME" if `compare_to` is not the first."""
         names = [one.strategy for one in self.projections]
         return "vs first" if names[:1] == [self.first] else f"vs {self.first}"
 
@@ -96,17 +99,17 @@ class Monthly:
         return f"{number} session{'' if self.sessions_per_day == 1 else 's'} a day"
 
 
-def rounded(usd: Decimal) -> str:
-    """USD of a projection: whole dollars from a hundred on, since no cent of them is known."""
+def format_usd(usd: Decimal) -> str:
+    """USD of a projection, in whole dollars from $100 on."""
     return f"${usd:,.0f}" if usd >= WHOLE_FROM else dollars(usd)
 
 
 def _band(one: Projection) -> str:
-    return f"± {rounded(one.error)}" if one.error else ""
+    return f"± {format_usd(one.error)}" if one.error else ""
 
 
 def monthly(summary: Summary, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:
-    """The months of strategies that were compared over one session. Raises InputError for less than nothing."""
+    """USD per month of strategies compared over one session. Raises InputError for a negative number of sessions."""
     pace = Decimal(str(sessions_per_day))
     if not pace.is_finite() or pace < 0 or days < 1:
         told = f"expected a number from 0, and days from 1; got {sessions_per_day} and {days}"

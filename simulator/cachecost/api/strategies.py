@@ -1,4 +1,4 @@
-"""Strategies as a caller names them: a preset, or a mapping as a scenario writes it."""
+"""Strategies as arguments: a preset's name, or a mapping with the keys of a scenario."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from cachecost.strategies.spec import StrategySpec
 
 StrategyLike = str | Mapping[str, Any]
 """A preset's name (`cachecost strategies`), a mapping with the keys of a scenario's strategy, or "as recorded"."""
-Chosen = StrategySpec | None
+SpecOrRecorded = StrategySpec | None
 """None: a log's calls as they were sent."""
 
 
-def spec_of(strategy: StrategyLike) -> Chosen:
-    """One strategy. Raises InputError with every fault, each with the nearest name."""
-    return _checked([strategy], "strategy:")[0]
+def spec_of(strategy: StrategyLike) -> SpecOrRecorded:
+    """Parse a strategy. Raises InputError with every error, each with the nearest name."""
+    return _parse_specs([strategy], "strategy:")[0]
 
 
-def specs_of(strategies: Sequence[StrategyLike]) -> list[Chosen]:
-    """Some strategies, each with a name of its own. Raises InputError with every fault of all."""
+def specs_of(strategies: Sequence[StrategyLike]) -> list[SpecOrRecorded]:
+    """Parse strategies with distinct names. Raises InputError with every error."""
     if isinstance(strategies, str):
         raise InputError(
             [Fault("strategies:", f"expected a list; got '{strategies}' (did you mean ['{strategies}']?)")]
         )
-    specs = _checked(strategies, "strategies[{}]:")
+    specs = _parse_specs(strategies, "strategies[{}]:")
     if not specs:
         raise InputError([Fault("strategies:", "expected at least one; got none")])
     if twice := list(_twice([spec.name if spec else AS_RECORDED for spec in specs])):
@@ -38,8 +38,8 @@ def specs_of(strategies: Sequence[StrategyLike]) -> list[Chosen]:
     return specs
 
 
-def _checked(strategies: Sequence[StrategyLike], label: str) -> list[Chosen]:
-    specs, faults = list[Chosen](), list[Fault]()
+def _parse_specs(strategies: Sequence[StrategyLike], label: str) -> list[SpecOrRecorded]:
+    specs, faults = list[SpecOrRecorded](), list[Fault]()
     for number, given in enumerate(strategies):
         if given == AS_RECORDED:
             specs.append(None)

@@ -1,4 +1,4 @@
-"""The exit codes of all commands, defined once."""
+"""The exit codes of all commands."""
 
 from __future__ import annotations
 
@@ -25,3 +25,10 @@ MEANINGS = {
     ExitCode.INTERRUPTED: "interrupted",
 }
 """Each code in a few words, as help and documentation show it."""
+
+
+def exit_code(check_failed: object = False, not_evaluated: object = False) -> ExitCode:
+    """The exit code of a command that ran to its end."""
+    if check_failed:
+        return ExitCode.CHECK_FAILED
+    return ExitCode.NOT_EVALUATED if not_evaluated else ExitCode.OK

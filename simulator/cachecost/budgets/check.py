@@ -16,10 +16,10 @@ from cachecost.budgets.limits import check_budgets
 from cachecost.budgets.new_baseline import baseline_of
 from cachecost.budgets.strategy_replays import ReplayedStrategy, replay_strategies
 from cachecost.budgets.verdicts import State, Verdict, exit_code, overall
-from cachecost.replay.setup import Progress, quiet
+from cachecost.replay.setup import Progress, no_progress
 from cachecost.scenario import Scenario, load
 
-__all__ = ["CheckResult", "StrategyCost", "Verdict", "check_scenarios"]
+__all__ = ["BudgetResult", "StrategyCost", "Verdict", "check_scenarios"]
 
 REPORTS = Path("reports")
 ProgressOf = Callable[[str], AbstractContextManager[Progress]]
@@ -28,7 +28,7 @@ ProgressOf = Callable[[str], AbstractContextManager[Progress]]
 
 def silent(scenario: str) -> AbstractContextManager[Progress]:
     """No progress is shown."""
-    return nullcontext(quiet)
+    return nullcontext(no_progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class StrategyCost:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class BudgetResult:
     """The verdict on every budget, in the order of the scenarios and of their files.
 
     `costs` are those of all strategies, `updated` the baselines that were written, `files` the scenarios by name.
@@ -77,14 +77,14 @@ def check_scenarios(
     update: bool = False,
     progress: ProgressOf = silent,
     today: date | None = None,
-) -> CheckResult:
+) -> BudgetResult:
     """Check the scenarios at `paths` against their budgets, and against their baselines under `reports`.
 
     With `update` today's costs become the baselines first, accepted on `today`. Raises InputError with the faults of
     all files, CannotEvaluate.
     """
     scenarios = _load_scenarios(paths)
-    result = CheckResult([], files={scenario.name: str(path) for path, scenario in scenarios})
+    result = BudgetResult([], files={scenario.name: str(path) for path, scenario in scenarios})
     for path, scenario in scenarios:
         with progress(scenario.name) as report_progress:
             _check(
@@ -106,7 +106,7 @@ def _check(
     today: date | None,
     update: bool,
     report_progress: Progress,
-    result: CheckResult,
+    result: BudgetResult,
 ) -> None:
     """One scenario; what is found is added to `result`."""
     baseline = None if update else read_baseline(place)

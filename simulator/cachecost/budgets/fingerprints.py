@@ -42,7 +42,7 @@ class Fingerprints:
         self._threads: dict[Thread, bytes] = {}
         self._parts: dict[Part, tuple[str, Entries]] = {}
         generations = [one.rules.generation for one in replayed.simulated if one.rules]
-        self._counter = replayed.traffic.counter(generations[0]) if generations else None
+        self._counter = replayed.traffic.setup.counter(generations[0]) if generations else None
 
     def prompt(self, call: int) -> str:
         """What a call sends, marks left out."""

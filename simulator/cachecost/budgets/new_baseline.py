@@ -17,7 +17,7 @@ from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.ledger.results import TOKEN_CLASSES, ZERO
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules, data_date
-from cachecost.replay.simulation import REFUSED, Simulated
+from cachecost.replay.simulation import REFUSED, SimulatedCall
 from cachecost.scenario import Scenario
 from cachecost.scenario.models import SHIPPED
 
@@ -64,7 +64,7 @@ def _versions(scenario: Scenario, replays: Sequence[ReplayedStrategy]) -> dict[s
     return {
         "cachecost": __version__,
         "rules": str(data_date(scenario.host)),
-        "prices": replays[0].traffic.prices.versions if replays else "",
+        "prices": replays[0].traffic.setup.prices.versions if replays else "",
         "tiktoken": version("tiktoken"),
     }
 
@@ -137,7 +137,7 @@ def _heads(
     return heads, None
 
 
-def _distinct_records(simulated: Sequence[Simulated], record_of: Any) -> list[dict[str, str]]:
+def _distinct_records(simulated: Sequence[SimulatedCall], record_of: Any) -> list[dict[str, str]]:
     """The distinct records of all calls, in order."""
     answers = {json.dumps(record_of(one), sort_keys=True): None for one in simulated if one.rules and one.prices}
     return [json.loads(answer) for answer in answers]
@@ -149,13 +149,13 @@ def _store_record(table: dict[str, dict[str, str]], record: dict[str, str]) -> s
     return digest
 
 
-def _prices(one: Simulated) -> Mapping[str, str]:
+def _prices(one: SimulatedCall) -> Mapping[str, str]:
     assert isinstance(one.prices, Prices) and one.rules
     amounts = {name: exact(getattr(one.prices, name)) for name in TOKEN_CLASSES}
     return {"host": one.rules.host, "model": one.rules.model, **amounts}
 
 
-def _rules(one: Simulated) -> Mapping[str, str]:
+def _rules(one: SimulatedCall) -> Mapping[str, str]:
     """Everything of the rules that may change what a call reads, writes or counts."""
     rules = one.rules
     assert isinstance(rules, ModelRules)

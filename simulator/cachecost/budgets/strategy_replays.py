@@ -13,9 +13,9 @@ from cachecost.ledger.margin import margin
 from cachecost.ledger.results import CallRow, Ledger
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import Request
-from cachecost.replay.setup import Progress, quiet
-from cachecost.replay.simulation import AS_RECORDED, Simulated
-from cachecost.replay.workload import Traffic, of_scenario, terms_of
+from cachecost.replay.setup import Progress, no_progress
+from cachecost.replay.simulation import AS_RECORDED, SimulatedCall
+from cachecost.replay.workload import Workload, scenario_setup, scenario_workloads
 from cachecost.scenario import Scenario, talks_of
 
 
@@ -23,8 +23,8 @@ from cachecost.scenario import Scenario, talks_of
 class ReplayedStrategy:
     """The calls of one strategy, and what the simulation made of each. `turns` are the human turns they serve."""
 
-    traffic: Traffic
-    simulated: Sequence[Simulated]
+    traffic: Workload
+    simulated: Sequence[SimulatedCall]
     turns: int
 
     @property
@@ -42,14 +42,14 @@ class ReplayedStrategy:
     @cached_property
     def ledger(self) -> Ledger:
         rows = [one.row for one in self.simulated]
-        return Ledger(self.strategy, rows, [], self._token_source, margin(rows, self.traffic.band))
+        return Ledger(self.strategy, rows, [], self._token_source, margin(rows, self.traffic.setup.band))
 
     @property
     def _token_source(self) -> str:
         """Where the lengths come from: the tokenizers of this strategy's calls."""
         known = dict.fromkeys(one.rules.generation for one in self.simulated if one.rules)
-        counted = "; ".join(dict.fromkeys(self.traffic.counter(generation).source for generation in known))
-        return f"the recording's bills, then {counted}" if self.traffic.bills else counted
+        counted = "; ".join(dict.fromkeys(self.traffic.setup.counter(generation).source for generation in known))
+        return f"the recording's bills, then {counted}" if self.traffic.setup.bills else counted
 
     def request(self, call: int) -> Request:
         """The request of a call, by its number from 1."""
@@ -61,18 +61,18 @@ class ReplayedStrategy:
         return one.workspace, one.request.thread.up_to(1)
 
 
-def replay_strategies(scenario: Scenario, folder: Path, progress: Progress = quiet) -> Iterator[ReplayedStrategy]:
+def replay_strategies(scenario: Scenario, folder: Path, progress: Progress = no_progress) -> Iterator[ReplayedStrategy]:
     """Replays of each strategy of a scenario as written, and of the recorded calls if a budget names them.
 
     Raises InputError, CannotEvaluate.
     """
     told = _turns(scenario, folder)
-    for traffic in (*of_scenario(scenario, folder), *_recorded_workload(scenario, folder)):
+    for traffic in (*scenario_workloads(scenario, folder), *_recorded_workload(scenario, folder)):
         turns = _turns_sent(traffic) if traffic.strategy == AS_RECORDED else told
         simulation = traffic.simulation()
         simulated = []
         for number, call in enumerate(traffic.calls, 1):
-            simulated.append(simulation.simulated(call))
+            simulated.append(simulation.simulate(call))
             progress(traffic.strategy, number)
         yield ReplayedStrategy(traffic, simulated, turns)
 
@@ -85,15 +85,15 @@ def _turns(scenario: Scenario, folder: Path) -> int:
     return sum(isinstance(event, Human) for talk in talks for event in talk.events)
 
 
-def _turns_sent(traffic: Traffic) -> int:
+def _turns_sent(traffic: Workload) -> int:
     """Human messages that recorded calls answer; one that is sent in several calls is one turn."""
     return len({(call.workspace, human) for call in traffic.calls if (human := call.request.thread.human)})
 
 
-def _recorded_workload(scenario: Scenario, folder: Path) -> Iterator[Traffic]:
+def _recorded_workload(scenario: Scenario, folder: Path) -> Iterator[Workload]:
     """The calls just as they were sent, marks included."""
     if not any(budget.strategy == AS_RECORDED for budget in scenario.budget):
         return
     bills = talks_of(scenario, folder).bills
-    terms = terms_of(scenario, folder, bills if any(call.billed for call in bills) else [])
-    yield Traffic(scenario.name, bills, terms.book(), terms.prices, terms.host, terms.tokens, terms.bills, AS_RECORDED)
+    setup = scenario_setup(scenario, folder, bills if any(call.billed for call in bills) else [])
+    yield Workload(scenario.name, bills, setup)

@@ -15,7 +15,7 @@ from cachecost.prompts.blocks import Layer, Thread
 from cachecost.prompts.lookback import lookback_steps
 from cachecost.prompts.refusals import marks_sent
 from cachecost.providers.rules import ModelRules
-from cachecost.replay.simulation import Simulated
+from cachecost.replay.simulation import SimulatedCall
 
 OUT_OF_REACH = -1
 """Positions left where an entry was alive and the lookback ended before it."""
@@ -45,7 +45,7 @@ def _marks(call: Call, rules: ModelRules | None) -> int:
 
 def without_lookback(replayed: ReplayedStrategy) -> ModelRules | None:
     """The rules of the first call whose cache has no marks that look back; None: all have."""
-    return next((one.rules for one in replayed.simulated if one.rules and not one.rules.speaks_marks), None)
+    return next((one.rules for one in replayed.simulated if one.rules and not one.rules.uses_breakpoints), None)
 
 
 def least_margin(replayed: ReplayedStrategy) -> CallFigure | None:
@@ -57,7 +57,7 @@ def least_margin(replayed: ReplayedStrategy) -> CallFigure | None:
     return min(found, key=lambda at: (at.value, at.call), default=None)
 
 
-def _margin(one: Simulated) -> int | None:
+def _margin(one: SimulatedCall) -> int | None:
     if one.row.cause == "lookback_exceeded":
         return OUT_OF_REACH
     if one.rules is None:

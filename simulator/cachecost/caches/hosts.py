@@ -46,7 +46,7 @@ class SimulatedHosts:
     ) -> list[Prompt]:
         """One prompt for each pass; a host that ran server tools made several. Raises CannotCount."""
         renderer, looks_at = self.renderer(rules.generation), sent.told.looks_at
-        requests = passes(sent.told.request, response) if rules.speaks_marks else [sent.told.request]
+        requests = passes(sent.told.request, response) if rules.uses_breakpoints else [sent.told.request]
         marks = [sent.marks.marks, *[marks_sent(one).marks for one in requests[1:]]]
         return [
             renderer.render(one, of_one, rules, workspace, looks_at)

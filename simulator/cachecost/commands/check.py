@@ -63,31 +63,31 @@ def check(
     result = check_scenarios(paths, reports, update, progress_bar, date.today())  # noqa: DTZ011 - the user's own day
     for place in result.updated:
         print_diagnostic(f"{place} updated")
-    told = check_object(result, sessions_per_day)
-    _write_files(told, files)
+    report = check_object(result, sessions_per_day)
+    _write_files(report, files)
     if as_json:
-        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(report, indent=2, ensure_ascii=False))
     else:
-        for line in text_lines(told):
+        for line in text_lines(report):
             click.echo(line)
     if github:
-        _annotate(told, err=as_json)
+        _annotate(report, err=as_json)
     return result.exit_code
 
 
-def _write_files(told: dict[str, Any], files: Mapping[str, Path | None]) -> None:
+def _write_files(report: dict[str, Any], files: Mapping[str, Path | None]) -> None:
     """The formats that were asked for; a comment without content is no file. Raises InputError."""
     from cachecost.base.atomic_files import write_text
 
     for name, path in files.items():
         if path:
-            write_text(path, render_format(name, told))
+            write_text(path, render_format(name, report))
 
 
-def _annotate(told: dict[str, Any], err: bool) -> None:
+def _annotate(report: dict[str, Any], err: bool) -> None:
     from cachecost.views.check.github import annotation_lines
     from cachecost.views.streams import styled_stream
 
     stream = styled_stream(sys.stderr if err else sys.stdout)
-    for line in annotation_lines(told):
+    for line in annotation_lines(report):
         stream.write(f"{line}\n")

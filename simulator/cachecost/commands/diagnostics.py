@@ -1,4 +1,4 @@
-"""What commands print besides their results."""
+"""Diagnostics of commands."""
 
 from __future__ import annotations
 

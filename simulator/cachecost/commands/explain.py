@@ -1,4 +1,4 @@
-"""`cachecost explain`: what was avoidable, why, and what it cost."""
+"""`cachecost explain`: the avoidable cost, by cause."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
-    Ground,
+    SharedOptions,
+    check_name,
     check_scenario,
     csv_option,
     format_option,
-    ground_options,
+    html_option,
+    is_scenario,
+    shared_options,
     tokens_option,
     write_rows,
 )
 from cachecost.commands.progress import reading_bar
 
 if TYPE_CHECKING:
-    from cachecost.replay.workload import Traffic
-
-SCENARIOS = (".yaml", ".yml")
+    from cachecost.replay.workload import Workload
 
 
 @click.command(cls=SectionedCommand)
@@ -38,9 +39,7 @@ SCENARIOS = (".yaml", ".yml")
 @click.option(
     "--readings", is_flag=True, help="Repeat under every assumption about open rules; show which change the answer."
 )
-@click.option(
-    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Also write the findings as an HTML page."
-)
+@html_option("Also write the findings as an HTML page.")
 @csv_option
 @click.option(
     "--json",
@@ -48,7 +47,7 @@ SCENARIOS = (".yaml", ".yml")
     is_flag=True,
     help="Print JSON Lines instead of text: one object per strategy, or one for a log.",
 )
-@ground_options
+@shared_options
 def explain(
     source: Path,
     format_: str,
@@ -58,55 +57,52 @@ def explain(
     html: Path | None,
     csv_file: Path | None,
     as_json: bool,
-    base: Ground,
+    shared: SharedOptions,
 ) -> int:
     """Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars."""
     from cachecost.analysis.explain.explaining import explain_workload
     from cachecost.views.explain.json_output import explanation_object
     from cachecost.views.explain.text import print_explanation
 
-    if source.suffix in SCENARIOS:
-        check_scenario(source, tokens, base)
-        found = list(_planned(source, strategy, base))
+    if is_scenario(source):
+        check_scenario(source, tokens, shared)
+        workloads = list(_scenario_workloads(source, strategy, shared))
     else:
-        from cachecost.replay.workload import recorded
+        from cachecost.replay.workload import read_workload
 
         with reading_bar("reading", [source]):
-            found = [recorded(source, base.rules, base.prices, base.host, tokens, format_, print_diagnostic)]
-    page = []
+            workloads = [read_workload(source, shared.setup, tokens, format_, print_diagnostic)]
+    explanations = []
     csv_rows: list[dict[str, Any]] = []
-    for number, traffic in enumerate(found):
-        told = explain_workload(traffic, readings)
-        page.append(told)
-        as_object = explanation_object(told)
-        csv_rows += [{"strategy": told.strategy, **row} for row in as_object["findings"]]
+    for number, workload in enumerate(workloads):
+        explanation = explain_workload(workload, readings)
+        explanations.append(explanation)
+        as_object = explanation_object(explanation)
+        csv_rows += [{"strategy": explanation.strategy, **row} for row in as_object["findings"]]
         if as_json:
             sys.stdout.write(json.dumps(as_object, ensure_ascii=False) + "\n")
         else:
             sys.stdout.write("\n" if number else "")
-            print_explanation(told, sys.stdout)
+            print_explanation(explanation, sys.stdout)
     write_rows(csv_file, csv_rows)
     if html is not None:
         from cachecost.views.explain.page import explain_page
         from cachecost.views.html.frame import write_page
 
-        write_page(html, explain_page(str(source), page, f"cachecost explain {source} --html {html}"))
+        write_page(html, explain_page(str(source), explanations, f"cachecost explain {source} --html {html}"))
         print_diagnostic(f"{html} written")
     return ExitCode.OK
 
 
-def _planned(source: Path, strategy: str | None, base: Ground) -> Iterator[Traffic]:
-    """What each strategy of a scenario sends, or the one that is named. Raises UsageError."""
-    from cachecost.base.errors import nearest
-    from cachecost.replay.workload import of_scenario
+def _scenario_workloads(source: Path, strategy: str | None, shared: SharedOptions) -> Iterator[Workload]:
+    """The calls of each strategy of a scenario, or of the named one. Raises UsageError."""
+    from cachecost.replay.workload import scenario_workloads
     from cachecost.scenario import load
 
-    scenario = load(source)
-    known = []
-    for traffic in of_scenario(scenario, source.parent, base.readings, base.rules.own):
-        known.append(traffic.strategy)
-        if strategy in (None, traffic.strategy):
-            yield traffic
-    if strategy is not None and strategy not in known:
-        names = ", ".join(known)
-        raise click.UsageError(f"--strategy: expected one of {names}; got '{strategy}'{nearest(strategy, known)}")
+    names = []
+    for workload in scenario_workloads(load(source), source.parent, shared.assumptions, shared.setup.rules.own):
+        names.append(workload.strategy)
+        if strategy in (None, workload.strategy):
+            yield workload
+    if strategy is not None:
+        check_name("--strategy", strategy, names)

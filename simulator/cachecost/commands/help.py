@@ -1,4 +1,4 @@
-"""How commands show their options: options that many commands share stand last, under a heading of their own."""
+"""Help of commands: shared options are listed last, under their own heading."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ SHARED_HEADING = "Rules and prices"
 
 
 class SharedOption(click.Option):
-    """An option that every simulation has."""
+    """An option that all simulating commands share."""
 
 
 class SectionedCommand(click.Command):
-    """A command whose help lists the shared options after its own."""
+    """A command whose help lists shared options after its own."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the two sections; one without options is left out."""
+        """Write the two sections, without empty ones."""
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         own = [option for option in options if not isinstance(option, SharedOption)]
         shared = [option for option in options if isinstance(option, SharedOption)]

@@ -1,4 +1,4 @@
-"""`cachecost import`: any known format to our recordings."""
+"""`cachecost import`: logs of any known format to recordings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.exit_codes import ExitCode, exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.options import Ground, content_option, force_option, format_option, ground_options, json_option
+from cachecost.commands.options import (
+    SharedOptions,
+    content_option,
+    force_option,
+    format_option,
+    json_option,
+    shared_options,
+)
 from cachecost.commands.progress import reading_bar
 
 if TYPE_CHECKING:
@@ -50,7 +57,7 @@ if TYPE_CHECKING:
 )
 @force_option
 @json_option
-@ground_options
+@shared_options
 def import_(
     logs: tuple[Path, ...],
     out: Path,
@@ -64,7 +71,7 @@ def import_(
     may_skip: bool,
     force: bool,
     as_json: bool,
-    base: Ground,
+    shared: SharedOptions,
 ) -> int:
     """Convert logs of any known format to recordings.
 
@@ -91,8 +98,8 @@ def import_(
             source=source,
             licence=licence,
             warn=print_diagnostic,
-            prices=base.prices,
-            host=base.host,
+            prices=shared.setup.prices,
+            host=shared.host,
             redact=redact,
             round_to=round_sizes,
             key_file=key,
@@ -105,15 +112,17 @@ def import_(
     if as_json:
         click.echo(json.dumps({**report.json(), "billed_cost_usd": exact(report.billed_usd)}, indent=2))
     else:
-        _tell(report)
+        _print_report(report)
     _name_skipped(report, may_skip)
-    if report.refused or report.unpriced_calls:
-        return ExitCode.INVALID_INPUT if report.refused else ExitCode.NOT_EVALUATED
-    return ExitCode.CHECK_FAILED if report.skipped and not may_skip else ExitCode.OK
+    if report.refused:
+        return ExitCode.INVALID_INPUT
+    if report.unpriced_calls:
+        return exit_code(not_evaluated=True)
+    return exit_code(check_failed=report.skipped and not may_skip)
 
 
 def _name_skipped(report: ImportReport, may_skip: bool) -> None:
-    """The last line: what is missing from the recordings, and what to type where it should not be."""
+    """The last line: the number of skipped files, and what to type next."""
     from cachecost.base.formatting import counted
 
     if report.skipped:
@@ -121,8 +130,8 @@ def _name_skipped(report: ImportReport, may_skip: bool) -> None:
         print_diagnostic(f"{counted(len(report.skipped), 'file')} skipped (unrecognized format){then}")
 
 
-def _tell(report: ImportReport) -> None:
-    """What was made, what it was billed, and how many files were refused."""
+def _print_report(report: ImportReport) -> None:
+    """Print the recordings, their bill, and the number of refused files."""
     from cachecost.base.formatting import dollars, tokens
 
     for one in report.imported:

@@ -19,20 +19,20 @@ RECORDING = "scenarios/recordings/my-agent.jsonl"
 SCHEMA = "scenarios/scenario.schema.json"
 WORKFLOW = ".github/workflows/cachecost.yml"
 ABOUT = {
-    SCENARIO: "what a session costs under four strategies, and its budget",
-    RECORDING: "a made-up session of 16 calls: put one of yours in its place",
-    SCHEMA: "what editors complete and check scenarios by",
-    WORKFLOW: "holds every pull request to the budget",
+    SCENARIO: "the cost of a session under four strategies, and a budget",
+    RECORDING: "a made-up session of 16 calls; replace it with one of yours",
+    SCHEMA: "JSON Schema of scenarios, for editors",
+    WORKFLOW: "checks the budget in every pull request",
 }
 NEW = ".cachecost-new"
 NEXT = """
 Next:
 {cd}  cachecost run {scenario}
-  cachecost check --update          writes reports/my-agent/baseline.json: commit it with the rest
-  cachecost check                   what CI runs; exit code 1 if a budget is broken
+  cachecost check --update          writes reports/my-agent/baseline.json; commit it with the rest
+  cachecost check                   what CI runs; exit code 1 if a budget is exceeded
 
-Then take a session of your own: point your agent at `cachecost record`, or import its log with
-  cachecost import LOG -o {recording} --content digest     (no word of it is kept)
+Then use a session of your own: point your agent at `cachecost record`, or import its log with
+  cachecost import LOG -o {recording} --content digest     (stores no text)
 """
 
 
@@ -56,7 +56,7 @@ def init(folder: Path, force: bool) -> int:
 
 
 def starting_files() -> dict[str, str]:
-    """What is written where, from the root of the project."""
+    """The text of each file by its path from the project root."""
     from cachecost.scenario.text import schema_text
 
     shipped = files("cachecost.commands.templates")
@@ -75,35 +75,35 @@ def _check_absent(folder: Path, contents: Mapping[str, str]) -> None:
 
 
 def _check_replaceable(places: Iterable[Path]) -> None:
-    """A folder where a file is to stand cannot be replaced by it."""
+    """Raises InputError for a folder in the place of a file."""
     if folders := [place for place in places if place.is_dir()]:
         raise InputError([Fault(str(place), "expected a file, or nothing; got a folder") for place in folders])
 
 
 def write_all(folder: Path, contents: Mapping[str, str]) -> None:
-    """Write every file or none: all are written beside their places before the first is put there. Raises OSError."""
+    """Write all files or none: each is written under a temporary name before the first is moved. Raises OSError."""
     places = [folder / name for name in contents]
     missing = {parent for place in places for parent in place.parents if not parent.exists()}
     try:
         for place, text in zip(places, contents.values(), strict=True):
             place.parent.mkdir(parents=True, exist_ok=True)
-            _beside(place).write_text(text, encoding="utf-8", newline="\n")
+            _temporary(place).write_text(text, encoding="utf-8", newline="\n")
         _check_replaceable(places)
         for place in places:
-            _beside(place).replace(place)
+            _temporary(place).replace(place)
     finally:
         _clear(places, missing)
 
 
-def _beside(place: Path) -> Path:
+def _temporary(place: Path) -> Path:
     return place.with_name(place.name + NEW)
 
 
 def _clear(places: Iterable[Path], folders: Iterable[Path]) -> None:
-    """Take away what is unfinished, and of `folders` those that are empty."""
+    """Remove temporary files, and those of `folders` that are empty."""
     for place in places:
         with suppress(OSError):
-            _beside(place).unlink()
-    for one in sorted(folders, key=lambda path: -len(path.parts)):
-        with suppress(OSError):  # what is not empty is wanted
-            one.rmdir()
+            _temporary(place).unlink()
+    for empty in sorted(folders, key=lambda path: -len(path.parts)):
+        with suppress(OSError):  # not empty: in use
+            empty.rmdir()

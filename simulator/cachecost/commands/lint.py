@@ -1,4 +1,4 @@
-"""`cachecost lint`: static checks of requests, and of each with the one after it."""
+"""`cachecost lint`: static checks of requests, and of consecutive requests."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.exit_codes import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
-    COUNTED,
-    Ground,
+    SharedOptions,
+    counter_option,
     csv_option,
     format_option,
-    ground_options,
     json_option,
+    shared_options,
     write_rows,
 )
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 STDIN = "-"
 LARGEST_BODY = 64 << 20
 """A larger file is a log: the API takes no more than 32 MB."""
-COUNTERS = ("auto", "tiktoken", "ctok", "bytes")
 IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
 """Keys that a recording has and a body has not."""
 
@@ -45,15 +44,15 @@ IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
 )
 @format_option
-@click.option("--tokens", type=click.Choice(COUNTERS), default="auto", show_default=True, help=COUNTED)
+@counter_option
 @click.option(
     "--margin",
     type=click.IntRange(0),
-    help="Warn if fewer than this many further blocks would put the last mark out of reach.  [default: 3]",
+    help="Warn if fewer than this many further blocks would put the last breakpoint out of reach.  [default: 3]",
 )
 @csv_option
 @json_option
-@ground_options
+@shared_options
 def lint(
     requests: tuple[Path, ...],
     format_: str,
@@ -61,7 +60,7 @@ def lint(
     margin: int | None,
     csv_file: Path | None,
     as_json: bool,
-    base: Ground,
+    shared: SharedOptions,
 ) -> int:
     """Check requests without simulating a cache: what the API refuses, and what costs money.
 
@@ -71,7 +70,7 @@ def lint(
     from cachecost.analysis.lint import MARGIN
     from cachecost.views.lint.text import lint_object, print_lint
 
-    linting = _Linting(base.rules, base.host, tokens, MARGIN if margin is None else margin, format_)
+    linting = _LintRun(shared.setup.rules, shared.host, tokens, MARGIN if margin is None else margin, format_)
     findings = linting.findings(requests)
     as_object = lint_object(findings, linting.requests)
     write_rows(csv_file, as_object["findings"])
@@ -79,14 +78,13 @@ def lint(
         sys.stdout.write(json.dumps(as_object, indent=2, ensure_ascii=False) + "\n")
     else:
         print_lint(findings, linting.requests, sys.stdout)
-    if any(not one.is_note for one in findings):
-        return ExitCode.CHECK_FAILED
-    return ExitCode.NOT_EVALUATED if linting.left_out else ExitCode.OK
+    is_costly = any(not finding.is_note for finding in findings)
+    return exit_code(check_failed=is_costly, not_evaluated=linting.left_out)
 
 
 @dataclass(slots=True)
-class _Linting:
-    """What is to be linted on what ground; counts what was looked at, and what could not be."""
+class _LintRun:
+    """One run of the command; counts the requests that were checked, and those that could not be."""
 
     rules: RuleBook
     host: str
@@ -98,20 +96,20 @@ class _Linting:
     faults: list[Any] = field(default_factory=list)
 
     def findings(self, paths: Sequence[Path]) -> list[LintFinding]:
-        """Of bodies as one sequence, and of each recording. Raises InputError with the faults of all files."""
+        """The findings of all bodies, as one sequence, and of each recording. Raises InputError with all errors."""
         from cachecost.analysis.lint import sort_findings
         from cachecost.base.errors import InputError
 
         bodies = list(self._bodies(paths))
         logs = [path for path in paths if path not in {one for one, _ in bodies} and not self._is_faulty(path)]
         found = [one for path in logs for one in self._log(path)]
-        found += self._sequence([(_shown(path), body) for path, body in bodies])
+        found += self._sequence([(_display_name(path), body) for path, body in bodies])
         if self.faults:
             raise InputError(self.faults)
         return sort_findings(found)
 
     def _is_faulty(self, path: Path) -> bool:
-        return any(fault.file == _shown(path) for fault in self.faults)
+        return any(fault.file == _display_name(path) for fault in self.faults)
 
     def _bodies(self, paths: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
         from cachecost.base.errors import InputError
@@ -168,7 +166,7 @@ class _Linting:
 
 
 def _body(path: Path) -> dict[str, Any] | None:
-    """The Messages body in a file; None where it is a recording. Raises InputError where it is neither."""
+    """The Messages API body in a file; None if it is a recording. Raises InputError if it is neither."""
     from cachecost.base.errors import Fault, InputError
     from cachecost.base.limits import OutOfLimits, json_value, read_at_most, read_whole
 
@@ -181,28 +179,30 @@ def _body(path: Path) -> dict[str, Any] | None:
     except UnicodeDecodeError:
         value = None
     except OutOfLimits as error:
-        raise InputError([Fault(_shown(path), str(error))]) from None
+        raise InputError([Fault(_display_name(path), str(error))]) from None
     except json.JSONDecodeError as error:
         if str(path) != STDIN and not _looks_like_body(data, error):
             return None
         what = f"expected a Messages API body; got damaged JSON ({error.msg})"
-        raise InputError([Fault(_shown(path), what, error.lineno, error.colno)]) from None
+        raise InputError([Fault(_display_name(path), what, error.lineno, error.colno)]) from None
     if isinstance(value, dict) and not IN_LOGS & set(value) and ("messages" in value or str(path) == STDIN):
         return value
     if str(path) == STDIN:
-        raise InputError([Fault(_shown(path), "expected a Messages API body, a JSON object; recordings are files")])
+        raise InputError(
+            [Fault(_display_name(path), "expected a Messages API body, a JSON object; recordings are files")]
+        )
     return None
 
 
 def _looks_like_body(data: bytes, error: json.JSONDecodeError) -> bool:
-    """Damaged JSON that begins as a body does. Something after a whole value makes it lines, so a recording."""
+    """Whether damaged JSON begins like a body. Text after a complete value means JSON Lines, so a recording."""
     from cachecost.conversations.readers.common.peek import top_keys
 
     keys = set(top_keys(data))
     return error.msg != "Extra data" and "messages" in keys and not IN_LOGS & keys
 
 
-def _shown(path: Path) -> str:
+def _display_name(path: Path) -> str:
     return "stdin" if str(path) == STDIN else str(path)
 
 

@@ -1,4 +1,4 @@
-"""`cachecost strategies`, `models`, `rules`: what it knows, each with its source and date."""
+"""`cachecost strategies`, `models`, `rules`: the built-in data, with sources and dates."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.options import Ground, ground_options, json_option
+from cachecost.commands.options import SharedOptions, json_option, shared_options
 from cachecost.providers.listing import ModelRow, RuleRow, SwitchRow, model_rows, rule_rows, switch_rows
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue
 from cachecost.views.tables.text import print_table
 
 USUAL_TTL_S = {"5m": 300.0, "1h": 3600.0}
-LIFETIMES = "5m and 1h stand for the host's short and long lifetime (rules, ttl_s)."
+TTL_NOTE = "5m and 1h stand for the host's short and long TTL (rules, ttl_s)."
 PRICE_COLUMNS = ("input", "5m write", "1h write", "read", "out")
 MODEL_COLUMNS = ("model", "from", "to", "minimum", "window", "thinking", "tokenizer", *PRICE_COLUMNS)
 MODEL_COLUMNS_TO_HIDE = ("tokenizer", "to", "thinking", "from", "window")
-"""In a narrow terminal, the first first."""
+"""Columns to hide in a narrow terminal, in this order."""
 RULE_COLUMNS = ("rule", "model", "value", "from", "to", "confidence", "source")
 
 
 @click.command(cls=SectionedCommand)
-@click.option("--marks", is_flag=True, help="List the primitives that place marks instead, with their options.")
-@click.option("--changes", is_flag=True, help="List the other things that strategies do instead, with their options.")
+@click.option("--marks", is_flag=True, help="List the primitives that place breakpoints instead, with their options.")
+@click.option("--changes", is_flag=True, help="List the other changes of strategies instead, with their options.")
 @json_option
 def strategies(marks: bool, changes: bool, as_json: bool) -> None:
     """List the strategies by name: what they do, who uses them, and when that was checked."""
@@ -54,16 +54,16 @@ def _print_parts(marks: bool, changes: bool, as_json: bool) -> None:
 
 @click.command(cls=SectionedCommand)
 @json_option
-@ground_options
-def models(as_json: bool, base: Ground) -> None:
+@shared_options
+def models(as_json: bool, shared: SharedOptions) -> None:
     """List the models of a host with their rules and prices (USD per 10^6 tokens) on one day."""
-    host = base.host
-    rows = list(model_rows(base.rules, host))
-    priced = [(row, price_of(row, base.prices)) for row in rows]
+    setup = shared.setup
+    rows = list(model_rows(setup.rules, setup.host))
+    priced = [(row, price_of(row, setup.prices)) for row in rows]
     if as_json:
         return _print_json("models", [{**_plain(row), "prices": _plain(price)} for row, price in priced])
     return print_table(
-        "" if all(row.rules.ttl_s == USUAL_TTL_S for row in rows) else LIFETIMES,
+        "" if all(row.rules.ttl_s == USUAL_TTL_S for row in rows) else TTL_NOTE,
         MODEL_COLUMNS,
         [(*model_cells(row), *price_cells(price)) for row, price in priced],
         MODEL_COLUMNS_TO_HIDE,
@@ -71,7 +71,7 @@ def models(as_json: bool, base: Ground) -> None:
 
 
 def model_cells(row: ModelRow) -> tuple[str, ...]:
-    """A model's id, its days and its limits."""
+    """The id, dates and limits of a model."""
     rules = row.rules
     retired = str(row.retired or "")
     kept = "kept" if rules.keeps_thinking else "last turn"
@@ -87,7 +87,7 @@ def model_cells(row: ModelRow) -> tuple[str, ...]:
 
 
 def price_of(row: ModelRow, prices: PriceBook) -> Prices | None:
-    """The prices on the day of the rules; None for a server of one's own, and a way of caching, without any.
+    """The prices on the day of the rules; None for a self-hosted model or another way of caching without a price.
 
     Raises CannotEvaluate for any other model without a price.
     """
@@ -115,19 +115,19 @@ def price_cells(price: Prices | None) -> tuple[str, ...]:
     help="List the assumptions about open rules instead: every value, what it means, and its source.",
 )
 @json_option
-@ground_options
-def rules(switches: bool, as_json: bool, base: Ground) -> None:
+@shared_options
+def rules(switches: bool, as_json: bool, shared: SharedOptions) -> None:
     """List every rule by host and model: its value, the days it applies, and its source."""
     if switches:
         return _print_switches(list(switch_rows()), as_json)
-    rows = list(rule_rows(base.host))
+    rows = list(rule_rows(shared.host))
     if as_json:
         return _print_json("rules", rows)
     return print_table("", RULE_COLUMNS, _rule_lines(rows), ("source", "confidence", "to", "from"))
 
 
 def _rule_lines(rows: list[RuleRow]) -> list[tuple[str, ...]]:
-    """Rule by rule, in the order of the file: models of which the same is said since their release stand together."""
+    """Rule by rule, in the order of the file; models with the same row since their release share a line."""
     order = {rule: number for number, rule in enumerate(dict.fromkeys(row.rule for row in rows))}
     together: dict[tuple[str, ...], list[str]] = {}
     for row in sorted(rows, key=lambda row: order[row.rule]):
@@ -172,7 +172,7 @@ def _print_switches(rows: list[SwitchRow], as_json: bool) -> None:
         for number, reading in enumerate(row.readings)
     ]
     return print_table(
-        "The first reading of each switch is the default.", ("switch", "value", "means", "source"), lines
+        "The first value of each assumption is the default.", ("assumption", "value", "meaning", "source"), lines
     )
 
 

@@ -16,11 +16,18 @@ from urllib.parse import urlsplit
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.exit_codes import ExitCode, exit_code
 from cachecost.base.extras import require
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.options import json_option, prices_option, rule_option, set_option, switch_pairs
+from cachecost.commands.options import (
+    check_name,
+    json_option,
+    parse_assumptions,
+    prices_option,
+    rule_option,
+    set_option,
+)
 
 if TYPE_CHECKING:
     from cachecost.ledger.results import Fidelity
@@ -51,7 +58,7 @@ def _usd(ctx: click.Context, param: click.Parameter, value: str) -> Decimal:
 
 
 def _url(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """A key travels only over TLS, or within this machine."""
+    """The URL of the API: keys are sent only over TLS or within this machine. Raises BadParameter."""
     if value is None:
         return None
     parts = urlsplit(value)
@@ -65,7 +72,7 @@ def _url(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
 
 
 DRY_RUN = "00000000"
-"""The id of a run that sends nothing: what it says is the same each time."""
+"""The id of a dry run, so that its output is the same each time."""
 
 
 @click.command(cls=SectionedCommand)
@@ -132,7 +139,7 @@ DRY_RUN = "00000000"
 )
 @rule_option
 @prices_option
-def live(scenario: Path | None, verify_rules: bool, model: str | None, names: tuple[str, ...], **told: Any) -> int:
+def live(scenario: Path | None, verify_rules: bool, model: str | None, names: tuple[str, ...], **options: Any) -> int:
     """Send the strategies of SCENARIO.yaml to the real API, and compare predicted with billed usage.
 
     The key is read from ANTHROPIC_API_KEY. An interrupted run is continued with --resume; calls that were answered are
@@ -143,52 +150,52 @@ def live(scenario: Path | None, verify_rules: bool, model: str | None, names: tu
     """
     require("cachecost live", "anthropic", "httpx2")
     if verify_rules:
-        return _verify(scenario, model, names, told)
+        return _verify(scenario, model, names, options)
     if scenario is None or model or names:
         raise click.UsageError("expected SCENARIO.yaml, or --verify-rules with --model MODEL")
-    return _Live(scenario, told).run()
+    return _Live(scenario, options).run()
 
 
-def _verify(scenario: Path | None, model: str | None, names: tuple[str, ...], told: dict[str, Any]) -> int:
-    """Price the probes; send them if that was wanted."""
-    from cachecost.commands.verifying import Verifying
+def _verify(scenario: Path | None, model: str | None, names: tuple[str, ...], options: dict[str, Any]) -> int:
+    """Print the price of the probes, and send them unless it is a dry run."""
+    from cachecost.commands.verifying import RuleVerification
 
     if scenario is not None or model is None:
         raise click.UsageError("--verify-rules takes --model MODEL and no scenario")
-    asked = Verifying(model, names, told["max_usd"], told["prices"], told["out"])
-    asked.show()
-    if told["dry_run"]:
+    verification = RuleVerification(model, names, options["max_usd"], options["prices"], options["out"])
+    verification.show()
+    if options["dry_run"]:
         return ExitCode.OK
     if not os.environ.get(KEY):
         raise click.ClickException(NO_KEY)
-    _confirm(told)
-    return asked.run(KEY, told["base_url"], told["retries"])
+    _confirm(options)
+    return verification.run(KEY, options["base_url"], options["retries"])
 
 
-def _confirm(told: dict[str, Any]) -> None:
-    if told["yes"]:
+def _confirm(options: dict[str, Any]) -> None:
+    if options["yes"]:
         return
     if not sys.stdin.isatty():
         raise click.UsageError("stdin is not a terminal; nothing was sent. Add --yes to confirm")
-    click.confirm(f"Spend up to ${told['max_usd']}?", abort=True, err=True)
+    click.confirm(f"Spend up to ${options['max_usd']}?", abort=True, err=True)
 
 
 class _Live:
     """One call of the command."""
 
-    def __init__(self, path: Path, told: dict[str, Any]) -> None:
+    def __init__(self, path: Path, options: dict[str, Any]) -> None:
         self.path = path
-        self.told = told
-        self.limit: Decimal = told["max_usd"]
+        self.options = options
+        self.limit: Decimal = options["max_usd"]
 
     def run(self) -> int:
-        if not self.told["dry_run"] and not os.environ.get(KEY):
+        if not self.options["dry_run"] and not os.environ.get(KEY):
             raise click.ClickException(NO_KEY)
         plan = self._plan()
         self._show_plan(plan)
-        if self.told["dry_run"]:
+        if self.options["dry_run"]:
             return ExitCode.OK
-        _confirm(self.told)
+        _confirm(self.options)
         return self._send(plan)
 
     def _plan(self) -> Plan:
@@ -196,94 +203,89 @@ class _Live:
 
         scenario, options = self._scenario(), self._options()
         run, now = self._identity()
-        made = plan(scenario, self.path.parent, run, now, options, self.told["prices"])
+        made = plan(scenario, self.path.parent, run, now, options, self.options["prices"])
         if made.faults:
-            told = "\n".join(made.faults)
-            raise click.ClickException(f"nothing was sent; these calls cannot be:\n{told}")
+            faults = "\n".join(made.faults)
+            raise click.ClickException(f"nothing was sent; these calls cannot be sent:\n{faults}")
         return made
 
     def _scenario(self) -> Scenario:
         from cachecost.scenario import load
 
         sets = [
-            *self.told["sets"],
-            *(f"rules.{name}={value}" for name, value in switch_pairs(self.told["rule"]).items()),
+            *self.options["sets"],
+            *(f"rules.{name}={value}" for name, value in parse_assumptions(self.options["rule"]).items()),
         ]
         scenario = load(self.path, sets)
         known = [spec.name for spec in scenario.strategies]
-        for name in self.told["only"]:
-            if name not in known:
-                from cachecost.base.errors import nearest
-
-                raise click.UsageError(
-                    f"--strategy: expected one of {', '.join(known)}; got '{name}'{nearest(name, known)}"
-                )
+        for name in self.options["only"]:
+            check_name("--strategy", name, known)
         return scenario
 
     def _options(self) -> Options:
         from cachecost.live.driver.planning import Options
 
-        return Options(self.told["output"], self.told["pace"], self.told["only"])
+        return Options(self.options["output"], self.options["pace"], self.options["only"])
 
     def _identity(self) -> tuple[str, float]:
-        """The run's id and the time it was planned at: those of the journal that it goes on with."""
-        if self.told["resume"] is None:
-            return (DRY_RUN if self.told["dry_run"] else token_hex(4)), time.time()
+        """The id of the run and the time it was planned at, from the journal with --resume."""
+        if self.options["resume"] is None:
+            return (DRY_RUN if self.options["dry_run"] else token_hex(4)), time.time()
         from cachecost.live.driver.journal import read_journal
 
-        story = read_journal(self.told["resume"])
+        story = read_journal(self.options["resume"])
         return story.run, story.at
 
     def _show_plan(self, plan: Plan) -> None:
         from cachecost.live.driver import output
 
-        parallel, is_dry = self.told["parallel"], self.told["dry_run"]
-        if self.told["as_json"]:
+        parallel, is_dry = self.options["parallel"], self.options["dry_run"]
+        if self.options["as_json"]:
             if is_dry:
                 sys.stdout.write(json.dumps(output.plan_json(plan, self.limit, parallel), indent=2) + "\n")
         else:
             output.print_plan(plan, self.limit, parallel)
-        for sentence in output.plan_sentences(plan, self.limit, self.told["pace"], self.told["output"]):
+        for sentence in output.plan_sentences(plan, self.limit, self.options["pace"], self.options["output"]):
             print_diagnostic(sentence)
 
     def _send(self, plan: Plan) -> int:
         from cachecost.live.clock import ScaledClock
         from cachecost.live.driver.live_run import LiveRun
 
-        told = self.told
-        given = LiveRun(
+        options = self.options
+        job = LiveRun(
             plan,
             os.environ[KEY],
             self.limit,
             ScaledClock(),
-            told["base_url"],
-            told["parallel"],
-            told["retries"],
-            told["betas"],
-            told["timeout"],
+            options["base_url"],
+            options["parallel"],
+            options["retries"],
+            options["betas"],
+            options["timeout"],
         )
         with self._journal(plan) as journal:
-            return self._tell(_driven(given, journal))
+            return self._print_result(_drive(job, journal))
 
     def _journal(self, plan: Plan) -> Journal:
         from cachecost.live.driver.journal import Journal
 
         day = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-        folder = self.told["out"] or Path(f"live-{plan.scenario.name}-{day}")
-        path = self.told["resume"] or folder / JOURNAL
-        if self.told["resume"] is None and path.exists():
+        folder = self.options["out"] or Path(f"live-{plan.scenario.name}-{day}")
+        path = self.options["resume"] or folder / JOURNAL
+        if self.options["resume"] is None and path.exists():
             raise click.UsageError(f"{folder} contains a run already; continue it with --resume {path}")
         return Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._options()), plan.at)
 
-    def _tell(self, driven: LiveResult) -> int:
+    def _print_result(self, driven: LiveResult) -> int:
         from cachecost.live.driver import output
 
-        fidelity = _validated(driven)
-        if self.told["as_json"]:
+        fidelity = _validate(driven)
+        if self.options["as_json"]:
             from cachecost.views.fidelity.json_output import fidelity_object
 
-            told = {**output.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
-            sys.stdout.write(json.dumps(told, indent=2) + "\n")
+            document = {**output.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
+            sys.stdout.write(json.dumps(document, indent=2) + "\n")
         else:
             output.print_driven(driven)
             if fidelity:
@@ -294,17 +296,17 @@ class _Live:
         for sentence in output.sentences(driven):
             print_diagnostic(sentence)
         ended = driven.ended
-        return ExitCode.NOT_EVALUATED if ended.why or ended.failed or ended.undone else ExitCode.OK
+        return exit_code(not_evaluated=ended.why or ended.failed or ended.undone)
 
 
-def _driven(given: LiveRun, journal: Journal) -> LiveResult:
-    """Run to the end; whoever interrupts is told how to go on."""
+def _drive(job: LiveRun, journal: Journal) -> LiveResult:
+    """Run to the end; after an interruption, print how to continue."""
     import asyncio
 
     from cachecost.live.driver.live_run import drive
 
     try:
-        return asyncio.run(drive(given, journal, _print_call))
+        return asyncio.run(drive(job, journal, _print_call))
     except KeyboardInterrupt:
         print_diagnostic(f"answers so far are kept; continue with --resume {journal.path}")
         raise
@@ -320,11 +322,11 @@ def _print_call(step: LiveCall, sent: AnsweredCall, budget: DollarBudget) -> Non
     )
 
 
-def _validated(driven: LiveResult) -> Fidelity | None:
-    """What `cachecost validate` says of the recording; None where nothing was answered."""
+def _validate(driven: LiveResult) -> Fidelity | None:
+    """The result of `cachecost validate` on the recording; None if no call was answered."""
     from cachecost.analysis.fidelity.validation import Validation
 
     if not any(outcome.calls for outcome in driven.outcomes):
         return None
-    terms = replace(driven.plan.terms, day=None)
-    return Validation([driven.recording], terms.book(), terms.prices).fidelity()
+    setup = replace(driven.plan.terms.each_on_its_day(), counters={})
+    return Validation([driven.recording], setup).fidelity()

@@ -1,9 +1,8 @@
-"""`cachecost optimize`: the cheapest legal marks, lifetimes and pings for these calls, and the floor under them."""
+"""`cachecost optimize`: the cheapest legal breakpoints, TTLs and keep-alives for some calls, and the lower bound."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,23 +13,21 @@ from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
-    Ground,
+    SharedOptions,
     check_scenario,
     csv_option,
     format_option,
-    ground_options,
+    html_option,
+    is_scenario,
     json_option,
+    shared_options,
     tokens_option,
     write_rows,
 )
 from cachecost.commands.progress import progress_bar, reading_bar
-from cachecost.tokens.factory import ANCHORED, counter_name
 
 if TYPE_CHECKING:
-    from cachecost.conversations.calls import Call
-    from cachecost.replay.setup import Terms
-
-SCENARIOS = (".yaml", ".yml")
+    from cachecost.replay.workload import Workload
 
 
 @click.command(cls=SectionedCommand)
@@ -40,10 +37,10 @@ SCENARIOS = (".yaml", ".yml")
     "--pings/--no-pings", default=True, show_default=True, help="Allow extra calls: keep-alives and pre-warming."
 )
 @tokens_option
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Also write the result as an HTML page.")
+@html_option("Also write the result as an HTML page.")
 @csv_option
 @json_option
-@ground_options
+@shared_options
 def optimize(
     path: Path,
     format_: str,
@@ -52,68 +49,58 @@ def optimize(
     html: Path | None,
     csv_file: Path | None,
     as_json: bool,
-    base: Ground,
+    shared: SharedOptions,
 ) -> int:
-    """Find the cheapest legal marks, TTLs, keep-alives and pre-warming for the calls of LOG or SCENARIO.yaml.
+    """Find the cheapest legal breakpoints, TTLs, keep-alives and pre-warming for LOG or SCENARIO.yaml.
 
-    The calls of a log are taken as they were sent, without their marks; those of a scenario as its first strategy sends
-    them.
+    The calls of a log are taken as they were sent, without their breakpoints; those of a scenario as its first strategy
+    sends them.
     """
     from cachecost.analysis.optimum.optimum import optimum_of
     from cachecost.views.optimum.json_output import optimum_object
     from cachecost.views.optimum.text import print_optimum
 
-    if path.suffix in SCENARIOS:
-        check_scenario(path, tokens, base)
-        first, calls, terms = _of_scenario(path, base)
+    if is_scenario(path):
+        check_scenario(path, tokens, shared)
+        workload = _scenario_workload(path, shared)
     else:
-        first, calls, terms = _of_log(path, format_, tokens, base)
+        workload = _log_workload(path, format_, tokens, shared)
     with progress_bar(path.name) as progress:
-        found = optimum_of(calls, terms, pings, progress, first)
+        optimum = optimum_of(workload.calls, workload.setup, pings, progress, workload.strategy)
     if html is not None:
         from cachecost.views.html.frame import write_page
         from cachecost.views.optimum.page import optimum_page
 
-        write_page(html, optimum_page(str(path), found, f"cachecost optimize {path} --html {html}"))
+        write_page(html, optimum_page(str(path), optimum, f"cachecost optimize {path} --html {html}"))
         print_diagnostic(f"{html} written")
-    told = optimum_object(found)
-    write_rows(csv_file, ({"strategy": name, "cost_usd": cost} for name, cost in told["strategies"].items()))
+    as_object = optimum_object(optimum)
+    write_rows(csv_file, ({"strategy": name, "cost_usd": cost} for name, cost in as_object["strategies"].items()))
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(as_object), indent=2) + b"\n")
         sys.stdout.buffer.flush()
     else:
-        print_optimum(found, str(path), sys.stdout)
+        print_optimum(optimum, str(path), sys.stdout)
     return ExitCode.OK
 
 
-def _of_log(path: Path, format_: str, tokens: str | None, base: Ground) -> tuple[str, Sequence[Call], Terms]:
-    """The recorded calls; a recording that holds none is a conversation, planned without marks."""
+def _log_workload(path: Path, format_: str, tokens: str | None, shared: SharedOptions) -> Workload:
+    """The recorded calls; a recording without calls is a conversation, planned without breakpoints."""
     from cachecost.conversations.sessions import read_talks
-    from cachecost.replay.setup import Terms
-    from cachecost.replay.simulation import AS_RECORDED
+    from cachecost.replay.workload import plan_workload, recorded_workload
 
     with reading_bar("reading", [path]):
-        talks, recorded = read_talks(path, format_, print_diagnostic)
-    has_bills = any(call.billed for call in recorded)
-    counter = counter_name(tokens, has_bills)
-    bills = recorded if tokens in (None, ANCHORED) else []
-    terms = Terms(
-        None, base.rules.as_of, base.prices, base.host, counter, base.readings, bills=bills, own=base.rules.own
-    )
-    if recorded:
-        return AS_RECORDED, recorded, terms
-    from cachecost.replay.workload import of_strategy
-
-    return "none", of_strategy("none", talks, terms).calls, terms
+        talks, calls = read_talks(path, format_, print_diagnostic)
+    setup = shared.setup.with_recorded(calls, tokens)
+    return recorded_workload(str(path), calls, setup) if calls else plan_workload("none", talks, setup)
 
 
-def _of_scenario(path: Path, base: Ground) -> tuple[str, Sequence[Call], Terms]:
-    """The calls that the scenario's first strategy makes, and the scenario's own terms."""
-    from cachecost.replay.workload import of_strategy, terms_of
+def _scenario_workload(path: Path, shared: SharedOptions) -> Workload:
+    """The calls that the scenario's first strategy makes, under the scenario's own setup."""
+    from cachecost.replay.workload import plan_workload, scenario_setup
     from cachecost.scenario import load, talks_of
 
     scenario = load(path, [])
     talks, bills = talks_of(scenario, path.parent, print_diagnostic)
-    terms = terms_of(scenario, path.parent, bills, base.readings, base.rules.own)
+    setup = scenario_setup(scenario, path.parent, bills, shared.assumptions, shared.setup.rules.own)
     first = next(spec for spec in scenario.strategies if spec.name == scenario.first)
-    return first.name, of_strategy(first, talks, terms).calls, terms
+    return plan_workload(first, talks, setup)

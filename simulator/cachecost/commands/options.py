@@ -2,71 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
-from functools import wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
 
-from cachecost.base.structs import value
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SharedOption
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
+from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
+from cachecost.tokens.factory import ANCHORED, AUTO, COUNTERS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-HOSTS = (
-    "anthropic",
-    "bedrock",
-    "google-cloud",
-    "foundry",
-    "openrouter",
-    "openai",
-    "gemini",
-    "deepseek",
-    "xai",
-    "mistral",
-    "qwen",
-    "minimax",
-    "vllm",
-    "sglang",
-)
 
 
-@value
-class Ground:
-    """What every simulation stands on: rules, prices and the host of calls that name none.
-
-    `asked` are the options as they were given.
-    """
-
-    rules: RuleBook
-    prices: PriceBook
-    host: str
-    asked: Asked
-
-    @property
-    def readings(self) -> dict[str, str]:
-        """The readings that were asked for by --rule."""
-        return switch_pairs(self.asked.rule)
-
-    def reading(self, name: str, value: object) -> Ground:
-        """The same, under another reading of a switch. Raises InputError."""
-        return replace(self.asked, rule=(*self.asked.rule, f"{name}={value}")).ground()
-
-    def on(self, day: date) -> Ground:
-        """The same, by the rules and prices of `day`."""
-        return replace(self.asked, as_of=day).ground()
-
-
-@value
-class Asked:
-    """The options that stand on every command."""
+@dataclass(frozen=True)
+class SharedOptions:
+    """The options of every simulation as the user gave them, and the setup that they describe."""
 
     rule: tuple[str, ...] = ()
     rules_file: Path | None = None
@@ -74,11 +34,17 @@ class Asked:
     as_of: date | None = None
     host: str = "anthropic"
 
-    def ground(self) -> Ground:
-        """The rules and prices that the options ask for. Raises InputError."""
+    @cached_property
+    def assumptions(self) -> dict[str, str]:
+        """The assumptions of --rule. Raises UsageError."""
+        return parse_assumptions(self.rule)
+
+    @cached_property
+    def setup(self) -> ReplaySetup:
+        """The rules, prices and host of a replay. Raises InputError, UsageError."""
         own = own_rules(self.rules_file) if self.rules_file else NO_OWN_RULES
-        switches = switches_from({**own.switches, **switch_pairs(self.rule)})
-        return Ground(RuleBook(switches, self.as_of, own), PriceBook.load(self.prices, self.as_of), self.host, self)
+        switches = switches_from({**own.switches, **self.assumptions})
+        return ReplaySetup(RuleBook(switches, self.as_of, own), PriceBook.load(self.prices, self.as_of), self.host)
 
 
 def parse_date(ctx: click.Context, param: click.Parameter, value: str | None) -> date | None:
@@ -123,37 +89,44 @@ as_of_option = click.option(
 host_option = click.option(
     "--host",
     cls=SharedOption,
-    type=click.Choice(HOSTS),
+    type=click.Choice(hosts()),
     metavar="HOST",
     default="anthropic",
     show_default=True,
-    help=f"Host; in a log, that of calls that name none. One of {', '.join(HOSTS)}.",
+    help=f"Host; in a log, that of calls that name none. One of {', '.join(hosts())}.",
 )
 
 
-def ground_options(command: Command) -> Command:
-    """Add --rule, --rules, --prices, --as-of and --host; the command gets what they come to as `base`."""
+def shared_options(command: Command) -> Command:
+    """Add --rule, --rules, --prices, --as-of and --host; the command gets them, checked, as `shared`."""
 
     @wraps(command)
-    def on_ground(
+    def with_shared(
         *args: Any,
         rule: tuple[str, ...],
         rules_file: Path | None,
         prices: Path | None,
         as_of: date | None,
         host: str,
-        **told: Any,
+        **own: Any,
     ) -> Any:
-        return command(*args, base=Asked(rule, rules_file, prices, as_of, host).ground(), **told)
+        shared = SharedOptions(rule, rules_file, prices, as_of, host)
+        assert shared.setup  # errors in these options come before those of the command
+        return command(*args, shared=shared, **own)
 
-    grounded: Any = on_ground
+    decorated: Any = with_shared
     for option in (host_option, as_of_option, prices_option, rules_option, rule_option):
-        grounded = option(grounded)
-    return cast("Command", grounded)
+        decorated = option(decorated)
+    return cast("Command", decorated)
 
 
-COUNTERS = ("anchored", "auto", "tiktoken", "bytes", "ctok", "count_tokens")
-COUNTED = "Source of token counts; auto is ctok for Claude models if it is installed, else tiktoken."
+COUNTERS_HELP = "Source of token counts; auto is ctok for Claude models if it is installed, else tiktoken."
+
+
+def counter_option(command: Command) -> Command:
+    """Add --tokens to a command that has no bills to count by."""
+    choice = click.Choice(tuple(COUNTERS))
+    return click.option("--tokens", type=choice, default=AUTO, show_default=True, help=COUNTERS_HELP)(command)
 
 
 def port_option(default: int) -> Callable[[Command], Command]:
@@ -164,8 +137,14 @@ def port_option(default: int) -> Callable[[Command], Command]:
 
 def tokens_option(command: Command) -> Command:
     """Add --tokens to a command that takes a log; None: by the log's bills, else as `auto`."""
-    text = f"{COUNTED} anchored is calibrated on the bills of the log.  [default: anchored if it has bills, else auto]"
-    return click.option("--tokens", type=click.Choice(COUNTERS), help=text)(command)
+    choice = click.Choice((ANCHORED, *COUNTERS, "count_tokens"))
+    default = "anchored is calibrated on the bills of the log.  [default: anchored if it has bills, else auto]"
+    return click.option("--tokens", type=choice, help=f"{COUNTERS_HELP} {default}")(command)
+
+
+def html_option(text: str) -> Callable[[Command], Command]:
+    """Add --html FILE to a command that also writes a page."""
+    return click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help=text)
 
 
 format_option = click.option(
@@ -197,7 +176,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def write_rows(path: Path | None, rows: Iterable[Mapping[str, Any]]) -> None:
-    """The rows as CSV where that was asked for, and words on stderr that they were written."""
+    """Write the rows as CSV if --csv was given, and say so on stderr."""
     if path is not None:
         from cachecost.views.tables.csv_output import write_csv
 
@@ -205,21 +184,33 @@ def write_rows(path: Path | None, rows: Iterable[Mapping[str, Any]]) -> None:
         print_diagnostic(f"{path} written")
 
 
-def check_scenario(path: Path, tokens: str | None, base: Ground) -> None:
-    """Raises UsageError for options that the scenario at `path` says itself."""
-    asked = base.asked
-    given = {"--tokens": tokens, "--prices": asked.prices, "--as-of": asked.as_of}
-    given["--host"] = None if asked.host == "anthropic" else asked.host
-    if named := [name for name, value in given.items() if value is not None]:
-        raise click.UsageError(f"{', '.join(named)}: not with a scenario; set it in {path}")
+def is_scenario(path: Path) -> bool:
+    """Whether a LOG|SCENARIO argument is a scenario, by its suffix."""
+    return path.suffix in (".yaml", ".yml")
 
 
-def switch_pairs(rule: tuple[str, ...]) -> dict[str, str]:
+def check_name(option: str, name: str, known: Sequence[str]) -> None:
+    """Raises UsageError for a name that is not among the known ones, with the nearest."""
+    if name not in known:
+        from cachecost.base.errors import nearest
+
+        raise click.UsageError(f"{option}: expected one of {', '.join(known)}; got '{name}'{nearest(name, known)}")
+
+
+def check_scenario(path: Path, tokens: str | None, shared: SharedOptions) -> None:
+    """Raises UsageError for options that the scenario at `path` sets itself."""
+    given = {"--tokens": tokens, "--prices": shared.prices, "--as-of": shared.as_of}
+    given["--host"] = None if shared.host == "anthropic" else shared.host
+    if names := [name for name, value in given.items() if value is not None]:
+        raise click.UsageError(f"{', '.join(names)}: not with a scenario; set it in {path}")
+
+
+def parse_assumptions(rule: tuple[str, ...]) -> dict[str, str]:
     """NAME=VALUE … as a mapping. Raises UsageError."""
-    pairs = {}
+    assumptions = {}
     for item in rule:
         name, equals, value = item.partition("=")
         if not equals:
             raise click.UsageError(f"--rule {item}: expected NAME=VALUE")
-        pairs[name] = value
-    return pairs
+        assumptions[name] = value
+    return assumptions

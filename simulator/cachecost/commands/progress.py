@@ -1,4 +1,4 @@
-"""Progress on stderr of work that takes over a second: bars, on terminals only; of sweeps also lines in logs."""
+"""Progress on stderr: bars on terminals after a second; for sweeps also lines in logs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS_BETWEEN_LINES = 30.0
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[str, int], None]]:
-    """A function of (what is worked on, how much is done); shows after a second, on terminals only."""
+    """A function of (name of the work, calls done); shows a bar after a second, on terminals only."""
     if not sys.stderr.isatty():
         yield lambda what, done: None
         return
@@ -44,7 +44,7 @@ def progress_bar(title: str) -> Iterator[Callable[[str, int], None]]:
 
 @contextmanager
 def reading_bar(title: str, paths: Sequence[Path]) -> Iterator[None]:
-    """How much of the files has been read while the body runs; they may be folders."""
+    """Show how much of the files or folders has been read while the body runs."""
     if not sys.stderr.isatty():
         yield
         return
@@ -78,9 +78,9 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def cells_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A function of how many more cells are done, told of those from before first.
+    """A function of the number of newly finished cells; its first call gives the number finished by earlier runs.
 
-    Shows them and the time left: as a bar on terminals, after a second; elsewhere as a line each half minute.
+    Shows cells and the time left: a bar on terminals after a second, elsewhere a line every half minute.
     """
     if not sys.stderr.isatty():
         yield _CellLines(title, total).step
@@ -114,7 +114,7 @@ class _CellLines:
         self._title, self._total = title, total
         self._done: int | None = None
         self._before = 0
-        self._began = self._told = time.monotonic()
+        self._began = self._printed = time.monotonic()
 
     def step(self, done: int) -> None:
         if self._done is None:
@@ -122,8 +122,8 @@ class _CellLines:
             return
         self._done += done
         now = time.monotonic()
-        if now - self._told >= SECONDS_BETWEEN_LINES and self._done < self._total:
-            self._told = now
+        if now - self._printed >= SECONDS_BETWEEN_LINES and self._done < self._total:
+            self._printed = now
             each = (now - self._began) / (self._done - self._before)
             left = timedelta(seconds=round(each * (self._total - self._done)))
             print_diagnostic(f"{self._title}: {self._done:,} of {self._total:,} cells, {left} left")

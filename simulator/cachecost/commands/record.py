@@ -1,4 +1,4 @@
-"""`cachecost record`: a pass-through between a client and the API that writes down what goes through."""
+"""`cachecost record`: a proxy between a client and the API that records the calls."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from urllib.parse import urlsplit
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.exit_codes import exit_code
 from cachecost.base.extras import require
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.options import Ground, content_option, ground_options, port_option
+from cachecost.commands.options import SharedOptions, content_option, port_option, shared_options
 
 if TYPE_CHECKING:
     from cachecost.live.recorder.session import RecordingResult
+    from cachecost.replay.setup import ReplaySetup
 
 UPSTREAM = "https://api.anthropic.com"
 PORT = 8788
@@ -36,14 +37,14 @@ PORT = 8788
 @port_option(PORT)
 @content_option
 @click.option("--quiet", is_flag=True, help="Do not print a line for each call.")
-@ground_options
+@shared_options
 def record(
     upstream: str,
     out: Path | None,
     port: int,
     content: str,
     quiet: bool,
-    base: Ground,
+    shared: SharedOptions,
 ) -> int:
     """Record the calls between a client and the API, with their billed usage and times.
 
@@ -55,20 +56,19 @@ def record(
     from cachecost.live.recorder.session import record as recorded
 
     path = out or Path(f"recording-{datetime.now().astimezone():%Y-%m-%d}.jsonl")
-    asked = base.asked
     wishes = HelperOptions(
         str(path),
-        base.readings,
-        str(asked.rules_file) if asked.rules_file else None,
-        str(asked.prices) if asked.prices else None,
-        asked.as_of.isoformat() if asked.as_of else None,
-        asked.host,
+        shared.assumptions,
+        str(shared.rules_file) if shared.rules_file else None,
+        str(shared.prices) if shared.prices else None,
+        shared.as_of.isoformat() if shared.as_of else None,
+        shared.host,
         prints=not quiet,
         digest=content == "digest",
     )
     done = recorded(_url(upstream), port, wishes, print_diagnostic)
-    _tell(done, base)
-    return ExitCode.CHECK_FAILED if done.lost else ExitCode.OK
+    _print_summary(done, shared.setup)
+    return exit_code(check_failed=done.lost)
 
 
 def _url(text: str) -> Any:
@@ -87,23 +87,23 @@ def _url(text: str) -> Any:
     return url
 
 
-def _tell(recorded: RecordingResult, base: Ground) -> None:
-    """The summary: what was recorded, and how good predictions of it are."""
+def _print_summary(recorded: RecordingResult, setup: ReplaySetup) -> None:
+    """Print what was recorded, and how accurate its prediction is."""
     lost = f"; {recorded.lost:,} not recorded (see above)" if recorded.lost else ""
     calls = "1 call" if recorded.calls == 1 else f"{recorded.calls:,} calls"
     print_diagnostic(f"{calls} recorded in {' and '.join(map(str, recorded.paths))}{lost}")
     if recorded.calls:
-        for line in _fidelity(recorded.paths, base):
+        for line in _fidelity(recorded.paths, setup):
             print_diagnostic(f"  {line}")
 
 
-def _fidelity(logs: Sequence[Path], base: Ground) -> list[str]:
-    """What `cachecost validate` says of the file."""
+def _fidelity(logs: Sequence[Path], setup: ReplaySetup) -> list[str]:
+    """The result of `cachecost validate` on the files."""
     from cachecost.analysis.fidelity.validation import Validation
     from cachecost.views.fidelity.scores import score
     from cachecost.views.fidelity.text import score_lines
 
-    fidelity = Validation(logs, base.rules, base.prices, host=base.host).fidelity()
+    fidelity = Validation(logs, setup).fidelity()
     left = [f"not judged: {where} {why}" for where, why in fidelity.not_judged[:5]]
     more = len(fidelity.not_judged) - len(left)
     judged = score_lines(score("all", fidelity.judgements)) if fidelity.judgements else []

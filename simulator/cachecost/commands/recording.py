@@ -1,4 +1,4 @@
-"""`cachecost recording`: recordings compared, put together, cut, split, and the schema of their lines."""
+"""`cachecost recording`: compare, concatenate, cut and split recordings, and print their schema."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.exit_codes import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import force_option, format_option, json_option
 
@@ -46,7 +46,7 @@ def diff(a: Path, b: Path, format_: str, as_json: bool) -> int:
             print_diagnostic(f"A is {a}, B is {b}: {note}")
         for line in diff_lines(found):
             click.echo(line)
-    return ExitCode.OK if found.is_equal else ExitCode.CHECK_FAILED
+    return exit_code(check_failed=not found.is_equal)
 
 
 @recording.command()

@@ -15,12 +15,20 @@ import click
 import msgspec
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.exit_codes import exit_code
 from cachecost.base.formatting import counted
 from cachecost.base.structs import value
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.options import Ground, csv_option, format_option, ground_options, tokens_option, write_rows
+from cachecost.commands.options import (
+    SharedOptions,
+    csv_option,
+    format_option,
+    html_option,
+    shared_options,
+    tokens_option,
+    write_rows,
+)
 from cachecost.commands.progress import reading_bar
 from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import Call, RecordedCall
@@ -28,17 +36,17 @@ from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.time_order import in_file_order
 from cachecost.ledger.rows import CallRow
 from cachecost.providers.rules import data_date
+from cachecost.replay.setup import ReplaySetup, ttl_names
 from cachecost.replay.simulation import AS_RECORDED, NOT_EVALUATED, Simulation
-from cachecost.tokens.factory import ANCHORED, counter_name, make_counter
+from cachecost.tokens.factory import ANCHORED
 from cachecost.views.replay.call_rows import call_object
 
 if TYPE_CHECKING:
+    from cachecost.conversations.calls import RecordedCall
     from cachecost.conversations.model import Conversation
     from cachecost.ledger.findings import Explanation
     from cachecost.ledger.results import Ledger
-    from cachecost.prompts.counting import TokenCounter
-    from cachecost.replay.setup import Terms
-    from cachecost.replay.simulation import Simulated
+    from cachecost.replay.simulation import SimulatedCall
     from cachecost.views.replay.tables import Billed
 
 
@@ -69,12 +77,10 @@ if TYPE_CHECKING:
     help="Simulate a self-hosted server (--host vllm or sglang) whose cache holds this many tokens; repeatable.",
 )
 @tokens_option
-@click.option(
-    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Also write an HTML page that shows every prompt."
-)
+@html_option("Also write an HTML page that shows every prompt.")
 @csv_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines instead of text, one object per call.")
-@ground_options
+@shared_options
 def replay(
     log: Path,
     format_: str,
@@ -86,7 +92,7 @@ def replay(
     html: Path | None,
     csv_file: Path | None,
     as_json: bool,
-    base: Ground,
+    shared: SharedOptions,
 ) -> int:
     """Predict the usage and cost of each call of LOG.
 
@@ -96,28 +102,31 @@ def replay(
     if model and not strategies and not ranks:
         raise click.UsageError("--model: expected --strategy or --all too; without them each call keeps its own model")
     if capacities:
-        _check_capacities(base.host, bool(strategies) or ranks)
-    bill = BillTotal(base.prices, base.host)
-    if model and base.rules.as_of is None:
-        day = data_date(base.host)
+        _check_capacities(shared.host, bool(strategies) or ranks)
+    bill = BillTotal(shared.setup.prices, shared.host)
+    if model and shared.as_of is None:
+        day = data_date(shared.host)
         print_diagnostic(f"{model}: rules and prices of {day}; --as-of DATE for another day")
-        base = base.on(day)
-    asked = _Asked(log, format_, strategies, ranks, model, tokens, base, bill, capacities)
-    with reading_bar("reading", [log]), _no_garbage():
+        shared = replace(shared, as_of=day)
+    job = _Replay(log, format_, strategies, ranks, model, tokens, shared, bill, capacities)
+    with reading_bar("reading", [log]), _no_garbage_collection():
         if as_json and html is None and csv_file is None:
-            failed = _print_json(asked.rows())
+            failed = _print_json(job.rows())
         else:
-            made = [one for one in asked.ledgers(with_floor=not as_json, pictured=html is not None) if one.rows]
-            write_rows(csv_file, (call_object(row) for one in made for row in one.rows))
+            ledgers = [
+                ledger for ledger in job.ledgers(with_lower_bound=not as_json, pictured=html is not None) if ledger.rows
+            ]
+            write_rows(csv_file, (call_object(row) for ledger in ledgers for row in ledger.rows))
             if html is not None:
-                _write_page(asked, made, html)
-            failed = _print_json(row for one in made for row in one.rows) if as_json else _print_table(asked, made)
-    return ExitCode.NOT_EVALUATED if failed else ExitCode.OK
+                _write_page(job, ledgers, html)
+            rows = (row for ledger in ledgers for row in ledger.rows)
+            failed = _print_json(rows) if as_json else _print_table(job, ledgers)
+    return exit_code(not_evaluated=failed)
 
 
 @contextmanager
-def _no_garbage() -> Iterator[None]:
-    """What a replay keeps, it keeps to its end: looking for garbage again and again finds none."""
+def _no_garbage_collection() -> Iterator[None]:
+    """A replay keeps what it makes to its end, so the collector would search again and again and find_strategy nothing."""
     gc.disable()
     try:
         yield
@@ -126,8 +135,8 @@ def _no_garbage() -> Iterator[None]:
 
 
 @value
-class _Asked:
-    """What is to be replayed, on what ground; the bills that are met on the way are added to `bill`."""
+class _Replay:
+    """What to replay, and under which options. The bills of the calls that are read are added to `bill`."""
 
     log: Path
     format_: str
@@ -135,145 +144,119 @@ class _Asked:
     ranks: bool
     model: str | None
     tokens: str | None
-    ground: Ground
+    shared: SharedOptions
     bill: BillTotal
     capacities: tuple[int, ...] = ()
 
     @property
-    def may_anchor(self) -> bool:
-        return self.tokens in (None, ANCHORED)
-
-    @property
-    def counter(self) -> str:
-        """What counts the tokens that no bill tells."""
-        return counter_name(self.tokens, bool(self.bill.usage.total_input))
-
-    def calls(self, keep_content: bool = True) -> Iterator[RecordedCall]:
-        return self.bill.add_all(read_calls(self.log, self.format_, print_diagnostic, keep_content))
+    def setup(self) -> ReplaySetup:
+        return replace(self.shared.setup, starts_warm=True, may_lack_prices=True)
 
     @property
     def plans(self) -> bool:
-        """Whether the recording is told anew, under one strategy or more."""
+        """Whether the conversations are planned again, under one strategy or more."""
         return bool(self.strategies) or self.ranks
 
     def rows(self) -> Iterator[CallRow]:
         """The rows as they come, all of one strategy before the next."""
         if not self.plans and not self.capacities:
-            return (each.row for each in self.simulated({}))
-        return (row for ledger in self.ledgers(with_floor=False, pictured=False) for row in ledger.rows)
+            return (simulated.row for simulated in _simulate(*self._recorded_calls()))
+        return (row for ledger in self.ledgers(with_lower_bound=False, pictured=False) for row in ledger.rows)
 
-    def ledgers(self, with_floor: bool, pictured: bool) -> Iterator[Ledger]:
-        """The ledger of each strategy, or that of the calls as recorded; `pictured` with what the page shows."""
+    def ledgers(self, with_lower_bound: bool, pictured: bool) -> Iterator[Ledger]:
+        """The ledger of each strategy or capacity, or that of the calls as recorded; `pictured` with timelines."""
         if self.capacities:
-            return self.at_capacities(pictured)
-        return self.planned(with_floor, pictured) if self.plans else iter([self.as_recorded(pictured)])
+            return self._at_capacities(pictured)
+        if self.plans:
+            return self._of_strategies(with_lower_bound, pictured)
+        return iter([_recorded_ledger(*self._recorded_calls(), pictured)])
 
-    def at_capacities(self, pictured: bool) -> Iterator[Ledger]:
-        """The calls as they were sent, to a server that keeps so many tokens, one size after the other."""
-        calls = list(self.calls())
-        for kept in self.capacities:
-            with_room = replace(self, ground=self.ground.reading("capacity_tokens", kept))
-            yield with_room.as_recorded(pictured, f"{AS_RECORDED}, {kept:,} tokens kept", calls)
+    def _calls(self, keep_content: bool = True) -> Iterator[RecordedCall]:
+        return self.bill.add_all(read_calls(self.log, self.format_, print_diagnostic, keep_content))
 
-    def as_recorded(
-        self, pictured: bool, name: str = AS_RECORDED, calls: Sequence[RecordedCall] | None = None
-    ) -> Ledger:
-        """The calls as they were sent, under this name; those of the log where none are given."""
-        counters: dict[str, TokenCounter] = {}
-        from cachecost.ledger.margin import margin
-        from cachecost.ledger.results import Ledger
-        from cachecost.replay.setup import lifetimes_of
+    def _recorded_calls(self) -> tuple[Iterable[RecordedCall], ReplaySetup]:
+        """The calls as recorded, and their setup. They are kept in memory only where their bills are needed first."""
+        calls = self._calls(keep_content=self.tokens != "bytes")
+        if self.tokens not in (None, ANCHORED):
+            return calls, self.setup.with_recorded([], self.tokens)
+        kept = list(calls)
+        return kept, self.setup.with_recorded(kept, self.tokens)
 
-        made, rules = Ledger(name, []), None
-        for each in self.simulated(counters, name, calls):
-            made.rows.append(each.row)
-            rules = rules or each.rules
-            if pictured:
-                made.strips.append(each.strip)
-        counters_named = "; ".join(dict.fromkeys(counter.source for counter in counters.values()))
-        has_bills = self.may_anchor and self.bill.usage.total_input
-        source = f"the recording's bills, then {counters_named}" if has_bills else counters_named
-        band = margin(made.rows, max((each.band for each in counters.values()), default=0.0))
-        return replace(made, token_source=source, band=band, lifetimes=lifetimes_of([rules] if rules else []))
+    def _at_capacities(self, pictured: bool) -> Iterator[Ledger]:
+        """The calls as they were sent, to a server that keeps this many tokens, one capacity after the other."""
+        calls = list(self._calls())
+        for capacity in self.capacities:
+            setup = self.setup.with_assumptions({"capacity_tokens": capacity}).with_recorded(calls, self.tokens)
+            yield _recorded_ledger(calls, setup, pictured, f"{AS_RECORDED}, {capacity:,} tokens kept")
 
-    def simulated(
-        self, counters: dict[str, TokenCounter], name: str = AS_RECORDED, given: Sequence[RecordedCall] | None = None
-    ) -> Iterator[Simulated]:
-        """Each call as recorded, sized by all bills of the recording where it has any; `counters` are filled."""
-        calls: Iterable[RecordedCall] = given or self.calls(keep_content=self.tokens != "bytes")
-        base = self.ground
+    def _of_strategies(self, with_lower_bound: bool, pictured: bool) -> Iterator[Ledger]:
+        """The ledger of each strategy, one after the other.
 
-        def counter(generation: str) -> TokenCounter:
-            return counters.setdefault(generation, make_counter(self.counter, generation))
-
-        simulation = Simulation(base.rules, base.prices, counter, base.host, name, may_lack_prices=True)
-        if self.may_anchor:
-            calls = list(calls)
-            simulation.learn_all(calls)
-        return in_file_order((call.number, simulation.simulated(call).at(call.number)) for call in calls)
-
-    def planned(self, with_floor: bool, pictured: bool) -> Iterator[Ledger]:
-        """The ledger of each strategy, one after the other: the recording as it would have sent it.
-
-        Where all are ranked there is no floor: it is the same for most, and takes as long as a replay.
+        Where all are ranked there is no lower bound: it is the same for most, and takes as long as a replay.
         """
-        from cachecost.replay.setup import Terms
+        from cachecost.conversations.sessions import read_talks
+        from cachecost.replay.strategy_ledger import replay_strategy
 
         _check_names(self.strategies)
-        talks, bills = self._talks()
+        talks, calls = read_talks(self.log, self.format_, print_diagnostic)
+        for call in calls:
+            self.bill.add(call)
         if not talks:
             raise CannotEvaluate(f"{self.log} contains no conversation that can be planned again")
         if self.model is None and not any(talk.model for talk in talks):
             raise CannotEvaluate(f"{self.log} names no model; name one with --model")
-        base, anchors = self.ground, bills if self.may_anchor else []
-        terms = Terms(
-            self.model,
-            base.rules.as_of,
-            base.prices,
-            base.host,
-            self.counter,
-            base.readings,
-            bills=anchors,
-            own=base.rules.own,
-            may_lack_prices=True,
-            counts_answers=False,
-            starts_warm=True,
-        )
-        floor = _floor if with_floor and not self.ranks else None
+        setup = replace(self.setup.with_recorded(calls, self.tokens), model=self.model, counts_answers=False)
+        lower_bound = _lower_bound if with_lower_bound and not self.ranks else None
         for name in self._names(talks):
-            yield terms.ledger(name, talks, floor_of=floor, pictured=pictured)
+            yield replay_strategy(name, talks, setup, lower_bound=lower_bound, pictured=pictured)
 
     def _names(self, talks: Sequence[Conversation]) -> list[str]:
-        """The strategies to plan; of all, ways to ask are left out where nothing is asked."""
+        """The strategies to plan; --all leaves out strategies for side questions where the log has none."""
         from cachecost.strategies.agent import Agent
         from cachecost.strategies.registry import find_strategy, names
 
-        found = {name: find_strategy(name) for name in names()} if self.ranks else {}
-        asks = any(talk.inquiries for talk in talks)
+        presets = {name: find_strategy(name) for name in names()} if self.ranks else {}
+        has_questions = any(talk.inquiries for talk in talks)
         fitting = [
             name
-            for name, one in found.items()
-            if asks or not (isinstance(one, Agent) and (one.inquiry or one.inquiry_by_host))
+            for name, preset in presets.items()
+            if has_questions or not (isinstance(preset, Agent) and (preset.inquiry or preset.inquiry_by_host))
         ]
         return list(dict.fromkeys((*self.strategies, *fitting)))
 
-    def _talks(self) -> tuple[list[Conversation], list[RecordedCall]]:
-        from cachecost.conversations.sessions import read_talks
 
-        talks, calls = read_talks(self.log, self.format_, print_diagnostic)
-        for call in calls:
-            self.bill.add(call)
-        return talks, calls
+def _simulate(calls: Iterable[RecordedCall], setup: ReplaySetup, name: str = AS_RECORDED) -> Iterator[SimulatedCall]:
+    """Each call as it was sent, in the order of the file."""
+    simulation = Simulation(setup, name)
+    simulation.learn_all(setup.bills, setup.may_start_warm)
+    return in_file_order((call.number, simulation.simulate(call).at(call.number)) for call in calls)
 
 
-def _floor(calls: Sequence[Call], terms: Terms) -> Decimal:
+def _recorded_ledger(
+    calls: Iterable[RecordedCall], setup: ReplaySetup, pictured: bool, name: str = AS_RECORDED
+) -> Ledger:
+    """The ledger of the calls as they were sent, under this name."""
+    from cachecost.ledger.margin import margin
+    from cachecost.ledger.results import Ledger
+
+    ledger, rules = Ledger(name, []), None
+    for simulated in _simulate(calls, setup, name):
+        ledger.rows.append(simulated.row)
+        rules = rules or simulated.rules
+        if pictured:
+            ledger.strips.append(simulated.strip)
+    ttls = ttl_names([rules] if rules else [])
+    return replace(ledger, token_source=setup.token_source, band=margin(ledger.rows, setup.band), lifetimes=ttls)
+
+
+def _lower_bound(calls: Sequence[Call], setup: ReplaySetup) -> Decimal:
     from cachecost.analysis.optimum.lower_bound import floor_of
 
-    return floor_of(calls, terms).usd
+    return floor_of(calls, setup).usd
 
 
 def _check_capacities(host: str, plans: bool) -> None:
-    """Raises UsageError where no capacity can be said."""
+    """Raises UsageError where --capacity does not apply."""
     from cachecost.providers.rulefile import catalogue
 
     if catalogue(host).is_priced:
@@ -294,8 +277,13 @@ def _check_names(strategies: tuple[str, ...]) -> None:
             raise click.UsageError(f"--strategy {error}") from None
 
 
+def has_unevaluated(rows: Iterable[CallRow]) -> bool:
+    """Whether any call could not be evaluated."""
+    return any(row.error_type == NOT_EVALUATED for row in rows)
+
+
 def _print_json(rows: Iterable[CallRow]) -> bool:
-    """Write each row as it comes; tell whether any could not be evaluated."""
+    """Write each row as it comes; return whether any could not be evaluated."""
     failed = False
     write = sys.stdout.buffer.write
     encode = msgspec.json.Encoder().encode
@@ -306,61 +294,58 @@ def _print_json(rows: Iterable[CallRow]) -> bool:
     return failed
 
 
-def _billed(bill: BillTotal) -> Billed | None:
+def _bill_totals(bill: BillTotal) -> Billed | None:
     from cachecost.views.replay.tables import Billed
 
     is_priced = sum(bill.unpriced.values()) < bill.calls
     return Billed(bill.calls, bill.usage, bill.dollars) if bill.usage.total_input and is_priced else None
 
 
-def _print_table(asked: _Asked, made: Sequence[Ledger]) -> bool:
+def _print_table(job: _Replay, ledgers: Sequence[Ledger]) -> bool:
+    """Print the table; return whether any call could not be evaluated."""
     from cachecost.views.replay.text import print_ledgers
 
-    for why, number in sorted(asked.bill.unpriced.items()):
+    for why, number in sorted(job.bill.unpriced.items()):
         print_diagnostic(f"{counted(number, 'call')} not in the billed dollars: {why}")
-    with_causes, calls = not asked.capacities, asked.bill.calls
-    print_ledgers(str(asked.log), made, sys.stdout, _billed(asked.bill), asked.ranks, with_causes, calls)
-    return any(row.error_type == NOT_EVALUATED for ledger in made for row in ledger.rows)
+    with_causes, calls = not job.capacities, job.bill.calls
+    print_ledgers(str(job.log), ledgers, sys.stdout, _bill_totals(job.bill), job.ranks, with_causes, calls)
+    return has_unevaluated(row for ledger in ledgers for row in ledger.rows)
 
 
-def _write_page(asked: _Asked, made: Sequence[Ledger], path: Path) -> None:
-    """The page of all ledgers, with what is avoidable in the calls as they were sent. Raises CannotEvaluate."""
+def _write_page(job: _Replay, ledgers: Sequence[Ledger], path: Path) -> None:
+    """The page of all ledgers, with the avoidable cost of the calls as they were sent. Raises CannotEvaluate."""
     from cachecost.providers.assumptions import shown
     from cachecost.views.html.frame import write_page
     from cachecost.views.replay.page import replay_page
 
-    if not made:
-        raise CannotEvaluate(f"{asked.log} contains no call to show on a page")
-    base = asked.ground
-    names = "".join(f" --strategy '{name}'" for name in asked.strategies) + (" --all" if asked.ranks else "")
-    names += "".join(f" --capacity {kept}" for kept in asked.capacities)
-    again = f"cachecost replay {asked.log}{names} --html {path}"
-    readings = {**{name: shown(value) for name, value in base.rules.own.switches.items()}, **base.readings}
-    explanations = [] if asked.plans else list(_explanations(asked))
-    day, versions = base.rules.as_of, base.prices.versions
+    if not ledgers:
+        raise CannotEvaluate(f"{job.log} contains no call to show on a page")
+    setup = job.shared.setup
+    names = "".join(f" --strategy '{name}'" for name in job.strategies) + (" --all" if job.ranks else "")
+    names += "".join(f" --capacity {capacity}" for capacity in job.capacities)
+    own = {name: shown(value) for name, value in setup.rules.own.switches.items()}
     page = replay_page(
-        str(asked.log),
-        made,
-        base.host,
-        day,
-        readings,
-        versions,
-        again,
-        _billed(asked.bill),
-        explanations,
-        bool(asked.capacities) or base.rules.is_bounded,
+        str(job.log),
+        ledgers,
+        setup.host,
+        setup.day,
+        {**own, **job.shared.assumptions},
+        setup.prices.versions,
+        f"cachecost replay {job.log}{names} --html {path}",
+        _bill_totals(job.bill),
+        [] if job.plans else list(_explanations(job)),
+        bool(job.capacities) or setup.rules.is_bounded,
     )
     write_page(path, page)
     print_diagnostic(f"{path} written")
 
 
-def _explanations(asked: _Asked) -> Iterator[Explanation]:
-    """What is avoidable in the calls as they were sent, where `explain` knows their caches."""
+def _explanations(job: _Replay) -> Iterator[Explanation]:
+    """The avoidable cost of the calls as they were sent, where `explain` supports their caches."""
     from cachecost.analysis.explain.explaining import explain_workload
-    from cachecost.replay.workload import recorded
+    from cachecost.replay.workload import read_workload
 
-    base = asked.ground
     try:
-        yield explain_workload(recorded(asked.log, base.rules, base.prices, base.host, asked.tokens, asked.format_))
+        yield explain_workload(read_workload(job.log, job.shared.setup, job.tokens, job.format_))
     except CannotEvaluate as error:
         print_diagnostic(f"the page does not show avoidable costs: {error}")

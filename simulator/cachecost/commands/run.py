@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.exit_codes import ExitCode, exit_code
 from cachecost.commands.options import json_option, set_option
 from cachecost.commands.progress import progress_bar
+from cachecost.commands.replay import has_unevaluated
 
 REPORTS = Path("reports")
 
@@ -52,5 +53,4 @@ def run(
     else:
         print_run(result, sys.stdout, report and report.with_name(PAGE))
     ledgers = (ledger for comparison in result.comparisons for ledger in comparison.ledgers)
-    failed = any(row.error_type == "not_evaluated" for one in ledgers for row in one.rows)
-    return ExitCode.NOT_EVALUATED if failed else ExitCode.OK
+    return exit_code(not_evaluated=has_unevaluated(row for ledger in ledgers for row in ledger.rows))

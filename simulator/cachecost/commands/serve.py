@@ -1,23 +1,23 @@
-"""`cachecost serve`: a simulated Messages API that says what your calls would have cost."""
+"""`cachecost serve`: a simulated Messages API that bills your calls."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.exit_codes import exit_code
 from cachecost.base.extras import require
 from cachecost.base.formatting import counted
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.options import COUNTED, Ground, ground_options, port_option
+from cachecost.commands.options import SharedOptions, counter_option, port_option, shared_options
 from cachecost.live.clock import CLOCKS, Clock, clock_from
 from cachecost.live.log import CallLog
 from cachecost.live.server.faults import FORM, FaultSchedule, faults_from
@@ -28,27 +28,26 @@ if TYPE_CHECKING:
     from cachecost.live.server.meter import Meter
     from cachecost.live.server.model import Answerer
     from cachecost.live.server.state import ServerState
+    from cachecost.replay.setup import ReplaySetup
 
 PORT = 8787
-COUNTERS = ("auto", "tiktoken", "ctok", "bytes")
 WHO_ANSWERS = (
     "Source of the answers: agent[:N] (N tool calls per turn), agent:N:TOOL,TOOL (may also call these tools, even if "
     "they change something), script:FILE, recording:FILE."
 )
-Made = TypeVar("Made")
+Parsed = TypeVar("Parsed")
 
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """What was asked for, read and found good."""
+    """The options of the command, parsed and checked."""
 
     answerer: Answerer
     clock: Clock
-    clock_told: str
+    clock_option: str
     begin: float | None
     faults: FaultSchedule
-    ground: Ground
-    tokens: str
+    setup: ReplaySetup
     record: Path | None
     first_token_s: float
     seed: int
@@ -59,7 +58,7 @@ class _Options:
 @click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Record each call in this request log.")
 @click.option("--answers", default="agent", show_default=True, help=WHO_ANSWERS)
 @click.option("--clock", default="real", show_default=True, help=f"Clock of the simulation: {CLOCKS}.")
-@click.option("--tokens", type=click.Choice(COUNTERS), default="auto", show_default=True, help=COUNTED)
+@counter_option
 @click.option(
     "--first-token",
     type=click.FloatRange(0),
@@ -70,7 +69,7 @@ class _Options:
 @click.option("--fault", "faults", multiple=True, metavar="FAULT", help=f"Make calls fail: {FORM}; repeatable.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of random failures and of ids.")
 @click.option("--no-bill", is_flag=True, help="Do not print the bill at the end.")
-@ground_options
+@shared_options
 def serve(
     port: int,
     record: Path | None,
@@ -81,7 +80,7 @@ def serve(
     faults: tuple[str, ...],
     seed: int,
     no_bill: bool,
-    base: Ground,
+    shared: SharedOptions,
 ) -> int:
     """Serve a simulated Messages API on this machine, to see what the caching of a client costs.
 
@@ -93,15 +92,14 @@ def serve(
         require_ctok()
     from cachecost.live.server.answers import answerer_from
 
-    begin = _begin(clock, base.rules.as_of, base.host)
+    begin = _begin(clock, shared.as_of, shared.host)
     options = _Options(
-        _good("--answers", lambda: answerer_from(answers)),
-        _good("--clock", lambda: clock_from(clock, begin)),
+        _parse("--answers", lambda: answerer_from(answers)),
+        _parse("--clock", lambda: clock_from(clock, begin)),
         clock,
         begin,
-        _good("--fault", lambda: faults_from(faults, seed)),
-        base,
-        tokens,
+        _parse("--fault", lambda: faults_from(faults, seed)),
+        replace(shared.setup, tokens=tokens),
         record,
         first_token,
         seed,
@@ -111,10 +109,10 @@ def serve(
         from cachecost.live.server.bill_text import print_bill
 
         print_bill(meter, sys.stdout)
-    return ExitCode.CHECK_FAILED if lost else ExitCode.OK
+    return exit_code(check_failed=lost)
 
 
-def _good(option: str, make: Callable[[], Made]) -> Made:
+def _parse(option: str, make: Callable[[], Parsed]) -> Parsed:
     try:
         return make()
     except ValueError as error:
@@ -122,7 +120,7 @@ def _good(option: str, make: Callable[[], Made]) -> Made:
 
 
 def _begin(clock: str, as_of: date | None, host: str) -> float | None:
-    """When the clock begins. One that steps is the same in every run, so it begins with a day, not now."""
+    """When the clock begins. A stepping clock begins with a day, not now, so that every run is the same."""
     if not clock.startswith("+"):
         return None
     day = as_of or data_date(host)
@@ -130,7 +128,7 @@ def _begin(clock: str, as_of: date | None, host: str) -> float | None:
 
 
 def _serve(options: _Options, port: int) -> tuple[Meter, int]:
-    """Serve until stopped; the meter, with what was billed, and how many calls the recording lacks."""
+    """Serve until stopped; returns the meter, and the number of calls that were not recorded."""
     from cachecost.live.loopback import PortTaken, address_of, listen
     from cachecost.live.server.answers import notes_of
     from cachecost.live.server.app import app_of
@@ -138,8 +136,7 @@ def _serve(options: _Options, port: int) -> tuple[Meter, int]:
     from cachecost.live.server.page import routes
     from cachecost.live.server.serving import serve_until_stopped
 
-    base = options.ground
-    meter = Meter(base.rules, base.prices, base.host, options.tokens)
+    meter = Meter(options.setup)
     meter.notes = lambda: notes_of(options.answerer)
     try:
         taken = listen(port)
@@ -148,25 +145,25 @@ def _serve(options: _Options, port: int) -> tuple[Meter, int]:
     with taken, CallLog(options.record) if options.record else nullcontext() as log:
         if log is not None and log.cut:
             print_diagnostic(f"{log.path}: {log.cut:,} bytes of an incomplete call removed")
-        served = _served(options, meter, log)
+        served = _serve_state(options, meter, log)
         app = app_of(served, routes(meter))
         serve_until_stopped(app, taken, served.pauses, lambda: _greet(address_of(taken), options))
-        lost = _tell_end(served, log)
+        lost = _print_end(served, log)
     return meter, lost
 
 
-def _served(options: _Options, meter: Meter, log: CallLog | None) -> ServerState:
+def _serve_state(options: _Options, meter: Meter, log: CallLog | None) -> ServerState:
     from cachecost.live.server.catalogue import models_of
     from cachecost.live.server.state import ServerState
 
-    base = options.ground
+    setup = options.setup
     return ServerState(
         options.answerer,
         meter,
         options.clock,
         log,
         options.faults,
-        models_of(base.rules, base.host),
+        models_of(setup.rules, setup.host),
         options.first_token_s,
         options.seed,
         print_diagnostic,
@@ -186,12 +183,12 @@ def _greet(address: str, options: _Options) -> None:
 
 def _clock_in_words(options: _Options) -> str:
     if options.begin is None:
-        return "real time" if options.clock_told == "real" else f"{options.clock_told}, beginning now"
-    return f"{options.clock_told} a call, beginning {datetime.fromtimestamp(options.begin, UTC):%Y-%m-%d %H:%M} UTC"
+        return "real time" if options.clock_option == "real" else f"{options.clock_option}, beginning now"
+    return f"{options.clock_option} a call, beginning {datetime.fromtimestamp(options.begin, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _tell_end(served: ServerState, log: CallLog | None) -> int:
-    """Say what is in the log and what could not be; how many calls are lost."""
+def _print_end(served: ServerState, log: CallLog | None) -> int:
+    """Print what was recorded; returns the number of calls that were not."""
     if log is None:
         return 0
     lines = log.count_recorded()

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.exit_codes import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.options import Ground, check_scenario, ground_options, json_option, set_option
+from cachecost.commands.options import SharedOptions, check_scenario, json_option, set_option, shared_options
 from cachecost.commands.progress import cells_bar
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 )
 @click.option("--resume", is_flag=True, help="Continue an interrupted sweep; needs --out.")
 @json_option
-@ground_options
+@shared_options
 def sweep(
     scenario: Path,
     grid: tuple[str, ...],
@@ -74,7 +74,7 @@ def sweep(
     out: Path | None,
     resume: bool,
     as_json: bool,
-    base: Ground,
+    shared: SharedOptions,
 ) -> int:
     """Compute the cost of every strategy of SCENARIO.yaml at each point of a grid.
 
@@ -82,7 +82,7 @@ def sweep(
     """
     from cachecost.sweep import processes
 
-    _check(scenario, seeds, draw, out, resume, base)
+    _check(scenario, seeds, draw, out, resume, shared)
     if backend == "loky":
         processes.begin(jobs or -1, "cachecost.sweep.backends")
     from cachecost.sweep.backends import Workers
@@ -90,25 +90,25 @@ def sweep(
     from cachecost.sweep.run import load_sweep
     from cachecost.sweep.store import open_store, temporary_store
 
-    made = load_sweep(scenario, grid, seeds or 0, sets, parse_draws(draw), base.readings, base.rules.own)
+    made = load_sweep(scenario, grid, seeds or 0, sets, parse_draws(draw), shared.assumptions, shared.setup.rules.own)
     workers = Workers(backend, jobs or -1, scheduler)
     workers.check()
     with nullcontext(open_store(out, made.axes, made.about(), resume)) if out else temporary_store(made.axes) as store:
-        _swept(made, workers, store, bool(out))
-        return ExitCode.NOT_EVALUATED if _show(made, store, out, as_json) else ExitCode.OK
+        _run_sweep(made, workers, store, bool(out))
+        return exit_code(not_evaluated=_show(made, store, out, as_json))
 
 
 def _check(
-    scenario: Path, seeds: int | None, draw: Sequence[str], out: Path | None, resume: bool, base: Ground
+    scenario: Path, seeds: int | None, draw: Sequence[str], out: Path | None, resume: bool, shared: SharedOptions
 ) -> None:
-    check_scenario(scenario, None, base)
+    check_scenario(scenario, None, shared)
     if draw and not seeds:
         raise click.UsageError("--draw: expected --seeds N too")
     if resume and not out:
         raise click.UsageError("--resume: expected --out too; without it nothing was kept")
 
 
-def _swept(made: Sweep, workers: Workers, store: Store, is_kept: bool) -> None:
+def _run_sweep(made: Sweep, workers: Workers, store: Store, is_kept: bool) -> None:
     from cachecost.sweep.run import run_sweep
 
     try:

@@ -9,19 +9,18 @@ from pathlib import Path
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.exit_codes import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.options import Ground, csv_option, ground_options, json_option, write_rows
-
-COUNTERS = ("ctok", "tiktoken")
+from cachecost.commands.options import SharedOptions, csv_option, json_option, shared_options, write_rows
+from cachecost.tokens.factory import TEXT_COUNTERS
 
 
 @click.command(cls=SectionedCommand)
 @click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option(
     "--tokens",
-    type=click.Choice(COUNTERS),
+    type=click.Choice(TEXT_COUNTERS),
     help="Token counter for text between two billed lengths.  [default: ctok if installed, else tiktoken]",
 )
 @click.option(
@@ -36,7 +35,7 @@ COUNTERS = ("ctok", "tiktoken")
 )
 @csv_option
 @json_option
-@ground_options
+@shared_options
 def validate(
     logs: tuple[Path, ...],
     tokens: str | None,
@@ -46,7 +45,7 @@ def validate(
     out: Path | None,
     csv_file: Path | None,
     as_json: bool,
-    base: Ground,
+    shared: SharedOptions,
 ) -> int:
     """Compare the predicted usage of each call of LOGS with its billed usage.
 
@@ -57,7 +56,7 @@ def validate(
     from cachecost.views.fidelity.json_output import fidelity_object, judgement_row
     from cachecost.views.fidelity.page import write_evidence, write_html
 
-    validation = Validation(logs, base.rules, base.prices, tokens, base.host, not unanchored)
+    validation = Validation(logs, shared.setup, tokens, not unanchored)
     fidelity = validation.fidelity()
     if readings:
         fidelity = replace(fidelity, readings=list(validation.readings()))
@@ -65,7 +64,7 @@ def validate(
     if html is not None:
         write_html(fidelity, evidence, claims, html)
     if out is not None:
-        again = f"cachecost validate {_shown(logs)}{' --readings' if readings else ''} --out {out}"
+        again = f"cachecost validate {_logs_in_command(logs)}{' --readings' if readings else ''} --out {out}"
         print_diagnostic(f"{write_evidence(fidelity, evidence, claims, out, again)} written")
     write_rows(csv_file, map(judgement_row, fidelity.judgements))
     if as_json:
@@ -74,9 +73,9 @@ def validate(
         from cachecost.views.fidelity.text import print_fidelity
 
         print_fidelity(fidelity, sys.stdout)
-    return ExitCode.OK if fidelity.judgements else ExitCode.NOT_EVALUATED
+    return exit_code(not_evaluated=not fidelity.judgements)
 
 
-def _shown(logs: tuple[Path, ...]) -> str:
+def _logs_in_command(logs: tuple[Path, ...]) -> str:
     folders = sorted({str(log.parent / f"*{log.suffix}") for log in logs})
     return " ".join(map(str, logs) if len(logs) <= len(folders) else folders)

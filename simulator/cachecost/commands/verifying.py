@@ -1,4 +1,4 @@
-"""`cachecost live --verify-rules`: small probes against the real API that settle the open rules."""
+"""`cachecost live --verify-rules`: small probes against the real API that test the open rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.exit_codes import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SEED_BYTES = 4
 
 
-class Verifying:
+class RuleVerification:
     """One run of the probes on one model, within a budget."""
 
     def __init__(self, model: str, names: Sequence[str], limit: Decimal, prices: Path | None, out: Path | None) -> None:
@@ -41,7 +41,7 @@ class Verifying:
         )
 
     def show(self) -> None:
-        """What each probe costs at most, before anything is sent."""
+        """Print the highest cost of each probe, before anything is sent."""
         from cachecost.live import probes
 
         for priced in self.planned:
@@ -49,30 +49,30 @@ class Verifying:
         click.echo(f"{probes.summary(self.planned)}; the budget is ${self.limit}")
 
     def run(self, key: str, base_url: str | None, retries: int) -> int:
-        """Send the probes, say each finding as it comes, and write the rules file. Exit code 3 if any was not run."""
+        """Send the probes, print each finding as it comes, and write the rules file. Exit code 3 if any was not run."""
         from cachecost.live import probes
 
         findings: list[ProbeFinding] = []
         try:
-            asyncio.run(_verified(self, os.environ[key], base_url, retries, findings))
+            asyncio.run(_verify(self, os.environ[key], base_url, retries, findings))
         finally:
             if findings:
                 probes.write(findings, self.out, self.day)
-                print_diagnostic(f"{self.out} written: read it with --rules {self.out}")
+                print_diagnostic(f"{self.out} written; use it with --rules {self.out}")
         spent = sum((finding.dollars for finding in findings), Decimal(0))
-        sys.stdout.write(f"{len(findings)} questions asked, {_settled(findings)} settled, ${spent:.4f} billed\n")
+        sys.stdout.write(f"{len(findings)} questions asked, {_count_settled(findings)} settled, ${spent:.4f} billed\n")
         is_incomplete = any(finding.explanation.startswith(("not run", "stopped")) for finding in findings)
-        return ExitCode.NOT_EVALUATED if is_incomplete else ExitCode.OK
+        return exit_code(not_evaluated=is_incomplete)
 
 
-def _settled(findings: Sequence[ProbeFinding]) -> int:
+def _count_settled(findings: Sequence[ProbeFinding]) -> int:
     return sum(finding.value is not None for finding in findings)
 
 
-async def _verified(
-    asked: Verifying, key: str, base_url: str | None, retries: int, findings: list[ProbeFinding]
+async def _verify(
+    run: RuleVerification, key: str, base_url: str | None, retries: int, findings: list[ProbeFinding]
 ) -> None:
-    """Findings go into the list as they come, so that an interruption keeps those there are."""
+    """Findings are added to the list as they come, so that an interruption keeps them."""
     from cachecost.live import probes
     from cachecost.live.clock import ScaledClock
     from cachecost.live.driver.money import CallPricing, DollarBudget
@@ -80,6 +80,6 @@ async def _verified(
     from cachecost.live.driver.sender import sender_to
 
     clock, nonce = ScaledClock(), token_hex(SEED_BYTES)
-    pricing, budget = CallPricing(asked.book), DollarBudget(asked.limit)
+    pricing, budget = CallPricing(run.book), DollarBudget(run.limit)
     async with sender_to(key, base_url, pricing, budget, clock, RetryPolicy(retries, nonce)) as sender:
-        await probes.verify(sender, asked.model, clock, asked.planned, nonce, say=click.echo, keep=findings.append)
+        await probes.verify(sender, run.model, clock, run.planned, nonce, say=click.echo, keep=findings.append)

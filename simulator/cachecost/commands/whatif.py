@@ -1,4 +1,4 @@
-"""`cachecost whatif`: what other ways to send a recording would have cost."""
+"""`cachecost whatif`: the cost of alternative ways to send a recording."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
-    Ground,
+    SharedOptions,
     csv_option,
     format_option,
-    ground_options,
     json_option,
+    shared_options,
     tokens_option,
     write_rows,
 )
@@ -32,11 +32,11 @@ from cachecost.commands.progress import progress_bar, reading_bar
     "actions",
     multiple=True,
     metavar="ACTION",
-    help="Price a switch in mid-session; repeatable: model=MODEL, effort=low, tool_choice=any, tools+=NAME,"
+    help="Price a change in mid-session; repeatable: model=MODEL, effort=low, tool_choice=any, tools+=NAME,"
     " tools-=NAME, format=json.",
 )
 @click.option(
-    "--at", type=int, metavar="CALL", help="With --action: switch after this call, from 1.  [default: the last]"
+    "--at", type=int, metavar="CALL", help="With --action: change after this call, from 1.  [default: the last]"
 )
 @click.option(
     "--readings",
@@ -46,7 +46,7 @@ from cachecost.commands.progress import progress_bar, reading_bar
 @tokens_option
 @csv_option
 @json_option
-@ground_options
+@shared_options
 def whatif(
     log: Path,
     format_: str,
@@ -57,27 +57,27 @@ def whatif(
     tokens: str | None,
     csv_file: Path | None,
     as_json: bool,
-    base: Ground,
+    shared: SharedOptions,
 ) -> int:
-    """Price alternative ways to send LOG: TTLs, keep-alives, marks, models, hosts, batches and compaction.
+    """Price alternative ways to send LOG: TTLs, keep-alives, breakpoints, models, hosts, batches and compaction.
 
     Each alternative is replayed, and its saving is the difference to a replay of LOG as it was sent. If LOG does not
     contain what an alternative needs, the answer is "not supported by the data".
     """
     from cachecost.analysis.whatif.report import what_if
-    from cachecost.replay.workload import recorded
+    from cachecost.replay.workload import read_workload
     from cachecost.views.whatif.json_output import whatif_object
     from cachecost.views.whatif.text import print_whatif
 
     with reading_bar("reading", [log]):
-        traffic = recorded(log, base.rules, base.prices, base.host, tokens, format_, print_diagnostic)
+        workload = read_workload(log, shared.setup, tokens, format_, print_diagnostic)
     names = [name.strip() for name in (jointly or "").split(",") if name.strip()]
     with progress_bar("replaying") as progress:
-        told = what_if(traffic, names, actions, at, readings or None, progress)
-    as_object = whatif_object(told)
+        alternatives = what_if(workload, names, actions, at, readings or None, progress)
+    as_object = whatif_object(alternatives)
     write_rows(csv_file, as_object["promises"])
     if as_json:
         sys.stdout.write(json.dumps(as_object, ensure_ascii=False) + "\n")
     else:
-        print_whatif(told, sys.stdout)
+        print_whatif(alternatives, sys.stdout)
     return ExitCode.OK

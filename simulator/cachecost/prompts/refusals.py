@@ -84,7 +84,7 @@ def refusal(request: Request, sent: SentMarks, rules: ModelRules, prompt_tokens:
 
     `prompt_tokens` is the rendered length; 0 where it is unknown (`--tokens bytes`).
     """
-    if not rules.speaks_marks:
+    if not rules.uses_breakpoints:
         return request.fault or _refused_choice(request, rules) or _too_long(prompt_tokens, rules)
     marks = as_sent(request, sent)
     if len(marks) > rules.maximum_marks:

@@ -83,7 +83,7 @@ class Renderer:
 
         `looks_at` are the only places where the host looks up an entry; None: the lookback of each breakpoint.
         """
-        if not rules.speaks_marks:
+        if not rules.uses_breakpoints:
             return self._rendered(request, marks, rules, workspace, looks_at)
         request, marks = since_compaction(request, marks)
         plain = self._rendered(request, marks, rules, workspace)

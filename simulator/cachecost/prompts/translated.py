@@ -42,7 +42,7 @@ class Told:
 
 def translated(request: Request, rules: ModelRules) -> Told:
     """`request` in the terms of the host of `rules`."""
-    if rules.speaks_marks:
+    if rules.uses_breakpoints:
         return _heeded(request, rules)
     if rules.matching == "breakpoint":
         return _bounded(request, rules)

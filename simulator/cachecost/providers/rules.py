@@ -140,13 +140,13 @@ class ModelRules:
     only under the switch `visibility_lag_by_date`."""
 
     @property
-    def speaks_marks(self) -> bool:
+    def uses_breakpoints(self) -> bool:
         """Whether it caches by the Messages API's breakpoints, with their lookback (rules 5, 9)."""
         return self.matching == "breakpoint" and self.finds == "lookback"
 
-    def must_speak_marks(self, what: str) -> None:
+    def require_breakpoints(self, what: str) -> None:
         """Raise CannotEvaluate unless it caches by breakpoints, which is all that `what` ("explain") supports."""
-        if not self.speaks_marks:
+        if not self.uses_breakpoints:
             supported = "breakpoint caches with a lookback only, like Claude's"
             raise CannotEvaluate(f"{what} supports {supported}; {self.way_in_words}")
 

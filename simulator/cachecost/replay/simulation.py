@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -26,10 +26,11 @@ from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.prices import NoPrice, PriceBook, Prices, ways_of
 from cachecost.providers.quotes import UNPRICED
-from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 
 if TYPE_CHECKING:
+    from cachecost.replay.setup import ReplaySetup
     from cachecost.tokens.anchored import Anchors
 
 AS_RECORDED = "as recorded"
@@ -38,7 +39,7 @@ NOT_EVALUATED = "not_evaluated"
 BEST_EFFORT = "best_effort"
 
 
-def quoted(
+def request_prices(
     book: PriceBook, request: Request, rules: ModelRules, tokens: int, is_batch: bool, start: float | None = None
 ) -> Prices:
     """Prices of `request` on the day of its rules, for a prompt of `tokens`. Raises CannotEvaluate.
@@ -65,7 +66,7 @@ class Pass:
     outcome: Outcome
 
 
-class Simulated(NamedTuple):
+class SimulatedCall(NamedTuple):
     """A call's row, and how it came about: one pass, or more with server tools; none where the row has no usage."""
 
     row: CallRow
@@ -73,7 +74,7 @@ class Simulated(NamedTuple):
     rules: ModelRules | None = None
     prices: Prices | None = None
 
-    def at(self, number: int) -> Simulated:
+    def at(self, number: int) -> SimulatedCall:
         """The same as the `number`-th call; 0 leaves it as it is."""
         return self._replace(row=replace(self.row, call=number)) if number else self
 
@@ -89,29 +90,16 @@ class Simulated(NamedTuple):
 class Simulation:
     """One strategy's calls against one cache. Rows come out in the order calls go in.
 
-    `counter_for` makes the token counter of a tokenizer generation; `host` is that of calls that
-    name none. The tree of prefixes is shared by all calls of a generation. With `may_lack_prices`, calls to a server of
-    one's own that nobody gave a price have rows that are not `is_priced`; without, they are not evaluated.
+    All calls of a tokenizer generation share one tree of prefixes. Calls to a self-hosted model without a price have
+    rows that are not `is_priced` where the setup `may_lack_prices`; else they are not evaluated.
     """
 
-    def __init__(
-        self,
-        rules: RuleBook,
-        prices: PriceBook,
-        counter_for: Callable[[str], TokenCounter],
-        host: str = "anthropic",
-        strategy: str = AS_RECORDED,
-        cache: PrefixCache | None = None,
-        may_lack_prices: bool = False,
-    ) -> None:
-        self._rules = rules
-        self._may_lack_prices = may_lack_prices
-        self._prices = prices
-        self._host = host
+    def __init__(self, setup: ReplaySetup, strategy: str = AS_RECORDED, cache: PrefixCache | None = None) -> None:
+        self._setup = setup
         self._strategy = strategy
-        self._hosts = SimulatedHosts(counter_for, cache)
+        self._hosts = SimulatedHosts(setup.counter, cache)
         self.notes: dict[str, None] = {}
-        """What hosts have no such thing for, in sentences, each once."""
+        """Sentences on what a host does not support or has no price for, each once."""
         self._number = 0
         self._anchors: Anchors | None = None
         self._warm: dict[Prefix, str] = {}
@@ -121,7 +109,7 @@ class Simulation:
     def learn_all(self, calls: Sequence[RecordedCall], may_start_warm: bool = True) -> None:
         """Learn from all bills of a recording before any row is made: lengths (rule 17), and what was cached before
         the recording began (assumption `warm_start`), unless all is to start cold."""
-        is_asked = may_start_warm and self._rules.switches.warm_start == "as_billed"
+        is_asked = may_start_warm and self._setup.rules.switches.warm_start == "as_billed"
         may_be_warm = is_asked and any(call.billed is not None and call.billed.read for call in calls)
         sent = [
             self._learn(number, call, call.billed) for number, call in enumerate(calls, 1) if call.billed or may_be_warm
@@ -138,7 +126,7 @@ class Simulation:
         if call.has_failed or call.why_unknown:
             return None
         try:
-            rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
+            rules = self._setup.rules_for(call)
             prompts = self._hosts.render_prompts(
                 self._hosts.prepare_request(call.request, rules), call.simulated_response, rules, call.workspace
             )
@@ -187,20 +175,20 @@ class Simulation:
 
     def row(self, call: Call) -> CallRow:
         """Simulate one call. What cannot be evaluated or is refused is a row with its error."""
-        return self.simulated(call).row
+        return self.simulate(call).row
 
-    def simulated(self, call: Call) -> Simulated:
+    def simulate(self, call: Call) -> SimulatedCall:
         """As `row`, with what the cache did."""
         self._number += 1
         if call.why_unknown and not call.has_failed:
             return self._without_usage(call, None, call.why_unknown, NOT_EVALUATED)
         try:
-            rules = self._rules.rules(call.host or self._host, call.request.model, call.day)
+            rules = self._setup.rules_for(call)
             return self._evaluate(call, rules)
         except CannotEvaluate as error:
             return self._without_usage(call, None, str(error), NOT_EVALUATED)
 
-    def _evaluate(self, call: Call, rules: ModelRules) -> Simulated:
+    def _evaluate(self, call: Call, rules: ModelRules) -> SimulatedCall:
         if call.has_failed:
             return self._without_usage(call, "unknown", None, None)
         sent = self._hosts.prepare_request(call.request, rules)
@@ -216,7 +204,7 @@ class Simulation:
         if length and (late := refusal(told, marks, rules, length)):
             return self._without_usage(call, None, late, REFUSED)
         start = None if call.timestamp is None else call.start
-        prices = self._quoted(call, rules, tokens, start)
+        prices = self._prices_of(call, rules, tokens, start)
         times = call.start, call.first_token_s
         warm = self._start_warm(prompts[0], rules, call.start) if self._warm else None
         outcomes, cause = self._hosts.look_up(call.request, prompts, rules, call.workspace, times, sizes)
@@ -225,14 +213,14 @@ class Simulation:
         passed = tuple(map(Pass, prompts, sizes, outcomes))
         may_miss = call.is_batch or rules.matching == BEST_EFFORT
         row = self._with_usage(call, passed, prices, cause, counter, may_miss)
-        return Simulated(row, passed, rules, prices)
+        return SimulatedCall(row, passed, rules, prices)
 
-    def _quoted(self, call: Call, rules: ModelRules, tokens: int, start: float | None) -> Prices:
+    def _prices_of(self, call: Call, rules: ModelRules, tokens: int, start: float | None) -> Prices:
         """Prices of a call; none, with a note, where that may be. Raises CannotEvaluate."""
         try:
-            return quoted(self._prices, call.request, rules, tokens, call.is_batch, start)
+            return request_prices(self._setup.prices, call.request, rules, tokens, call.is_batch, start)
         except NoPrice as error:
-            if not self._may_lack_prices:
+            if not self._setup.may_lack_prices:
                 raise
             self.notes[str(error)] = None
             return UNPRICED
@@ -270,15 +258,15 @@ class Simulation:
             output_is_recorded=output is not None,
             cost_if_missed=_if_missed(usage, prices) if may_miss and prices.are_known else None,
             is_priced=prices.are_known,
-            estimated_usd=self._estimated(passed, spans, prices) if self._anchors and output is not None else None,
+            estimated_usd=self._estimate_error(passed, spans, prices) if self._anchors and output is not None else None,
         )
 
     @staticmethod
-    def _estimated(passed: Sequence[Pass], spans: Sequence[Spans], prices: Prices) -> Decimal:
+    def _estimate_error(passed: Sequence[Pass], spans: Sequence[Spans], prices: Prices) -> Decimal:
         each = zip(passed, spans, strict=True)
         return sum((estimated_usd(one.prompt, where, one.sizes, prices) for one, where in each), ZERO)
 
-    def _without_usage(self, call: Call, cause: str | None, error: str | None, kind: str | None) -> Simulated:
+    def _without_usage(self, call: Call, cause: str | None, error: str | None, kind: str | None) -> SimulatedCall:
         row = CallRow(
             self._number,
             call.start,
@@ -296,7 +284,7 @@ class Simulation:
             error,
             error_type=kind,
         )
-        return Simulated(row)
+        return SimulatedCall(row)
 
 
 def _if_missed(usage: Usage, prices: Prices) -> Decimal:

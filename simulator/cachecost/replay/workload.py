@@ -1,166 +1,160 @@
-"""Calls to be simulated, on their ground: what an analysis replays, as often as it needs."""
+"""A workload: calls and the setup that they are replayed under, as often as an analysis needs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from pathlib import Path
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.caches.breakpoints import PrefixCache
-from cachecost.conversations.calls import Call, RecordedCall, date_call
+from cachecost.conversations.calls import Call, PlannedCall, RecordedCall, date_call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.prompts.counting import TokenCounter
+from cachecost.prompts.blocks import Thread
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, data_date
-from cachecost.replay.setup import Terms, in_time, own_readings
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import AS_RECORDED, Simulation
 from cachecost.scenario import Scenario, talks_of
-from cachecost.strategies.build import build
+from cachecost.strategies.plan import Strategy
 from cachecost.strategies.spec import StrategySpec
-from cachecost.tokens.factory import ANCHORED, FILLER, counter_name, make_counter
+from cachecost.tokens.factory import ANCHORED, FILLER
 
-NOTHING_OVER: Mapping[str, object] = {}
+NO_ASSUMPTIONS: Mapping[str, object] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
-    """Calls in the order they start, the bills that size them (rule 17), and rules, prices, host, token counter.
-
-    `starts_warm`: what a bill read that no recorded call wrote was cached before the first call. Not so for a scenario,
-    unless its rules say `warm_start`: its strategies all start cold.
-    """
+class Workload:
+    """Calls in the order they start, and their setup. `strategy` is the strategy that made them, or AS_RECORDED."""
 
     name: str
     calls: Sequence[Call]
-    rules: RuleBook
-    prices: PriceBook
-    host: str = "anthropic"
-    tokens: str = FILLER
-    bills: Sequence[RecordedCall] = ()
+    setup: ReplaySetup
     strategy: str = AS_RECORDED
-    counters: dict[str, TokenCounter] = field(default_factory=dict)
-    starts_warm: bool = False
 
-    def simulation(self, cache: PrefixCache | None = None, may_lack_prices: bool = False) -> Simulation:
-        """A fresh simulation that knows the bills. Raises CannotEvaluate for a counter that is not known."""
-        terms = self.rules, self.prices, self.counter, self.host, self.strategy
-        simulation = Simulation(*terms, cache, may_lack_prices)
-        simulation.learn_all(self.bills, self.starts_warm or "warm_start" in self.rules.switches.given)
+    def simulation(self, cache: PrefixCache | None = None) -> Simulation:
+        """A new simulation that has learned from the bills. Raises CannotEvaluate for an unknown counter."""
+        simulation = Simulation(self.setup, self.strategy, cache)
+        simulation.learn_all(self.setup.bills, self.setup.may_start_warm)
         return simulation
 
-    def counter(self, generation: str) -> TokenCounter:
-        """The counter of a tokenizer generation; made once."""
-        if generation not in self.counters:
-            self.counters[generation] = make_counter(self.tokens, generation)
-        return self.counters[generation]
+    def require_breakpoints(self, command: str) -> None:
+        """Check that the calls are cached by breakpoints, the only caches that `command` supports.
 
-    @property
-    def token_source(self) -> str:
-        """Where the lengths come from, once a simulation has run."""
-        counted = "; ".join(dict.fromkeys(counter.source for counter in self.counters.values()))
-        return f"the recording's bills, then {counted}" if self.bills else counted
-
-    @property
-    def band(self) -> float:
-        """Relative error of the token counts; that of the tokenizer, also where bills tell the most."""
-        return max((counter.band for counter in self.counters.values()), default=0.0)
-
-    def must_speak_marks(self, what: str) -> None:
-        """For `what`, which knows caches with marks alone.
-
-        Raises CannotEvaluate naming the first other, or why nothing is known of any call.
+        Raises CannotEvaluate for the first other cache, or where no call's rules are known.
         """
-        why: dict[str, None] = {}
+        unknown: dict[str, None] = {}
         some = False
         for host, model, day in dict.fromkeys((call.host, call.request.model, call.day) for call in self.calls):
             try:
-                rules = self.rules.rules(host or self.host, model, day)
+                rules = self.setup.rules.rules(host or self.setup.host, model, day)
             except CannotEvaluate as error:
-                why[str(error)] = None
+                unknown[str(error)] = None
                 continue
-            rules.must_speak_marks(what)
+            rules.require_breakpoints(command)
             some = True
-        if why and not some:
-            raise CannotEvaluate(f"{what} has nothing to go by: {'; '.join(why)}")
+        if unknown and not some:
+            raise CannotEvaluate(f"{command} cannot evaluate any call: {'; '.join(unknown)}")
 
-    def read_as(self, rules: Mapping[str, object]) -> Traffic:
-        """The same calls with these readings over those that were asked for. Raises InputError."""
-        switches = self.rules.switches
-        given = {name: getattr(switches, name) for name in switches.given}
-        return replace(self, rules=RuleBook(switches_from({**given, **rules}), self.rules.as_of, self.rules.own))
+    def with_assumptions(self, assumptions: Mapping[str, object]) -> Workload:
+        """The same calls with these assumptions over those of the setup. Raises InputError."""
+        return replace(self, setup=self.setup.with_assumptions(assumptions))
 
 
-def recorded(
-    log: Path,
-    rules: RuleBook,
-    prices: PriceBook,
-    host: str = "anthropic",
-    tokens: str | None = None,
-    format_: str = "auto",
-    warn: Warn = quiet,
-) -> Traffic:
-    """The calls of a log as they were sent. `tokens` None or "anchored": by the bills, then as `counter_name` says.
+def read_workload(
+    log: Path, setup: ReplaySetup, tokens: str | None = None, format_: str = "auto", warn: Warn = quiet
+) -> Workload:
+    """The calls of a log as they were sent, with the bills of the log; `tokens` as in `ReplaySetup.with_recorded`.
 
-    Raises InputError; CannotEvaluate where the file holds no call.
+    Raises InputError; CannotEvaluate where the file contains no call.
     """
-    found = list(read_calls(log, format_, warn))
-    if not found:
-        raise CannotEvaluate(f"{log} holds no call: nothing was sent that could be looked at")
-    may_anchor = tokens in (None, ANCHORED)
-    bills = found if may_anchor and any(call.billed for call in found) else []
-    counter = counter_name(tokens, bool(bills))
-    return Traffic(str(log), found, rules, prices, host, counter, bills, starts_warm=True)
+    calls = list(read_calls(log, format_, warn))
+    if not calls:
+        raise CannotEvaluate(f"{log} contains no call")
+    return recorded_workload(str(log), calls, setup.with_recorded(calls, tokens))
 
 
-def terms_of(
+def recorded_workload(name: str, calls: Sequence[RecordedCall], setup: ReplaySetup) -> Workload:
+    """Recorded calls as they were sent. What their bills read and none of them wrote was cached before the first."""
+    return Workload(name, calls, replace(setup, starts_warm=True))
+
+
+def scenario_setup(
     scenario: Scenario,
     folder: Path,
     bills: Sequence[RecordedCall],
-    over: Mapping[str, object] = NOTHING_OVER,
+    assumptions: Mapping[str, object] = NO_ASSUMPTIONS,
     own: OwnRules = NO_OWN_RULES,
     prices: PriceBook | None = None,
-) -> Terms:
-    """What all strategies of a scenario are compared under; `bills` are those of its recording.
+) -> ReplaySetup:
+    """The setup of all strategies of a scenario, which start cold; `bills` are the calls of its recording.
 
-    `over` are readings over the scenario's, `own` a user's rules under both; `prices` are those of the scenario, where
-    they are read already.
+    `assumptions` go over those of the scenario, and both over a user's rules, `own`. `prices` are those of the
+    scenario, where they are loaded already. Raises InputError.
     """
     day = scenario.as_of or data_date(scenario.host)
     book = prices or PriceBook.load(folder / scenario.prices if scenario.prices else None, day)
+    switches = switches_from({**own.switches, **scenario.rules, **assumptions})
     may_anchor = scenario.tokens in (None, ANCHORED)
-    counter = FILLER if may_anchor else str(scenario.tokens)
-    rules = {**scenario.rules, **over}
-    kept = bills if may_anchor else []
-    return Terms(scenario.model, day, book, scenario.host, counter, rules, bills=kept, own=own)
-
-
-def of_scenario(
-    scenario: Scenario, folder: Path, over: Mapping[str, object] = NOTHING_OVER, own: OwnRules = NO_OWN_RULES
-) -> Iterator[Traffic]:
-    """What each strategy of a scenario sends, under the scenario as written (not its other readings)."""
-    talks, bills = talks_of(scenario, folder)
-    terms = terms_of(scenario, folder, bills, over, own)
-    for spec in scenario.strategies:
-        yield of_strategy(spec, talks, terms)
-
-
-def of_strategy(spec: StrategySpec | str, talks: Sequence[Conversation], terms: Terms) -> Traffic:
-    """What a strategy sends of the conversations. Raises CannotEvaluate."""
-    book = terms.book()
-    strategy = build(spec, model=terms.model, facts=lambda model: book.rules(terms.host, model))
-    return Traffic(
-        strategy.name,
-        [date_call(call) for call in in_time(strategy, talks)],
-        terms.book(own_readings(strategy)),
-        terms.prices,
-        terms.host,
-        terms.tokens,
-        terms.bills,
-        strategy.name,
-        terms.counters,
+    return ReplaySetup(
+        RuleBook(switches, day, own),
+        book,
+        scenario.host,
+        FILLER if may_anchor else str(scenario.tokens),
+        scenario.model,
+        bills if may_anchor else (),
     )
+
+
+def scenario_workloads(
+    scenario: Scenario, folder: Path, assumptions: Mapping[str, object] = NO_ASSUMPTIONS, own: OwnRules = NO_OWN_RULES
+) -> Iterator[Workload]:
+    """The calls that each strategy of a scenario makes, under the scenario as written (not its variants)."""
+    talks, bills = talks_of(scenario, folder)
+    setup = scenario_setup(scenario, folder, bills, assumptions, own)
+    for spec in scenario.strategies:
+        yield plan_workload(spec, talks, setup)
+
+
+def plan_workload(
+    spec: StrategySpec | str, conversations: Sequence[Conversation], setup: ReplaySetup, name: str = ""
+) -> Workload:
+    """The calls that a strategy makes of the conversations. `name` is that of the strategy if empty.
+
+    Raises CannotEvaluate.
+    """
+    strategy = setup.build_strategy(spec)
+    calls = [date_call(call) for call in plan_calls(strategy, conversations)]
+    return Workload(name or strategy.name, calls, setup.for_strategy(strategy), strategy.name)
+
+
+def plan_calls(
+    strategy: Strategy, conversations: Sequence[Conversation], root: Thread | None = None
+) -> Iterator[PlannedCall]:
+    """The calls of all conversations, in the order they start.
+
+    The threads of one plan grow in one tree, and a conversation is planned when it begins: a placement sees what was
+    sent before, and nothing of other strategies. `root` is for agents whose placements do not look at the tree.
+    """
+    root = root or Thread()
+    lead = getattr(strategy, "lead_s", 0.0)
+    begins = sorted(
+        (conversation.events[0].at - lead, number)
+        for number, conversation in enumerate(conversations)
+        if conversation.events
+    )
+    running: list[tuple[float, int, PlannedCall, Iterator[PlannedCall]]] = []
+    while begins or running:
+        if begins and (not running or begins[0][0] <= running[0][0]):
+            _, number = heappop(begins)
+            calls = iter(strategy.plan(replace(conversations[number], root=root)))
+        else:
+            _, number, call, calls = heappop(running)
+            yield call
+        if following := next(calls, None):
+            heappush(running, (following.start, number, following, calls))

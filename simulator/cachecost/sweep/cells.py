@@ -16,8 +16,9 @@ from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import data_date
-from cachecost.replay.setup import Terms
-from cachecost.replay.workload import of_strategy, terms_of
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.strategy_ledger import replay_strategy
+from cachecost.replay.workload import plan_workload, scenario_setup
 from cachecost.scenario import from_mapping, talks_of
 from cachecost.scenario.loading import ScenarioTalks
 from cachecost.scenario.models import Scenario
@@ -100,12 +101,12 @@ def _as_written(job: Job, scenario: Scenario, key: CellKey) -> Iterator[SweepRow
 
 
 def _row(
-    key: CellKey, spec: StrategySpec, terms: Terms, talks: Sequence[Conversation], shared: SharedTotals
+    key: CellKey, spec: StrategySpec, terms: ReplaySetup, talks: Sequence[Conversation], shared: SharedTotals
 ) -> SweepRow:
     """A strategy's row: from the shared totals if they apply, else from a replay call by call."""
     totals = shared.totals(spec, terms)
     if totals is None:
-        return ledger_row(key, terms.ledger(spec, talks))
+        return ledger_row(key, replay_strategy(spec, talks, terms))
     return usage_row(key, spec.name, *totals)
 
 
@@ -133,24 +134,24 @@ def _rows_for_times(job: Job, seeds: Sequence[int], scenario: Scenario, labels: 
         yield from rows
 
 
-def _draw(job: Job, scenario: Scenario, terms: Terms, talks: Sequence[Conversation]) -> Draw:
+def _draw(job: Job, scenario: Scenario, terms: ReplaySetup, talks: Sequence[Conversation]) -> Draw:
     told = scenario.conversation.synthetic
     if told is not None:
         return job.drawing.apply_to(synthetic_draw(told))
-    return job.drawing.apply_to(resample_pauses(of_strategy("none", talks, terms).calls))
+    return job.drawing.apply_to(resample_pauses(plan_workload("none", talks, terms).calls))
 
 
 def _of_strategy(
     spec: StrategySpec,
     talks: Sequence[Conversation],
-    terms: Terms,
+    terms: ReplaySetup,
     draw: Draw,
     seeds: Sequence[int],
     labels: tuple[str, ...],
 ) -> list[SweepRow]:
-    if not _is_timeless(spec) or not terms.speaks_marks:
+    if not _is_timeless(spec) or not terms.uses_breakpoints:
         return [_replan_row(spec, talks, terms, draw, CellKey(labels, seed)) for seed in seeds]
-    found = montecarlo(of_strategy(spec, talks, terms), draw, seeds)
+    found = montecarlo(plan_workload(spec, talks, terms), draw, seeds)
     fault = next((error for error in found.not_evaluated), "")
     errors = len(found.errors)
     return [
@@ -167,24 +168,25 @@ def _is_timeless(spec: StrategySpec) -> bool:
     return isinstance(found, Agent) and not found.changes
 
 
-def _replan_row(spec: StrategySpec, talks: Sequence[Conversation], terms: Terms, draw: Draw, key: CellKey) -> SweepRow:
+def _replan_row(
+    spec: StrategySpec, talks: Sequence[Conversation], terms: ReplaySetup, draw: Draw, key: CellKey
+) -> SweepRow:
     """A strategy that plans anew for the times of one seed, in the engine itself."""
     if draw.retries.billed and draw.retries.rate:
         raise CannotEvaluate(f"strategy '{spec.name}' depends on the clock, so billed retries cannot be drawn for it")
-    rules = {**terms.rules, **draw.readings, "seed": key.seed}
-    return ledger_row(key, replace(terms, rules=rules).ledger(spec, retime(talks, draw, key.seed)))
+    seeded = terms.with_assumptions({**draw.readings, "seed": key.seed})
+    return ledger_row(key, replay_strategy(spec, retime(talks, draw, key.seed), seeded))
 
 
-def _replay_setup(job: Job, scenario: Scenario) -> tuple[Terms, Sequence[Conversation], SharedTotals]:
-    """Terms and conversations; these, token counts and prices are those of earlier cells where they are the same."""
+def _replay_setup(job: Job, scenario: Scenario) -> tuple[ReplaySetup, Sequence[Conversation], SharedTotals]:
+    """The setup and the conversations; these, token counts and prices are shared with earlier cells if equal."""
     folder = Path(job.folder)
     (talks, bills), shared = _load_conversations(scenario, folder)
-    terms = terms_of(scenario, folder, bills, prices=_shipped_prices(scenario))
-    rules = {**scenario.rules, **(job.readings or {})}
+    terms = scenario_setup(scenario, folder, bills, job.readings or {}, job.own, _shipped_prices(scenario))
     if scenario.conversation.recording is None:
         talks = [replace(talk, model=scenario.model) for talk in talks]
     counters = _counters.setdefault(terms.tokens, {})
-    return replace(terms, rules=rules, own=job.own, counters=counters, may_lack_prices=True), talks, shared
+    return replace(terms, counters=counters, may_lack_prices=True), talks, shared
 
 
 def _load_conversations(scenario: Scenario, folder: Path) -> SharedConversations:

@@ -11,7 +11,7 @@ from cachecost.views.check.json_output import check_object
 from cachecost.views.check.text import text_lines
 
 if TYPE_CHECKING:
-    from cachecost.budgets.check import CheckResult, Verdict
+    from cachecost.budgets.check import BudgetResult, Verdict
 
 NO_BUDGET = "runs"
 
@@ -41,7 +41,7 @@ def guards(scenario: Scenario) -> list[Guard]:
     return list(dict.fromkeys(found)) or [Guard("", None)]
 
 
-def failure(result: CheckResult, verdicts: Sequence[Verdict], path: str) -> str:
+def failure(result: BudgetResult, verdicts: Sequence[Verdict], path: str) -> str:
     """What `check` says if one of these verdicts is not a pass, else "". `path` is the scenario's, for people."""
     broken = [one for one in verdicts if one.verdict != "pass"]
     if not broken:

@@ -51,10 +51,10 @@ class CacheCost(SimulatedAPI):
     def explain(self) -> Explanation:
         """What the calls pay more than they must, each cause with its place and its dollars. Raises CannotEvaluate."""
         from cachecost.analysis.explain.explaining import explain_workload
-        from cachecost.replay.workload import recorded
+        from cachecost.replay.workload import read_workload
 
         self._require_calls()
-        return explain_workload(recorded(self.recording, self._rules, self._prices, self._host, self._tokens))
+        return explain_workload(read_workload(self.recording, self._setup, self._setup.tokens))
 
     def lint(self) -> list[LintFinding]:
         """What is wrong with the calls, each alone and with the one before it."""
@@ -62,7 +62,7 @@ class CacheCost(SimulatedAPI):
         from cachecost.conversations.readers.detect import read_calls
 
         self._require_calls()
-        desk = RequestLoader(self._rules, self._host, self._tokens)
+        desk = RequestLoader(self._setup.rules, self._setup.host, self._setup.tokens)
         return lint_log(read_calls(self.recording), "this test", desk).findings
 
     def assert_costs_at_most(self, dollars: str | Decimal | float) -> None:

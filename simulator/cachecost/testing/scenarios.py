@@ -17,7 +17,7 @@ from cachecost.scenario import load
 from cachecost.testing.budgets import Guard, failure, guards
 
 if TYPE_CHECKING:
-    from cachecost.budgets.check import CheckResult
+    from cachecost.budgets.check import BudgetResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class ScenarioFile(pytest.File):
         for guard in guards(scenario):
             yield BudgetItem.from_parent(self, name=guard.name, guard=guard)
 
-    def check_result(self) -> CheckResult:
+    def check_result(self) -> BudgetResult:
         """The verdict on every budget of the scenario; it is simulated once."""
         from cachecost.budgets.check import check_scenarios
 

@@ -20,6 +20,7 @@ from cachecost.live.server.state import ServerState
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, data_date
+from cachecost.replay.setup import ReplaySetup
 from cachecost.testing.clock import MovableClock, movable
 from cachecost.testing.transport import AsyncTransport, Transport
 from cachecost.tokens.ctok_ import require_ctok
@@ -46,11 +47,10 @@ class SimulatedAPI:
         if tokens == "ctok":
             require_ctok()
         day = date.fromisoformat(as_of) if isinstance(as_of, str) else as_of
-        self._host, self._tokens = host, tokens
-        self._rules = RuleBook(switches_from(rules or {}), day)
-        self._prices = PriceBook.load(Path(prices) if prices else None, day)
+        book = PriceBook.load(Path(prices) if prices else None, day)
+        self._setup = ReplaySetup(RuleBook(switches_from(rules or {}), day), book, host, tokens)
         self._clock = movable(clock, _midnight(day or data_date(host)))
-        self._meter = Meter(self._rules, self._prices, host, tokens)
+        self._meter = Meter(self._setup)
         answerer = answerer_from(answers) if isinstance(answers, str) else answers
         self._open = ExitStack()
         self._log = CallLog(folder / "calls.jsonl")
@@ -61,7 +61,7 @@ class SimulatedAPI:
             self._meter,
             self._clock,
             self._log,
-            models=models_of(self._rules, host),
+            models=models_of(self._setup.rules, host),
             say=self._faults.append,
         )
         self._address: str | None = None

@@ -47,6 +47,8 @@ COUNTERS: dict[str, Callable[[str], TokenCounter]] = {
     "ctok": _ctok,
     "tiktoken": _tiktoken,
 }
+TEXT_COUNTERS = ("ctok", "tiktoken")
+"""Counters of text between two billed lengths."""
 PLANNED = (ANCHORED, "count_tokens")
 OF_CLAUDE = {"ctok": "ctok has Claude's tokenizers", "count_tokens": "count_tokens is Anthropic's API"}
 """Counters that know no other maker's models, and why."""

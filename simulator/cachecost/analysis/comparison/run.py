@@ -17,13 +17,14 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Claim, Comparison, RunResult
 from cachecost.providers.rules import data_date
-from cachecost.replay.setup import FloorOf, Progress, Terms, quiet
-from cachecost.replay.workload import of_strategy, terms_of
+from cachecost.replay.setup import Progress, ReplaySetup, no_progress
+from cachecost.replay.strategy_ledger import LowerBound, replay_strategy
+from cachecost.replay.workload import plan_workload, scenario_setup
 from cachecost.scenario import Scenario, talks_of
 from cachecost.scenario.models import ClaimSpec, SystemHead, ToolsHead
 
 
-def run(scenario: Scenario, folder: Path, progress: Progress = quiet, pictured: bool = False) -> RunResult:
+def run(scenario: Scenario, folder: Path, progress: Progress = no_progress, pictured: bool = False) -> RunResult:
     """Simulate every strategy in every variant. Paths in the scenario start at `folder`.
 
     `pictured` adds what only the HTML report shows: the strips of all calls, and what is avoidable in the first and
@@ -48,8 +49,8 @@ def run(scenario: Scenario, folder: Path, progress: Progress = quiet, pictured: 
     )
 
 
-def _floor(calls: Sequence[Call], terms: Terms) -> Decimal:
-    return floor_of(calls, terms).usd
+def _floor(calls: Sequence[Call], setup: ReplaySetup) -> Decimal:
+    return floor_of(calls, setup).usd
 
 
 class _Variant:
@@ -59,35 +60,38 @@ class _Variant:
         self.variant = variant
         self.scenario = scenario
         self.talks, bills = talks_of(scenario, folder)
-        self.terms = replace(terms_of(scenario, folder, bills), may_lack_prices=True)
+        self.setup = replace(scenario_setup(scenario, folder, bills), may_lack_prices=True)
 
-    def comparison(self, progress: Progress, floor_of: FloorOf | None, pictured: bool) -> Comparison:
+    def comparison(self, progress: Progress, lower_bound: LowerBound | None, pictured: bool) -> Comparison:
         scenario = self.scenario
         return Comparison(
             self.variant,
             scenario.host,
             scenario.model,
-            self.terms.day or data_date(scenario.host),
+            self.setup.day or data_date(scenario.host),
             {name: str(value) for name, value in scenario.rules.items()},
-            [self.terms.ledger(spec, self.talks, progress, floor_of, pictured) for spec in scenario.strategies],
+            [
+                replay_strategy(spec, self.talks, self.setup, progress, lower_bound, pictured)
+                for spec in scenario.strategies
+            ],
             scenario.first,
         )
 
     def explanations(self, comparison: Comparison) -> list[Explanation]:
         """What the first and the best strategy pay more than they must; nothing where `explain` knows no such cache."""
-        if not self.terms.speaks_marks:
+        if not self.setup.uses_breakpoints:
             return []
         names = [ledger.strategy for ledger in comparison.ledgers]
         asked = dict.fromkeys((comparison.first, comparison.best.strategy))
         specs = [self.scenario.strategies[names.index(name)] for name in asked]
-        return [explain_workload(of_strategy(spec, self.talks, self.terms)) for spec in specs]
+        return [explain_workload(plan_workload(spec, self.talks, self.setup)) for spec in specs]
 
     def claim(self, spec: ClaimSpec) -> Claim:
         """The published figure recomputed: tokens × the sum of its prices × times, in exact dollars."""
         if spec.saving is not None:
             return self._saving(spec, {str(name): number for name, number in spec.saving.items()})
         tokens = spec.tokens or 0
-        prices = self.terms.prices.prices(self.scenario.host, self.scenario.model, self.terms.day, tokens)
+        prices = self.setup.prices.prices(self.scenario.host, self.scenario.model, self.setup.day, tokens)
         per_token = sum((sign * getattr(prices, name) for sign, name in spec.terms), Decimal(0))
         times = f" × {spec.times}" if spec.times > 1 else ""
         how = f"{tokens:,} tokens × ${per_token.normalize():f} per million ({spec.price}){times}"
@@ -96,7 +100,7 @@ class _Variant:
     def _saving(self, spec: ClaimSpec, tokens: Mapping[str, int]) -> Claim:
         """What caching saved of the cost of these input tokens; less than nothing where writing cost more."""
         whole = sum(tokens.values())
-        prices = self.terms.prices.prices(self.scenario.host, self.scenario.model, self.terms.day, whole)
+        prices = self.setup.prices.prices(self.scenario.host, self.scenario.model, self.setup.day, whole)
         cost = sum((getattr(prices, name) * number for name, number in tokens.items()), Decimal(0))
         how = " + ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in tokens.items())
         share = 1 - cost / (prices.input * whole)
@@ -107,7 +111,7 @@ class _Variant:
         asked = sum(len(talk.inquiries) for talk in self.talks)
         questions = [f"{asked} questions"] if asked else []
         calls = f"{sum(len(talk.replies) for talk in self.talks)} calls of the main thread"
-        prices = f"prices and rules of {self.terms.day}"
+        prices = f"prices and rules of {self.setup.day}"
         return " · ".join([self._what(), calls, *questions, self.scenario.model, prices])
 
     def _what(self) -> str:
@@ -125,7 +129,7 @@ class _Variant:
             for layer, given in (("tools", head.tools), ("system prompt", head.system))
             if given is not None and not self.scenario.conversation.synthetic
         ]
-        if self.terms.bills:
+        if self.setup.bills:
             sentences.append("Prefixes that the recording was billed for keep their billed length.")
         if any(reply.output_tokens is None for talk in self.talks for reply in talk.replies):
             sentences.append("Output tokens are counted from the replies; the recording has no bill for them.")
@@ -133,7 +137,7 @@ class _Variant:
 
     def _eviction_sentence(self) -> str:
         """Whether entries are evicted before their TTL ends."""
-        capacity = self.terms.book().rules(self.scenario.host, self.scenario.model, self.terms.day).capacity_tokens
+        capacity = self.setup.rules.rules(self.scenario.host, self.scenario.model, self.setup.day).capacity_tokens
         if capacity is None:
             return "No entry is evicted before its TTL ends, so hits are an upper bound."
         return f"The server keeps {capacity:,} tokens; the least recently used are evicted first."
@@ -142,7 +146,7 @@ class _Variant:
         return {
             "cachecost": __version__,
             "rules": str(data_date(self.scenario.host)),
-            "prices": self.terms.prices.versions,
+            "prices": self.setup.prices.versions,
             "tiktoken": version("tiktoken"),
         }
 

@@ -29,7 +29,7 @@ from cachecost.ledger.rows import warm_reads
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.listing import switch_rows
 from cachecost.providers.quotes import PER_TOKEN
-from cachecost.replay.workload import Traffic
+from cachecost.replay.workload import Workload
 
 MATERIAL = Decimal("0.01")
 """The share of a conversation's cost that other breakpoints must save to count as an improvement."""
@@ -59,17 +59,17 @@ def explain(calls: Sequence[Call], simulate: Simulate) -> Explanation:
     return replace(made, open_share=_open_share(made.avoidable, causes.rows))
 
 
-def explain_workload(traffic: Traffic, readings: bool = False) -> Explanation:
+def explain_workload(traffic: Workload, readings: bool = False) -> Explanation:
     """The avoidable misses and writes of the workload, and how certain they are.
 
     With `readings` every other value of each assumption is tried, and those that change the answer are reported.
     Raises CannotEvaluate.
     """
-    traffic.must_speak_marks("explain")
+    traffic.require_breakpoints("explain")
     told = _as_filed(explain(traffic.calls, traffic.simulation), traffic.calls)
     flips = list(_flips(traffic, told)) if readings else []
-    band = traffic.band * told.open_share
-    return replace(told, strategy=traffic.strategy, token_source=traffic.token_source, band=band, flips=flips)
+    band = traffic.setup.band * told.open_share
+    return replace(told, strategy=traffic.strategy, token_source=traffic.setup.token_source, band=band, flips=flips)
 
 
 def _as_filed(told: Explanation, calls: Sequence[Call]) -> Explanation:
@@ -80,11 +80,11 @@ def _as_filed(told: Explanation, calls: Sequence[Call]) -> Explanation:
     return replace(told, findings=sorted(findings, key=lambda finding: (finding.call, finding.code)))
 
 
-def _flips(traffic: Traffic, told: Explanation) -> Iterator[str]:
+def _flips(traffic: Workload, told: Explanation) -> Iterator[str]:
     """A sentence for each value of an assumption that leads to other causes or other dollars."""
-    for switch in switch_rows(traffic.host):
+    for switch in switch_rows(traffic.setup.host):
         for reading in switch.readings[1:] if switch.number is None else ():
-            other = traffic.read_as({switch.name: reading.value})
+            other = traffic.with_assumptions({switch.name: reading.value})
             under = explain(other.calls, other.simulation)
             if _answer(under) != _answer(told):
                 amount = f"{dollars(under.avoidable)} of {dollars(under.cost)}"

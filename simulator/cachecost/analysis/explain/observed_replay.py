@@ -51,7 +51,7 @@ def observe_replay(calls: Iterable[Call], simulate: Simulate) -> ObservedReplay:
     simulation = simulate(cache)
     for call in calls:
         cache.about = call
-        made = simulation.simulated(call)
+        made = simulation.simulate(call)
         cache.told.rows.append(made.row)
         if made.prices:
             cache.told.prices[made.row.call] = made.prices

@@ -34,7 +34,7 @@ from cachecost.prompts.render import Prompt
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay.simulation import quoted
+from cachecost.replay.simulation import request_prices
 from cachecost.tokens.anchored import AnchoredSizes, Anchors, Estimates
 
 KnownSizes = AnchoredSizes | Estimates
@@ -260,7 +260,9 @@ class _LogCheck(RecordingCheck):
 
     def _dollars(self, case: _Case, usage: Usage) -> Decimal | None:
         call = case.call
-        return input_cost(usage, lambda tokens: quoted(self.prices, call.request, case.rules, tokens, call.is_batch))
+        return input_cost(
+            usage, lambda tokens: request_prices(self.prices, call.request, case.rules, tokens, call.is_batch)
+        )
 
 
 def _shared_prefix(before: Prompt, after: Prompt) -> Prefix | None:
@@ -289,7 +291,7 @@ def _facts(case: _Case, prediction: _CallPrediction) -> CallFacts:
 def _evidence(facts: CallFacts, verdict: BillVerdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(rules that the call is evidence for or against, those that its bill refuses): the rulebook's, or its host's."""
     rules = facts.rules
-    if rules.speaks_marks:
+    if rules.uses_breakpoints:
         return find_exercised_rules(facts), find_broken_rules(facts)
     told = find_claims(rules, verdict.kind, facts.predicted, facts.billed), find_refuted_claims(rules, facts.billed)
     proves, breaks = (tuple(claim_name(rules.host, claim) for claim in claims) for claims in told)

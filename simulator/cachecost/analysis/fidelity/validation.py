@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cachecost.analysis.fidelity.chains import check_transcript
@@ -18,47 +18,44 @@ from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.assumptions import read_switches
 from cachecost.providers.listing import switch_rows
-from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.tokens.calibration import CLAUDE
 from cachecost.tokens.ctok_ import has_ctok
-from cachecost.tokens.factory import make_counter
 
 HEAD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Recordings to be checked, and under which rules. `tokens` names the counter for lengths that no bill gives.
+    """Recordings to be checked, and their setup. `tokens` names the counter for lengths that no bill gives.
 
     The default counter of Claude's tokens is ctok where it is installed, else tiktoken, that of all others tiktoken.
     Not `anchored`: no bill sizes anything.
     """
 
     logs: Sequence[Path]
-    rules: RuleBook
-    prices: PriceBook
+    setup: ReplaySetup
     tokens: str | None = None
-    host: str = "anthropic"
     anchored: bool = True
-    counters: dict[str, TokenCounter] = field(default_factory=dict)
 
     def fidelity(self) -> Fidelity:
-        """Judge every call. Files that cannot be read are in `not_judged`, one item per error."""
-        checker = FidelityChecker(self.rules, self.prices, self._counter, self.host, self.anchored)
+        """Check every call. Files that cannot be read are in `not_judged`, one item per error."""
+        setup = self.setup
+        checker = FidelityChecker(setup.rules, setup.prices, self._counter, setup.host, self.anchored)
         judgements: list[Judgement] = []
         not_judged: list[tuple[str, str]] = []
         for log in self.logs:
             made, left = _check_log(checker, log)
             judgements += made
             not_judged += left
-        sources = "; ".join(sorted({counter.source for counter in self.counters.values()}))
+        sources = "; ".join(sorted({counter.source for counter in setup.counters.values()}))
         return Fidelity(judgements, f"bills of other calls, then {sources}" if self.anchored else sources, not_judged)
 
     def readings(self) -> Iterator[AssumptionSupport]:
         """How many calls are exactly right under each value of each assumption, defaults first."""
         places = {(one.host, one.source) for one in self.fidelity().judgements}
-        hosts = {self.host, *(host for host, _ in places)}
+        hosts = {self.setup.host, *(host for host, _ in places)}
         switches = {switch.name: switch for host in sorted(hosts) for switch in switch_rows(host)}
         for switch in (one for one in switches.values() if one.number is None and one.name != WARM_START):
             only = {source for host, source in places if host in switch.only_on}
@@ -68,20 +65,18 @@ class Validation:
 
     def _reading(self, switch: str, value: str, logs: Sequence[Path]) -> AssumptionSupport:
         switches, _ = read_switches({switch: value})
-        rules = RuleBook(switches, self.rules.as_of, self.rules.own)
-        judged = replace(self, logs=logs, rules=rules).fidelity().judgements
+        rules = RuleBook(switches, self.setup.day, self.setup.rules.own)
+        judged = replace(self, logs=logs, setup=replace(self.setup, rules=rules)).fidelity().judgements
         knowable = [one for one in judged if one.kind in ("hit", "cold")]
         return AssumptionSupport(switch, value, sum(one.exact for one in knowable), len(knowable))
 
     def _counter(self, generation: str) -> TokenCounter:
-        if generation not in self.counters:
-            name = self.tokens or ("ctok" if generation.startswith(CLAUDE) and has_ctok() else "tiktoken")
-            self.counters[generation] = make_counter(name, generation)
-        return self.counters[generation]
+        name = self.tokens or ("ctok" if generation.startswith(CLAUDE) and has_ctok() else "tiktoken")
+        return replace(self.setup, tokens=name).counter(generation)
 
 
 def _check_log(checker: FidelityChecker, log: Path) -> tuple[list[Judgement], list[tuple[str, str]]]:
-    """Check a file: chains of a transcript, which has usage and times only, or the requests of any other log."""
+    """Check a file: chains of a transcript, their has usage and times only, or the requests of any other log."""
     said: list[str] = []
     try:
         if _is_transcript(log):

@@ -62,7 +62,7 @@ class RequestLoader:
         faults: tuple[tuple[str, str], ...],
         workspace: str = "",
     ) -> LoadedRequest:
-        rules.must_speak_marks("lint")
+        rules.require_breakpoints("lint")
         loaded = marks_sent(request)
         good = tuple(mark for mark in loaded.marks if is_markable(block_at(request, mark)) and _counts(request, mark))
         name, prompt = self._render(request, good, rules, workspace)

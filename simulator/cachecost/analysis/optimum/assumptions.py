@@ -10,7 +10,7 @@ from cachecost.analysis.optimum.plan_evaluator import PlanStep, build_call, simu
 from cachecost.ledger.rows import WARM_START
 from cachecost.providers.listing import switch_rows
 from cachecost.providers.usage import ZERO
-from cachecost.replay.setup import Terms
+from cachecost.replay.setup import ReplaySetup
 
 Plan = Sequence[PlanStep]
 
@@ -31,7 +31,7 @@ class AssumptionResult:
 
 
 def compare_assumptions(
-    terms: Terms, plan: Plan, presets: Sequence[Plan], progress: Callable[[str, int], None]
+    terms: ReplaySetup, plan: Plan, presets: Sequence[Plan], progress: Callable[[str, int], None]
 ) -> list[AssumptionResult]:
     """The plan and the presets with each other value of the assumptions, except those that are numbers."""
     found = []
@@ -43,9 +43,9 @@ def compare_assumptions(
     return found
 
 
-def other_assumptions(terms: Terms) -> list[tuple[str, str]]:
+def other_assumptions(terms: ReplaySetup) -> list[tuple[str, str]]:
     """(assumption, value) of every value that is not in force."""
-    in_force = terms.book().switches
+    in_force = terms.rules.switches
     switches = in_force.on(terms.host)
     return [
         (row.name, reading.value)
@@ -56,7 +56,7 @@ def other_assumptions(terms: Terms) -> list[tuple[str, str]]:
     ]
 
 
-def cost_under(terms: Terms, plan: Plan, over: dict[str, object]) -> Decimal:
-    """USD of a plan, simulated as it would be sent, with the assumptions `over` those of the terms."""
-    simulation = simulation_of(terms, over=over)
+def cost_under(terms: ReplaySetup, plan: Plan, over: dict[str, object]) -> Decimal:
+    """USD of a plan, simulated as it would be sent, with the assumptions `over` those of the setup."""
+    simulation = simulation_of(terms.with_assumptions(over))
     return sum((simulation.row(build_call(step)).cost.total for step in plan), ZERO)

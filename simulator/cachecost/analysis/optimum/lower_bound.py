@@ -38,8 +38,8 @@ from cachecost.conversations.calls import Call
 from cachecost.prompts.sizes import AS_COUNTED
 from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.usage import ZERO
-from cachecost.replay.setup import Terms
-from cachecost.replay.simulation import quoted
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.simulation import request_prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Floor:
     calls: int
 
 
-def floor_of(calls: Iterable[Call], terms: Terms) -> Floor:
+def floor_of(calls: Iterable[Call], terms: ReplaySetup) -> Floor:
     """The floor of `calls`, whatever marks they have. Raises CannotEvaluate."""
     return evaluator_floor(PlanEvaluator.of(calls, terms))
 
@@ -129,7 +129,7 @@ def cheapest(evaluator: PlanEvaluator) -> dict[str, Cheapest]:
     """The least prices of each model on the days of the calls, also those of shorter prompts."""
     found: dict[str, Cheapest] = {}
     for sent in evaluator.sent:
-        short = quoted(evaluator.terms.prices, sent.call.request, sent.rules, 1, sent.call.is_batch)
+        short = request_prices(evaluator.terms.prices, sent.call.request, sent.rules, 1, sent.call.is_batch)
         both = (sent.prices, short)
         now = Cheapest(*(min(getattr(one, name) for one in both) for name in ("read", "write_5m", "write_1h")))
         known = found.get(sent.rules.model, now)

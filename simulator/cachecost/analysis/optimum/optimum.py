@@ -31,7 +31,7 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.margin import margin
 from cachecost.ledger.results import CallRow
 from cachecost.providers.usage import ZERO
-from cachecost.replay.setup import Progress, Terms, quiet
+from cachecost.replay.setup import Progress, ReplaySetup, no_progress
 from cachecost.replay.simulation import AS_RECORDED
 
 HABITS = (
@@ -97,7 +97,11 @@ def best_of(presets: Sequence[PresetResult]) -> PresetResult:
 
 
 def optimum_of(
-    calls: Iterable[Call], terms: Terms, pings: bool = True, progress: Progress = quiet, first: str = AS_RECORDED
+    calls: Iterable[Call],
+    terms: ReplaySetup,
+    pings: bool = True,
+    progress: Progress = no_progress,
+    first: str = AS_RECORDED,
 ) -> Optimum:
     """The optimum of `calls` under `terms`; `first` names the strategy that they came from.
 
@@ -109,7 +113,7 @@ def optimum_of(
         why = next((row.error for row in evaluator.refused if row.error), "there are no calls")
         raise CannotEvaluate(f"nothing to optimise: {why}")
     for sent in evaluator.sent:
-        sent.rules.must_speak_marks("optimize")
+        sent.rules.require_breakpoints("optimize")
     return _Finder(evaluator, given, pings, progress, first).optimum()
 
 
@@ -235,7 +239,7 @@ def _sum(done: Sequence[StepResult]) -> Decimal:
     return sum((one.usd for one in done), ZERO)
 
 
-def simulated_rows(terms: Terms, plan: Sequence[PlanStep]) -> list[CallRow]:
+def simulated_rows(terms: ReplaySetup, plan: Sequence[PlanStep]) -> list[CallRow]:
     """The rows of a plan as simulated. Raises ValueError if the API would refuse one of its calls."""
     simulation = simulation_of(terms)
     rows = [simulation.row(build_call(step)) for step in plan]

@@ -21,7 +21,7 @@ from cachecost.providers.prices import Prices
 from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO, Usage
-from cachecost.replay.setup import Terms
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Pass, Simulation
 
 Marks = tuple[MarkedPrefix, ...]
@@ -78,14 +78,14 @@ class PlanEvaluator:
     Sizes are those of the recording's bills where it has any (rule 17). Raises CannotEvaluate.
     """
 
-    terms: Terms
+    terms: ReplaySetup
     sent: list[BareCall] = field(default_factory=list)
     refused: list[CallRow] = field(default_factory=list)
     _scribe: Simulation | None = None
     _several: dict[tuple[BareCall, Marks], list[Prompt]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, calls: Iterable[Call], terms: Terms) -> PlanEvaluator:
+    def of(cls, calls: Iterable[Call], terms: ReplaySetup) -> PlanEvaluator:
         evaluator = cls(terms)
         for call in calls:
             evaluator._take(call)
@@ -102,7 +102,7 @@ class PlanEvaluator:
         """The call without breakpoints; its row if the API refuses it or it cannot be evaluated."""
         self._scribe = self._scribe or simulation_of(self.terms)
         bare = replace(call, request=remove_breakpoints(call.request))
-        row, passes, rules, prices = self._scribe.simulated(bare)
+        row, passes, rules, prices = self._scribe.simulate(bare)
         if rules is None or prices is None:
             return row
         return BareCall(bare, passes, rules, prices, row.cost.output, is_extra)
@@ -114,7 +114,7 @@ class PlanEvaluator:
             return [replace(sent.prompt, marks=marks)]
         if step not in self._several:
             assert self._scribe is not None
-            passes = self._scribe.simulated(build_call(step)).passes
+            passes = self._scribe.simulate(build_call(step)).passes
             self._several[step] = [one.prompt for one in passes]
         return self._several[step]
 
@@ -140,9 +140,9 @@ class PlanEvaluator:
         return sum((done.usd for done in self.run(steps)), ZERO)
 
 
-def simulation_of(terms: Terms, name: str = "optimum", over: dict[str, object] | None = None) -> Simulation:
+def simulation_of(terms: ReplaySetup, name: str = "optimum") -> Simulation:
     """A simulation under these terms that knows all bills. It starts cold, as the lower bound does."""
-    made = Simulation(terms.book(over), terms.prices, terms.counter, terms.host, name)
+    made = Simulation(terms, name)
     made.learn_all(terms.bills, may_start_warm=False)
     return made
 

@@ -53,7 +53,7 @@ def _must_be_served(profile: RecordingProfile, switch: SettingChange, before: Ca
         return
     traffic = profile.traffic
     try:
-        must_be_served(before.host or traffic.host, switch.model, traffic.rules.as_of or before.day)
+        must_be_served(before.host or traffic.setup.host, switch.model, traffic.setup.day or before.day)
     except CannotEvaluate as error:
         raise CannotEvaluate(f"--action {switch.name}: {error}") from None
 

@@ -16,7 +16,7 @@ from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.blocks import TOOL_RUNS
 from cachecost.prompts.refusals import marks_sent
 from cachecost.providers.listing import switch_rows
-from cachecost.replay.workload import Traffic
+from cachecost.replay.workload import Workload
 
 PLAYS: dict[str, Callable[[Call], bool]] = {
     "tool_choice_invalidation": lambda call: "tool_choice" in call.request.params,
@@ -33,11 +33,11 @@ save more than the second by their price alone."""
 BY_PRICE = frozenset({"model", "batch", "us"})
 
 
-def other_readings(traffic: Traffic) -> Iterator[tuple[str, str]]:
+def other_readings(traffic: Workload) -> Iterator[tuple[str, str]]:
     """Every other value of an assumption that can matter to some call, as (assumption, value)."""
-    for switch in switch_rows(traffic.host):
+    for switch in switch_rows(traffic.setup.host):
         if switch.number is None and any(map(PLAYS.get(switch.name, lambda call: True), traffic.calls)):
-            now = str(getattr(traffic.rules.switches, switch.name)).lower()
+            now = str(getattr(traffic.setup.rules.switches, switch.name)).lower()
             yield from ((switch.name, one.value) for one in switch.readings if one.value.lower() != now)
 
 
@@ -73,7 +73,7 @@ def _may_reverse(alternative: Alternative, now: Decimal) -> bool:
 
 
 def _with_assumption(pricing: AlternativePricing, switch: str, value: str) -> AlternativePricing:
-    other = pricing.replays.with_workload(pricing.replays.traffic.read_as({switch: value}))
+    other = pricing.replays.with_workload(pricing.replays.traffic.with_assumptions({switch: value}))
     return AlternativePricing(other, pricing.now)
 
 

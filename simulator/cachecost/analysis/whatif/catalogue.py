@@ -27,7 +27,7 @@ from cachecost.analysis.whatif.volatile import volatile_options
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.ledger.results import CallRow
 from cachecost.providers.prices import Prices
-from cachecost.replay.workload import Traffic
+from cachecost.replay.workload import Workload
 
 SHORT_S = 300.0
 """The short TTL if no model's rules are known."""
@@ -37,14 +37,14 @@ SHORT_S = 300.0
 class RecordingProfile:
     """What options need to know of a recording. `main` is its most expensive model (None: unknown), with `prices`."""
 
-    traffic: Traffic
+    traffic: Workload
     main: MainModel | None
     prices: Prices | None
     pauses: RecordedPauses
     lengths: dict[int, int]
 
     @classmethod
-    def of(cls, traffic: Traffic, rows: Sequence[CallRow]) -> RecordingProfile:
+    def of(cls, traffic: Workload, rows: Sequence[CallRow]) -> RecordingProfile:
         """`rows` are those of the calls as recorded."""
         costs: dict[int, Decimal] = {row.call: row.cost.total for row in rows}
         main = MainModel.of(traffic, costs)
@@ -120,10 +120,10 @@ def _find_conflicts(options: Sequence[Option]) -> list[Fault]:
     return faults
 
 
-def _prices(traffic: Traffic, main: MainModel | None) -> Prices | None:
+def _prices(traffic: Workload, main: MainModel | None) -> Prices | None:
     if main is None:
         return None
     try:
-        return traffic.prices.prices(main.host, main.rules.model, main.day, 0)
+        return traffic.setup.prices.prices(main.host, main.rules.model, main.day, 0)
     except CannotEvaluate:
         return None

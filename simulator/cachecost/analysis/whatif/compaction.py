@@ -13,7 +13,7 @@ from cachecost.conversations.calls import Call, derive_call
 from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, given_block
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.request import Mark
-from cachecost.replay.workload import Traffic
+from cachecost.replay.workload import Workload
 
 LIMITS = (50_000, 100_000, 150_000, 200_000, 400_000)
 SUMMARY_TOKENS = 2_000
@@ -24,14 +24,14 @@ ASSUMED = (
 )
 
 
-def compaction_options(traffic: Traffic, lengths: dict[int, int]) -> Iterator[Option]:
+def compaction_options(traffic: Workload, lengths: dict[int, int]) -> Iterator[Option]:
     """At each of several limits that a prompt of the recording is longer than. `lengths` by number of the call."""
     for limit in LIMITS:
         if max(lengths.values(), default=0) > limit:
             yield compaction_option(traffic, lengths, limit)
 
 
-def compaction_option(traffic: Traffic, lengths: dict[int, int], limit: int) -> Option:
+def compaction_option(traffic: Workload, lengths: dict[int, int], limit: int) -> Option:
     """At `limit` tokens."""
     name = f"{limit // 1000}k" if limit % 1000 == 0 else str(limit)
     return Option(
@@ -46,7 +46,7 @@ def compaction_option(traffic: Traffic, lengths: dict[int, int], limit: int) -> 
 
 
 def compact_steps(
-    steps: Sequence[ReplayStep], traffic: Traffic, lengths: dict[int, int], limit: int
+    steps: Sequence[ReplayStep], traffic: Workload, lengths: dict[int, int], limit: int
 ) -> list[ReplayStep]:
     """The steps of each conversation with what is too long summed up, and the calls that do so."""
     made = [step for step in steps if step.call.has_failed or step.number == NO_CALL]
@@ -62,7 +62,7 @@ def compact_steps(
 class _Talk:
     """One conversation while it is rewritten. `cut` is the last summarized message, `summary` its replacement."""
 
-    traffic: Traffic
+    traffic: Workload
     lengths: dict[int, int]
     limit: int
     cut: Thread | None = None
@@ -104,8 +104,10 @@ class _Talk:
 
     def _counter(self, call: Call) -> TokenCounter | None:
         try:
-            host = call.host or self.traffic.host
-            return self.traffic.counter(self.traffic.rules.rules(host, call.request.model, call.day).generation)
+            host = call.host or self.traffic.setup.host
+            return self.traffic.setup.counter(
+                self.traffic.setup.rules.rules(host, call.request.model, call.day).generation
+            )
         except CannotEvaluate:
             return None
 

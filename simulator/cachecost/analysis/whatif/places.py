@@ -18,7 +18,7 @@ from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.request import Request
 from cachecost.providers.rulefile import Model, catalogue
 from cachecost.providers.rules import ModelRules
-from cachecost.replay.workload import Traffic
+from cachecost.replay.workload import Workload
 
 HOSTS = ("anthropic", "bedrock", "google-cloud", "foundry")
 SAME_WORDS = "The other model is assumed to need as many output tokens and turns"
@@ -39,14 +39,14 @@ class MainModel:
     day: date | None
 
     @classmethod
-    def of(cls, traffic: Traffic, costs: Mapping[int, Decimal]) -> MainModel | None:
+    def of(cls, traffic: Workload, costs: Mapping[int, Decimal]) -> MainModel | None:
         """None where no call can be evaluated. `costs` are dollars by number of the call."""
         totals: dict[tuple[str, str], Decimal] = {}
         last: dict[tuple[str, str], MainModel] = {}
         for number, call in enumerate(traffic.calls, 1):
-            host = call.host or traffic.host
+            host = call.host or traffic.setup.host
             try:
-                rules = traffic.rules.rules(host, call.request.model, call.day)
+                rules = traffic.setup.rules.rules(host, call.request.model, call.day)
             except CannotEvaluate:
                 continue
             key = (host, rules.model)
@@ -55,7 +55,7 @@ class MainModel:
         return last[max(totals, key=lambda key: totals[key])] if totals else None
 
 
-def model_options(traffic: Traffic, main: MainModel) -> Iterator[Option]:
+def model_options(traffic: Workload, main: MainModel) -> Iterator[Option]:
     """The models that the host serves on the last day of the recording, for the calls of its most expensive model."""
     for model in _current(main):
         if model.name == catalogue(main.host).model(main.rules.model).name:
@@ -63,11 +63,11 @@ def model_options(traffic: Traffic, main: MainModel) -> Iterator[Option]:
         yield model_option(traffic, main, model.id)
 
 
-def model_option(traffic: Traffic, main: MainModel, name: str) -> Option:
+def model_option(traffic: Workload, main: MainModel, name: str) -> Option:
     """Another model for the calls of the most expensive one. Raises CannotEvaluate if it is unknown or not served."""
     host = main.host
     must_be_served(host, name, main.rules.day)
-    traffic.rules.rules(host, name, main.rules.day).must_speak_marks(f"model={name}")
+    traffic.setup.rules.rules(host, name, main.rules.day).require_breakpoints(f"model={name}")
     generation = catalogue(host).model(name).generation
     return Option(
         f"model={name}",
@@ -96,10 +96,10 @@ def _current(main: MainModel) -> list[Model]:
     return sorted(found, key=lambda one: (one.released, one.id), reverse=True)
 
 
-def _to_model(call: Call, traffic: Traffic, main: MainModel, name: str) -> Call:
-    host = call.host or traffic.host
+def _to_model(call: Call, traffic: Workload, main: MainModel, name: str) -> Call:
+    host = call.host or traffic.setup.host
     try:
-        mine = traffic.rules.rules(host, call.request.model, call.day).model
+        mine = traffic.setup.rules.rules(host, call.request.model, call.day).model
     except CannotEvaluate:
         return call
     if host != main.host or mine != main.rules.model:
@@ -107,7 +107,7 @@ def _to_model(call: Call, traffic: Traffic, main: MainModel, name: str) -> Call:
     return replace(call, request=replace(call.request, model=name))
 
 
-def host_options(traffic: Traffic, main: MainModel) -> Iterator[Option]:
+def host_options(traffic: Workload, main: MainModel) -> Iterator[Option]:
     """The other hosts, at whose endpoint the bare name of the model stands for."""
     name = catalogue(main.host).model(main.rules.model).name
     for host in HOSTS:
@@ -123,12 +123,12 @@ def host_options(traffic: Traffic, main: MainModel) -> Iterator[Option]:
             )
 
 
-def to_host(call: Call, traffic: Traffic, host: str) -> Call:
+def to_host(call: Call, traffic: Workload, host: str) -> Call:
     """The call as `host` takes it: its name for the model, and explicit marks where it has no automatic caching."""
     model = call.request.model
     try:
-        model = catalogue(call.host or traffic.host).model(model).name
-        rules = traffic.rules.rules(host, model, call.day)
+        model = catalogue(call.host or traffic.setup.host).model(model).name
+        rules = traffic.setup.rules.rules(host, model, call.day)
     except CannotEvaluate:
         return replace(call, host=host, request=replace(call.request, model=model))
     request = replace(call.request, model=model)

@@ -141,7 +141,7 @@ class AlternativePricing:
 
         Where other tokenizers count, the error of all that is sent is its own.
         """
-        band = Decimal(str(self.replays.traffic.band))
+        band = Decimal(str(self.replays.traffic.setup.band))
         if option.counts_anew:
             return band * sum((row.cost.total - row.cost.output for row in made.rows), ZERO)
         beside = [row.cost.total for step, row in zip(made.steps, made.rows, strict=True) if step.number == NO_CALL]

@@ -13,7 +13,7 @@ from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.render import Prompt, Renderer
 from cachecost.providers.usage import Usage
 from cachecost.replay.simulation import Simulation
-from cachecost.replay.workload import Traffic
+from cachecost.replay.workload import Workload
 
 Progress = Callable[[str, int], None]
 """Called with what is replayed and how many calls that is."""
@@ -32,7 +32,7 @@ class Replays:
     counted. A reordered list of tools, for one, is as long as it was billed.
     """
 
-    traffic: Traffic
+    traffic: Workload
     progress: Progress = quiet
     recorded: list[ReplayStep] = field(default_factory=list)
     _renderers: dict[str, Renderer] = field(default_factory=dict)
@@ -51,25 +51,25 @@ class Replays:
         """The rows by the recorded call that they stand for."""
         return {step.number: row for step, row in zip(steps, rows, strict=True) if step.number != NO_CALL}
 
-    def with_workload(self, traffic: Traffic) -> Replays:
+    def with_workload(self, traffic: Workload) -> Replays:
         """The same calls on other ground."""
         return Replays(traffic, self.progress)
 
     def _simulation(self, steps: Sequence[ReplayStep]) -> Simulation:
         traffic = self.traffic
-        made = Simulation(traffic.rules, traffic.prices, traffic.counter, traffic.host, traffic.strategy)
+        made = Simulation(traffic.setup, traffic.strategy)
         for number, call, billed in self._bills(steps):
             made.learn(number, call, billed)
         return made
 
     def _bills(self, steps: Sequence[ReplayStep]) -> Iterator[tuple[int, Call, Usage]]:
         """The bill of each call, scaled to what is sent in its place."""
-        if not self.traffic.bills:
+        if not self.traffic.setup.bills:
             return
         for step in steps:
             if step.number == NO_CALL:
                 continue
-            billed, sent = self.traffic.bills[step.number - 1].billed, self.traffic.calls[step.number - 1]
+            billed, sent = self.traffic.setup.bills[step.number - 1].billed, self.traffic.calls[step.number - 1]
             if billed is not None and step.content is not sent:
                 billed = self._scale_bill(billed, sent, step.content)
             if billed is not None:
@@ -94,10 +94,10 @@ class Replays:
     def _prompt(self, call: Call) -> Prompt | None:
         """The prompt as the counter of its model sees it; None where that is not known."""
         try:
-            rules = self.traffic.rules.rules(call.host or self.traffic.host, call.request.model, call.day)
+            rules = self.traffic.setup.rules_for(call)
             renderer = self._renderers.get(rules.generation)
             if renderer is None:
-                renderer = self._renderers[rules.generation] = Renderer(self.traffic.counter(rules.generation))
+                renderer = self._renderers[rules.generation] = Renderer(self.traffic.setup.counter(rules.generation))
             return renderer.render(call.request, marks_sent(call.request).marks, rules, call.workspace)
         except CannotEvaluate:
             return None

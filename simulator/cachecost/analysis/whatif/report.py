@@ -17,7 +17,7 @@ from cachecost.analysis.whatif.pricing import AlternativePricing
 from cachecost.analysis.whatif.replays import Progress, Replays, quiet
 from cachecost.analysis.whatif.steps import cost
 from cachecost.conversations.bills import BillTotal
-from cachecost.replay.workload import Traffic
+from cachecost.replay.workload import Workload
 
 MOST_CALLS = 500
 """Recordings with more calls are replayed under other assumptions only on request."""
@@ -27,7 +27,7 @@ FAR = "more than 10%"
 
 
 def what_if(
-    traffic: Traffic,
+    traffic: Workload,
     asked: Sequence[str] = (),
     switched: Sequence[str] = (),
     at: int | None = None,
@@ -41,7 +41,7 @@ def what_if(
     not long.
     Raises InputError for a name that is not known; CannotEvaluate.
     """
-    traffic.must_speak_marks("whatif")
+    traffic.require_breakpoints("whatif")
     replays = Replays(traffic, progress)
     base = replays.rows(replays.recorded)
     billed = billed_usd(traffic)
@@ -69,8 +69,8 @@ def what_if(
         best_together(pricing, options, alternatives),
         jointly(pricing, wanted, known) if wanted else None,
         made,
-        traffic.token_source,
-        traffic.band,
+        traffic.setup.token_source,
+        traffic.setup.band,
         is_asked,
         [f"{name}={value}" for name, value in other_readings(traffic)] if is_asked else [],
     )
@@ -81,14 +81,14 @@ def near(simulated: Decimal, billed: Decimal) -> bool:
     return abs(simulated - billed) <= MOST_OFF * billed
 
 
-def billed_usd(traffic: Traffic) -> Decimal | None:
+def billed_usd(traffic: Workload) -> Decimal | None:
     """What the API charged for all calls, USD; None where a call has no bill or no price."""
-    bill = BillTotal(traffic.prices, traffic.host)
-    for call in traffic.bills:
+    bill = BillTotal(traffic.setup.prices, traffic.setup.host)
+    for call in traffic.setup.bills:
         if call.billed is None and not call.has_failed:
             return None
         bill.add(call)
-    return bill.dollars if traffic.bills and not bill.unpriced else None
+    return bill.dollars if traffic.setup.bills and not bill.unpriced else None
 
 
 def _rank(alternative: Alternative) -> tuple[bool, Decimal, str]:

@@ -11,7 +11,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Message, Thread
 from cachecost.prompts.request import Request
-from cachecost.replay.workload import Traffic
+from cachecost.replay.workload import Workload
 
 ASSUMED = (
     "Answers are assumed to be the same without it; output shrinks by the recorded thinking, which is too little where "
@@ -19,7 +19,7 @@ ASSUMED = (
 )
 
 
-def thinking_options(traffic: Traffic) -> Iterator[Option]:
+def thinking_options(traffic: Workload) -> Iterator[Option]:
     """Thinking off in every call."""
     calls = traffic.calls
     is_there = any(_thinks(call.request) or call.request.thread.has_thinking for call in calls)
@@ -42,7 +42,7 @@ def _thinks(request: Request) -> bool:
 class ThinkingRemover:
     """Calls without thinking. Their answers are found in the calls that go on from them."""
 
-    def __init__(self, traffic: Traffic) -> None:
+    def __init__(self, traffic: Workload) -> None:
         self._traffic = traffic
         self._rewriter = ThreadRewriter(_without_thinking)
         self._answers: dict[Thread, Message] = {}
@@ -67,9 +67,9 @@ class ThinkingRemover:
         later = self._answers.get(call.request.thread)
         blocks = call.simulated_response or (later.blocks if later else ())
         try:
-            host = call.host or self._traffic.host
-            generation = self._traffic.rules.rules(host, call.request.model, call.day).generation
-            counter = self._traffic.counter(generation)
+            host = call.host or self._traffic.setup.host
+            generation = self._traffic.setup.rules.rules(host, call.request.model, call.day).generation
+            counter = self._traffic.setup.counter(generation)
             return sum(counter.block(block) for block in blocks if block.is_thinking)
         except CannotEvaluate:
             return 0

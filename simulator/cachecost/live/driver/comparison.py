@@ -65,7 +65,9 @@ def _outcome(plan: Plan, planned: PlannedStrategy, state: RunState) -> StrategyO
     terms = plan.terms
     steps = {step.label: step for step in planned.steps}
     labels, calls = _collect_calls(planned.name, steps, state)
-    checker = FidelityChecker(replace(terms, day=None).book(planned.rules), terms.prices, terms.counter, HOST)
+    checker = FidelityChecker(
+        terms.each_on_its_day().with_assumptions(planned.rules).rules, terms.prices, terms.counter, HOST
+    )
     judged, _ = checker.check_calls(planned.name, calls)
     by_line = {judgement.line: judgement for judgement in judged}
     pricing = CallPricing(terms.prices, HOST)

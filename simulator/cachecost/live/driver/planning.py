@@ -23,11 +23,13 @@ from cachecost.live.driver.money import CallPricing
 from cachecost.prompts.body import body_of
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Request
+from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms, in_time
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import Simulation
+from cachecost.replay.workload import plan_calls
 from cachecost.scenario import Scenario, talks_of
-from cachecost.strategies.build import build
 from cachecost.strategies.spec import StrategySpec
 
 HOST = "anthropic"
@@ -96,7 +98,7 @@ class Plan:
     scenario: Scenario
     run: str
     at: float
-    terms: Terms
+    terms: ReplaySetup
     strategies: tuple[PlannedStrategy, ...]
 
     @property
@@ -128,7 +130,8 @@ def plan(scenario: Scenario, folder: Path, run: str, now: float, options: Option
         raise CannotEvaluate(f"live supports only Anthropic's API; the scenario's host is {scenario.host}")
     own = prices or (folder / scenario.prices if scenario.prices else None)
     counter = DEFAULT_TOKENS if scenario.tokens in (None, ANCHORED) else str(scenario.tokens)
-    terms = Terms(scenario.model, day_of(now), PriceBook.load(own), HOST, counter, scenario.rules)
+    rules = RuleBook(switches_from(scenario.rules), day_of(now))
+    terms = ReplaySetup(rules, PriceBook.load(own), HOST, counter, scenario.model)
     talks = talks_of(scenario, folder).conversations
     chosen = [spec for spec in scenario.strategies if not options.only or _name(spec) in options.only]
     planner = _Planner(terms, run, now, options)
@@ -141,7 +144,7 @@ def _name(spec: StrategySpec | str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Planner:
-    terms: Terms
+    terms: ReplaySetup
     run: str
     now: float
     options: Options
@@ -149,13 +152,11 @@ class _Planner:
     def plan_strategy(self, spec: StrategySpec | str, talks: list[Any]) -> PlannedStrategy:
         """The calls of one strategy. They share a message tree and a nonce."""
         terms = self.terms
-        book = terms.book()
-        strategy = build(spec, model=terms.model, facts=lambda model: book.rules(HOST, model))
-        rules = getattr(strategy, "rules", {})
-        generation = book.rules(HOST, terms.model or "").generation
+        strategy = terms.build_strategy(spec)
+        generation = terms.rules.rules(HOST, terms.model or "").generation
         material, intake = FillerContent(terms.counter(generation)), Intake(keep_content=True)
-        simulation = Simulation(terms.book(rules), terms.prices, terms.counter, HOST, strategy.name)
-        calls = list(in_time(strategy, talks))
+        simulation = Simulation(terms.for_strategy(strategy), strategy.name)
+        calls = list(plan_calls(strategy, talks))
         nonce = nonce_of(self.run, strategy.name)
         steps = []
         for number, call in enumerate(calls, 1):
@@ -165,9 +166,8 @@ class _Planner:
             steps.append(self._step(f"{strategy.name}/{number}", offset, request, call, simulation))
         told = [note for talk in talks for note in strategy.notes(talk)]
         batch = [BATCH] if any(call.is_batch for call in calls) else []
-        return PlannedStrategy(
-            strategy.name, tuple(steps), tuple(dict.fromkeys([*told, *material.notes, *batch])), rules
-        )
+        notes = tuple(dict.fromkeys([*told, *material.notes, *batch]))
+        return PlannedStrategy(strategy.name, tuple(steps), notes, getattr(strategy, "rules", {}))
 
     def _limit_output(self, request: Request) -> Request:
         """`request` with `max_tokens` limited to the option; a call that only warms the cache keeps 0."""

@@ -14,9 +14,11 @@ from queue import SimpleQueue
 from threading import Thread
 
 from cachecost.live.callbacks import ignore
+from cachecost.providers.assumptions import switches_from
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
-from cachecost.replay.setup import Terms
+from cachecost.providers.rules import RuleBook
+from cachecost.replay.setup import ReplaySetup
 from cachecost.tokens.ctok_ import has_ctok
 
 MODULE = "cachecost.live.recorder.helper_main"
@@ -41,12 +43,13 @@ class HelperOptions:
     prints: bool = True
     digest: bool = False
 
-    def terms(self) -> Terms:
+    def setup(self) -> ReplaySetup:
         """The setup of predictions; tokens without a bill are counted as in `validate`. Raises InputError."""
         day = date.fromisoformat(self.as_of) if self.as_of else None
         prices = PriceBook.load(Path(self.prices) if self.prices else None, day)
         own = own_rules(Path(self.own)) if self.own else NO_OWN_RULES
-        return Terms(None, day, prices, self.host, "ctok" if has_ctok() else "tiktoken", self.rules, own=own)
+        rules = RuleBook(switches_from({**own.switches, **self.rules}), day, own)
+        return ReplaySetup(rules, prices, self.host, "ctok" if has_ctok() else "tiktoken")
 
 
 class RecorderHelper:

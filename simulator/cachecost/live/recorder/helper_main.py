@@ -122,7 +122,7 @@ class HelperLoop:
 
     def _prediction(self) -> Predictor:
         if self._predictor is None:
-            self._predictor = Predictor(self._options.terms())
+            self._predictor = Predictor(self._options.setup())
             for before in _earlier(self._path, self._options.earlier_bytes, self._reader):
                 self._predictor.remember(before)
         return self._predictor

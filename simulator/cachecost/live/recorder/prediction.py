@@ -10,17 +10,17 @@ from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import CallRow
 from cachecost.providers.usage import Usage
-from cachecost.replay.setup import Terms
+from cachecost.replay.setup import ReplaySetup
 from cachecost.replay.simulation import NOT_EVALUATED, Simulation
 
 
 class Predictor:
     """Takes calls in the order they started. `total` is what described calls were billed, in USD."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, setup: ReplaySetup) -> None:
         self.total = Decimal(0)
-        self._terms = terms
-        self._simulation = Simulation(terms.book(), terms.prices, terms.counter, terms.host)
+        self._setup = setup
+        self._simulation = Simulation(setup)
         self._taken = 0
         self._said: set[str] = set()
 
@@ -35,7 +35,7 @@ class Predictor:
     def describe(self, number: int, call: RecordedCall) -> Iterator[str]:
         """The line of a call, and once each why calls cannot be predicted or priced."""
         row = self.remember(call)
-        bill = BillTotal(self._terms.prices, self._terms.host)
+        bill = BillTotal(self._setup.prices, self._setup.host)
         bill.add(call)
         self.total += bill.dollars
         cost = None if bill.unpriced else bill.dollars

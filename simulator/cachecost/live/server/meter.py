@@ -18,17 +18,14 @@ from cachecost.live.server.diagnostics import Diagnostics
 from cachecost.live.server.errors import invalid, not_a_message, unknown_model
 from cachecost.live.server.model import ApiError, CallCharge, ClientCall, ModelAnswer
 from cachecost.prompts.blocks import Thread
-from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, answer_blocks
-from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay.simulation import REFUSED, Simulated, Simulation
-from cachecost.tokens.factory import AUTO, make_counter
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.simulation import REFUSED, SimulatedCall, Simulation
 
 CUT = "max_tokens"
 
@@ -53,20 +50,17 @@ class MeteredCall:
 
 
 class Meter:
-    """Bills calls by rules and prices, with the counter named by `--tokens NAME`. Calls come in the order they start.
+    """Bills calls under a setup. Calls come in the order they start.
 
     `taken` holds every call in the ledger: the `number`-th has `row.call == number`. Bodies that are not Messages
     requests are only counted, in `not_messages`. `notes` returns further sentences for the bill.
     """
 
-    def __init__(self, rules: RuleBook, prices: PriceBook, host: str, tokens: str = AUTO) -> None:
-        self._rules = rules
-        self._host = host
-        self._tokens = tokens
-        self._counters: dict[str, TokenCounter] = {}
+    def __init__(self, setup: ReplaySetup) -> None:
+        self._setup = setup
         self._renderers: dict[str, Renderer] = {}
         self._intake = Intake(keep_content=True)
-        self._simulation = Simulation(rules, prices, self._counter, host)
+        self._simulation = Simulation(setup)
         self._diagnostics = Diagnostics()
         self._talks = ConversationIndex()
         self.unread = Unread()
@@ -82,12 +76,12 @@ class Meter:
     @property
     def token_source(self) -> str:
         """How tokens were counted; empty before the first call."""
-        return "; ".join(dict.fromkeys(counter.source for counter in self._counters.values()))
+        return self._setup.token_source
 
     @property
     def band(self) -> float:
         """The relative error of the token counts."""
-        return max((counter.band for counter in self._counters.values()), default=0.0)
+        return self._setup.band
 
     def take(self, asked: ClientCall, answer: ModelAnswer) -> CallCharge | ApiError:
         """Bill a call that is about to be answered; see `Meters`."""
@@ -96,7 +90,7 @@ class Meter:
         except NotAMessage as fault:
             self.not_messages += 1
             return not_a_message(fault)
-        simulated = self._simulation.simulated(_call(asked, request, answer))
+        simulated = self._simulation.simulate(_call(asked, request, answer))
         self._keep(asked, request, simulated)
         if simulated.row.error is not None:
             return self._error_of(asked, request, simulated.row)
@@ -106,18 +100,13 @@ class Meter:
     def count(self, body: Mapping[str, Any]) -> int:
         """Input tokens of a body, hidden ones included. Raises CannotEvaluate, NotAMessage."""
         request = self._intake.body(body)
-        rules = self._rules.rules(self._host, request.model)
+        rules = self._setup.rules.rules(self._setup.host, request.model)
         if rules.generation not in self._renderers:
-            self._renderers[rules.generation] = Renderer(self._counter(rules.generation))
+            self._renderers[rules.generation] = Renderer(self._setup.counter(rules.generation))
         marks = marks_sent(request).marks
         return self._renderers[rules.generation].render(request, marks, rules).total_tokens
 
-    def _counter(self, generation: str) -> TokenCounter:
-        if generation not in self._counters:
-            self._counters[generation] = make_counter(self._tokens, generation)
-        return self._counters[generation]
-
-    def _keep(self, asked: ClientCall, request: Request, simulated: Simulated) -> None:
+    def _keep(self, asked: ClientCall, request: Request, simulated: SimulatedCall) -> None:
         row, passes, rules, prices = simulated
         first = self._talks.first(request.thread)
         before = self._talks.before(asked.workspace, request.thread)
@@ -142,7 +131,7 @@ class Meter:
         if row.error_type == REFUSED:
             return invalid(message)
         try:
-            self._rules.rules(self._host, request.model, day_of(asked.start))
+            self._setup.rules.rules(self._setup.host, request.model, day_of(asked.start))
         except CannotEvaluate:
             return unknown_model(request.model)
         return invalid(f"cachecost cannot bill this call: {message}")

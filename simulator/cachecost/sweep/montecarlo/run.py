@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cachecost.conversations.calls import Call
 from cachecost.providers.rules import RuleBook
 from cachecost.replay.simulation import NOT_EVALUATED
-from cachecost.replay.workload import Traffic
+from cachecost.replay.workload import Workload
 from cachecost.sweep.montecarlo.distribution import TOKEN_FIELDS, CostDistribution
 from cachecost.sweep.montecarlo.draws import Draw, Floats
 from cachecost.sweep.montecarlo.seed_caches import SeedCaches, Some
@@ -28,7 +28,7 @@ PER_TOKEN_PLACES = 6
 Ints = NDArray[np.int64]
 
 
-def montecarlo(traffic: Traffic, draw: Draw, seeds: int | Sequence[int]) -> CostDistribution:
+def montecarlo(traffic: Workload, draw: Draw, seeds: int | Sequence[int]) -> CostDistribution:
     """Dollars of the traffic's calls under each of `seeds` (a number: from 1 on), times drawn anew for each.
 
     Only times vary: which calls there are, what they send and the day whose rules and prices hold stay as planned. Each
@@ -37,8 +37,8 @@ def montecarlo(traffic: Traffic, draw: Draw, seeds: int | Sequence[int]) -> Cost
     wanted = range(1, seeds + 1) if isinstance(seeds, int) else list(seeds)
     if not wanted:
         raise ValueError("seeds: expected one or more; got none")
-    traffic.must_speak_marks("the Monte Carlo of many seeds at once")
-    on = replace(traffic, rules=seeded_rules(traffic.rules, draw))
+    traffic.require_breakpoints("the Monte Carlo of many seeds at once")
+    on = replace(traffic, setup=replace(traffic.setup, rules=seeded_rules(traffic.setup.rules, draw)))
     table = build_visits(on, 2 if draw.retries.billed and draw.retries.rate else 1)
     bills = _Bills(table)
     parts = [

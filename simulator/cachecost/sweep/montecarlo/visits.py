@@ -19,8 +19,8 @@ from cachecost.prompts.sizes import AS_COUNTED, Sizes
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
-from cachecost.replay.simulation import Simulated
-from cachecost.replay.workload import Traffic
+from cachecost.replay.simulation import SimulatedCall
+from cachecost.replay.workload import Workload
 from cachecost.sweep.lookback import EntryIndex, Numbers, build_tree
 from cachecost.sweep.montecarlo.times import MAIN
 
@@ -115,19 +115,19 @@ class _PricedLookup(NamedTuple):
     output_tokens: int
 
 
-def build_visits(traffic: Traffic, attempts: int = 1) -> VisitTable:
+def build_visits(traffic: Workload, attempts: int = 1) -> VisitTable:
     """The visits of a workload; main calls are made in up to two `attempts`, the first of which not every seed makes.
 
     Costs one simulation of all attempts. Raises CannotEvaluate for an unknown counter.
     """
     cache = _RecordingCache()
-    simulation = replace(traffic, starts_warm=False).simulation(cache)
+    simulation = replace(traffic, setup=replace(traffic.setup, starts_warm=False)).simulation(cache)
     lookups: list[_PricedLookup] = []
     errors: list[tuple[str | None, str]] = []
     for number, call in enumerate(traffic.calls):
         for left in reversed(range(attempts if call.purpose == MAIN else 1)):
             cache.lookups.clear()
-            simulated = simulation.simulated(call)
+            simulated = simulation.simulate(call)
             lookups += _price_lookups(Attempt(number, left == 0), call, simulated, cache.lookups)
         if simulated.row.error:
             errors.append((simulated.row.error_type, simulated.row.error))
@@ -139,7 +139,7 @@ def build_visits(traffic: Traffic, attempts: int = 1) -> VisitTable:
 
 
 def _price_lookups(
-    attempt: Attempt, call: Call, simulated: Simulated, lookups: Sequence[_Lookup]
+    attempt: Attempt, call: Call, simulated: SimulatedCall, lookups: Sequence[_Lookup]
 ) -> Iterator[_PricedLookup]:
     """The lookups of one attempt: one pass, or more with server tools; none for a call without usage."""
     if simulated.prices is None:

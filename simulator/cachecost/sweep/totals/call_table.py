@@ -9,7 +9,7 @@ from cachecost.base.structs import thing
 from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules
-from cachecost.replay.simulation import quoted
+from cachecost.replay.simulation import request_prices
 from cachecost.sweep.lookback import EntryIndex, Numbers, build_tree
 from cachecost.sweep.totals.plans import SOME_MODEL, AgentPlan, CallTarget, PlannedRequest, RequestExample
 from cachecost.sweep.totals.prompts import ModelPrompts, PromptStore
@@ -108,7 +108,7 @@ class _Quotes:
         return self._price_number(sent, tokens) if flat is None else flat
 
     def _price_number(self, sent: PlannedRequest, tokens: int) -> int:
-        prices = quoted(
+        prices = request_prices(
             self._book, sent.request, self._sides[sent.route].rules, tokens, self._routes[sent.route].is_batch
         )
         return self.known.setdefault(id(prices), (len(self.known), prices))[0]

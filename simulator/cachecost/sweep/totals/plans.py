@@ -12,7 +12,7 @@ from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, R
 from cachecost.prompts.blocks import Block, Thread
 from cachecost.prompts.refusals import SentMarks, as_sent, marks_sent
 from cachecost.prompts.request import TTL, Mark, Request
-from cachecost.replay.setup import in_time
+from cachecost.replay.workload import plan_calls
 from cachecost.strategies.agent import Agent
 from cachecost.sweep.lookback import EntryTree, Numbers
 
@@ -133,7 +133,7 @@ class PlanStore:
                 self._known.append(self._known.pop(number))
                 return known
         root = Thread() if sees_forks(agent) else self._root
-        calls = in_time(replace(bare, facts=agent.facts), self._talks, root)
+        calls = plan_calls(replace(bare, facts=agent.facts), self._talks, root)
         plan = AgentPlan(bare, window, [], [])
         for call, sent in self._number_calls(calls, plan):
             plan.add(call, sent)

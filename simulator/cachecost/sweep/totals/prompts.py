@@ -11,7 +11,7 @@ from cachecost.prompts.render import Renderer
 from cachecost.providers.assumptions import Switches
 from cachecost.providers.own_rules import OwnRules
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.replay.setup import Terms
+from cachecost.replay.setup import ReplaySetup
 from cachecost.sweep.totals.plans import NotShared, PlannedRequest
 
 
@@ -67,7 +67,7 @@ class ModelPrompts:
 class PromptStore:
     """All prompts on one ground, in one tree a tokenizer generation."""
 
-    def __init__(self, terms: Terms, book: RuleBook) -> None:
+    def __init__(self, terms: ReplaySetup, book: RuleBook) -> None:
         self.setup = prompt_setup(terms, book)
         self._book = book
         self._terms = terms
@@ -79,7 +79,7 @@ class PromptStore:
         key = (host or self.setup.host, model, workspace)
         if key not in self._sides:
             rules = self._book.rules(key[0], model)
-            if not rules.speaks_marks:
+            if not rules.uses_breakpoints:
                 raise NotShared
             self._sides[key] = ModelPrompts(rules, self._renderer(rules.generation), workspace)
         return self._sides[key]
@@ -90,6 +90,6 @@ class PromptStore:
         return self._renderers[generation]
 
 
-def prompt_setup(terms: Terms, book: RuleBook) -> PromptSetup:
+def prompt_setup(terms: ReplaySetup, book: RuleBook) -> PromptSetup:
     switches = book.switches
     return PromptSetup(terms.host, book.as_of, switches, switches.given, book.own, terms.tokens)

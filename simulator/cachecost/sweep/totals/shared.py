@@ -12,9 +12,8 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.model import Conversation
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import Terms, own_readings
+from cachecost.replay.setup import ReplaySetup
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.build import build
 from cachecost.strategies.spec import StrategySpec
 from cachecost.sweep.totals.call_table import CallTable, build_call_table
 from cachecost.sweep.totals.plans import AgentPlan, NotShared, PlanStore
@@ -45,17 +44,17 @@ class SharedTotals:
         self._prompt_stores: list[PromptStore] = []
         self._tables: OrderedDict[_Key, CallTable] = OrderedDict()
 
-    def totals(self, spec: StrategySpec | str, terms: Terms) -> Totals | None:
-        """The exact sums of `terms.ledger(spec, talks)`; None if only the ledger itself can compute them."""
-        book = terms.book()
-        agent = build(spec, model=terms.model, facts=lambda model: book.rules(terms.host, model))
+    def totals(self, spec: StrategySpec | str, terms: ReplaySetup) -> Totals | None:
+        """The exact sums of `replay_strategy(spec, talks, terms)`; None where only that function can compute them."""
+        agent = terms.build_strategy(spec)
         if not isinstance(agent, Agent) or agent.inquiry_by_host or terms.bills or terms.day is None:
             return None
-        read = terms.book(own_readings(agent))
+        read = terms.for_strategy(agent).rules
         if read.switches.is_drawn or read.switches.ttl_in_key:
             return None
         try:
-            terms.counters_of(self._talks, book)
+            for rules in terms.models(self._talks):
+                terms.counter(rules.generation)
             with pause_gc():
                 plan = self._plans.of(agent)
                 key = _Key(plan, self._prompts(terms, read), terms.prices, agent.model)
@@ -64,7 +63,7 @@ class SharedTotals:
             return None
         return compute_totals(table, agent.placement.ttl)
 
-    def _prompts(self, terms: Terms, book: RuleBook) -> PromptStore:
+    def _prompts(self, terms: ReplaySetup, book: RuleBook) -> PromptStore:
         setup = prompt_setup(terms, book)
         known = next((one for one in self._prompt_stores if one.setup == setup), None)
         if known is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cachecost.base.formatting import exact
 
 if TYPE_CHECKING:
-    from cachecost.budgets.check import CheckResult, StrategyCost
+    from cachecost.budgets.check import BudgetResult, StrategyCost
     from cachecost.budgets.verdicts import CostChange, Verdict
 
 FORMAT = 1
@@ -18,7 +18,7 @@ FIXED_BY_BASELINE = "max_regression"
 """The budget that a new baseline fixes."""
 
 
-def check_object(result: CheckResult, sessions_per_day: int | None = None) -> dict[str, Any]:
+def check_object(result: BudgetResult, sessions_per_day: int | None = None) -> dict[str, Any]:
     """A check as JSON: decimals as text, null where a figure cannot be known."""
     check: dict[str, Any] = {
         "format": FORMAT,
@@ -32,7 +32,7 @@ def check_object(result: CheckResult, sessions_per_day: int | None = None) -> di
     return check
 
 
-def _accept_commands(result: CheckResult) -> list[str]:
+def _accept_commands(result: BudgetResult) -> list[str]:
     """The commands that accept today's costs, where all calls have one."""
     incomplete = {(cost.scenario, cost.strategy) for cost in result.costs if cost.errors}
     broken = [

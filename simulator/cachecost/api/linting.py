@@ -1,4 +1,4 @@
-"""`lint`: what is wrong with a request, with a pair, or with every call of a log, without a cache."""
+"""`lint`: static checks of a request, of two consecutive requests, or of the calls of a log."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.linter import MARGIN
-from cachecost.api.html import Table, paragraph
-from cachecost.api.reading import Source, bills_in, taken
-from cachecost.api.terms import day_from
+from cachecost.api.html import HtmlTable, paragraph
+from cachecost.api.recordings import Source, calls_in, read_source
+from cachecost.api.setup import day_from
 from cachecost.base.formatting import counted, tokens
 from cachecost.tokens.factory import AUTO
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 COLUMNS = ("code", "name", "severity", "path", "call", "calls", "tokens", "message", "fix")
 
 
-class Linted(list[LintFinding]):
-    """The findings, the worst first."""
+class LintResult(list[LintFinding]):
+    """The findings, most severe first."""
 
     def frame(self) -> pd.DataFrame:
-        """One row a finding: `code`, `name`, `severity` (error, warning, note), `path` (place on the wire), `call` (the
-        first one that has it, None outside of a log), `calls` (how many have), `tokens` it is about (None: not
-        known), `message`, `fix`."""
+        """One row per finding: `code`, `name`, `severity` (error, warning, note), `path` in the request, `call` (the
+        first with this finding; None outside a log), `calls` (their number), `tokens` concerned (None: unknown),
+        `message`, `fix`."""
         import pandas as pd
 
         rows = [{name: getattr(one, name) for name in COLUMNS} for one in self]
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def plot(self) -> Figure:
-        """How many findings, a bar a code."""
-        from cachecost.api.charts import Mark, bars
+        """The number of findings, one bar per code."""
+        from cachecost.api.charts import ChartBar, bars
         from cachecost.views.charts.palette import CLASS_COLOURS
 
         severe = {
@@ -46,19 +46,19 @@ class Linted(list[LintFinding]):
             "note": CLASS_COLOURS["output"],
         }
         counts = Counter((one.code, one.name, one.severity) for one in self)
-        marks = [
-            Mark(f"{code}  {name}", Decimal(found), str(found), severity, colour=severe[severity])
+        entries = [
+            ChartBar(f"{code}  {name}", Decimal(found), str(found), severity, colour=severe[severity])
             for (code, name, severity), found in counts.items()
         ]
-        return bars(self._answer(), marks)
+        return bars(self._answer(), entries)
 
     def _answer(self) -> str:
         counts = Counter(one.severity for one in self)
         told = [counted(counts[kind], kind) for kind in ("error", "warning", "note") if counts[kind]]
-        return ", ".join(told) or "Nothing is wrong"
+        return ", ".join(told) or "No findings"
 
     def _repr_html_(self) -> str:
-        table = Table(("code", "where", "tokens", "what", "what to do"), prose=("where", "what", "what to do"))
+        table = HtmlTable(("code", "where", "tokens", "what", "what to do"), prose=("where", "what", "what to do"))
         for one in self:
             table.add(one.code, one.path, tokens(one.tokens), one.message, one.fix, strong=one.severity == "error")
         return paragraph(self._answer(), strong=True) + (table.html() if self else "")
@@ -72,25 +72,25 @@ def lint(
     as_of: date | str | None = None,
     tokens: str = AUTO,
     margin: int = MARGIN,
-) -> Linted:
-    """What is wrong with a Messages body, with it and the one sent after it, or with the calls of a log.
+) -> LintResult:
+    """Check a Messages API body, two consecutive bodies, or the calls of a log.
 
-    `as_of` picks the rules, `tokens` the counter. With fewer than `margin` more positions between them the last mark
-    of the first would be out of the second's reach. Raises InputError where a body is none, CannotEvaluate.
+    `as_of` picks the rules, `tokens` the token counter. `margin`: warn if fewer than this many further blocks would put
+    the last breakpoint out of reach. Raises InputError for an invalid body, CannotEvaluate.
     """
     from cachecost.analysis.lint import lint as linted
 
     if isinstance(request, Mapping):
         day = day_from(as_of)
-        return Linted(linted(request, next_request, host=host, as_of=day, tokens=tokens, margin=margin))
+        return LintResult(linted(request, next_request, host=host, as_of=day, tokens=tokens, margin=margin))
     return _log(request, host, day_from(as_of), tokens, margin)
 
 
-def _log(source: Source, host: str, day: date | None, tokens: str, margin: int) -> Linted:
+def _log(source: Source, host: str, day: date | None, tokens: str, margin: int) -> LintResult:
     from cachecost.analysis.lint import RequestLoader, lint_log
     from cachecost.providers.rules import RuleBook
 
-    recorded = taken(source)
-    return Linted(
-        lint_log(bills_in(recorded), recorded.name, RequestLoader(RuleBook(as_of=day), host, tokens), margin).findings
+    recorded = read_source(source)
+    return LintResult(
+        lint_log(calls_in(recorded), recorded.name, RequestLoader(RuleBook(as_of=day), host, tokens), margin).findings
     )

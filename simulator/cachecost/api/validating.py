@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Unpack
 
-from cachecost.api.html import Table, paragraph
-from cachecost.api.terms import CountOptions, ground
+from cachecost.api.html import HtmlTable, paragraph
+from cachecost.api.setup import CountOptions, setup_of
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import dollars, percent
 from cachecost.base.schema_errors import one_of
 from cachecost.ledger.results import AssumptionSupport, Fidelity, Judgement
+from cachecost.tokens.factory import TEXT_COUNTERS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,20 +22,19 @@ if TYPE_CHECKING:
 
     from cachecost.views.fidelity.scores import Score
 
-COUNTERS = ("ctok", "tiktoken")
 HEADS = ("calls", "hits exact", "cold starts exact", "unknown", "tokens off, median", "95th", "predicted", "billed")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Validated:
-    """Every judged call (`fidelity.judgements`), and what could not be judged (`fidelity.not_judged`)."""
+class ValidationResult:
+    """Each compared call (`fidelity.judgements`), and what could not be compared (`fidelity.not_judged`)."""
 
     fidelity: Fidelity
 
     @property
     def score(self) -> Score:
-        """All calls whose requests are known, else the steps of transcripts: how many hits and cold starts were
-        knowable, and how many exact; errors are shares of the billed input tokens, dollars (Decimal) of the input side.
+        """The score of all calls whose requests are known, else of the steps of transcripts: the numbers of predictable
+        hits and cold starts, and of exact ones; errors as shares of the billed input tokens; input dollars (Decimal).
         """
         from cachecost.views.fidelity.scores import score
 
@@ -42,64 +42,63 @@ class Validated:
 
     @property
     def readings(self) -> list[AssumptionSupport]:
-        """How many knowable calls come out exact under each reading of each rule, where that was asked for."""
+        """The number of exact calls under each assumption, if `readings` was True."""
         return self.fidelity.readings
 
     def frame(self) -> pd.DataFrame:
-        """One row a call: `source`, `call`, `model`, `project`; `kind` (hit, cold, unknown), `exact`; tokens predicted
-        and billed; `token_error` (share of the billed input tokens); `predicted_usd`, `billed_usd` of the input
-        side (Decimal); `reason` where it is not exact."""
+        """One row per call: `source`, `call`, `model`, `project`; `kind` (hit, cold, unknown), `exact`; predicted and
+        billed tokens; `token_error` (share of the billed input tokens); `predicted_usd` and `billed_usd` of the input
+        (Decimal); `reason` if it is not exact."""
         import pandas as pd
 
         return pd.DataFrame([_row(one) for one in self.fidelity.judgements])
 
     def plot(self) -> Figure:
-        """A point a call: the length of its prompt as billed, against the error of the predicted one."""
-        from cachecost.api.charts import shown
+        """One point per call: the billed length of its prompt, and the error of the predicted length."""
+        from cachecost.api.charts import as_chart
         from cachecost.views.fidelity.chart import residual_figure
 
-        return shown(residual_figure(self.fidelity, self._title()))
+        return as_chart(residual_figure(self.fidelity, self._title()))
 
     def _title(self) -> str:
         score = self.score
-        hits = f"{score.exact_hits:,} of {score.hits:,} knowable hits exact"
+        hits = f"{score.exact_hits:,} of {score.hits:,} predictable hits exact"
         return f"{hits}; prompt lengths {percent(score.median)} off at the median, {percent(score.p95)} at the 95th"
 
     def __repr__(self) -> str:
-        return f"<Validated {self._title()}>"
+        return f"<ValidationResult {self._title()}>"
 
     def _repr_html_(self) -> str:
         from cachecost.views.fidelity.scores import GROUPS, scores
 
-        table = Table(("model", *HEADS))
+        table = HtmlTable(("model", *HEADS))
         for each in (self.score, *scores(self.fidelity, GROUPS["model"])):
             table.add(*_cells(each), strong=each.name == "all")
         left = len(self.fidelity.not_judged)
-        told = [f"tokens: {self.fidelity.token_source}", *([f"{left:,} calls could not be judged"] if left else [])]
+        told = [f"tokens: {self.fidelity.token_source}", *([f"{left:,} calls could not be compared"] if left else [])]
         return table.html() + "".join(map(paragraph, told))
 
 
 def validate(
     *logs: str | Path, readings: bool = False, anchored: bool = True, **options: Unpack[CountOptions]
-) -> Validated:
-    """Predict each call of the recordings at `logs`, and hold it against its bill. Each file is a cache of its own.
+) -> ValidationResult:
+    """Predict each call of the recordings at `logs`, and compare it with its bill. Each file is a cache of its own.
 
-    A call's own bill never sizes it; not `anchored`: no bill sizes anything. `readings`: ask how many calls come out
-    right under each reading of each rule. `tokens`: ctok (the default, where installed) or tiktoken.
-    Raises InputError, CannotEvaluate.
+    Token counts are calibrated on the bills of other calls, never on the call's own; without `anchored`, on no bill.
+    `readings` counts the exact calls under each assumption about open rules. `tokens` is ctok (the default, if
+    installed) or tiktoken. Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.fidelity.validation import Validation
 
     given: dict[str, Any] = dict(options)
     tokens = given.pop("tokens", None)
-    if tokens not in (None, *COUNTERS):
-        raise InputError([Fault("tokens:", one_of(COUNTERS, tokens))])
+    if tokens not in (None, *TEXT_COUNTERS):
+        raise InputError([Fault("tokens:", one_of(TEXT_COUNTERS, tokens))])
     if missing := [log for log in logs if not Path(log).is_file()]:
         raise InputError([Fault(str(log), "expected a file; there is none") for log in missing])
-    rules, prices, host = ground(**given)
-    validation = Validation([Path(log) for log in logs], rules, prices, tokens, host, anchored)
+    validation = Validation([Path(log) for log in logs], setup_of(**given), tokens, anchored)
     fidelity = validation.fidelity()
-    return Validated(replace(fidelity, readings=list(validation.readings())) if readings else fidelity)
+    return ValidationResult(replace(fidelity, readings=list(validation.readings())) if readings else fidelity)
 
 
 def _cells(each: Score) -> tuple[str, ...]:

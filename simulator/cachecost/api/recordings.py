@@ -25,7 +25,7 @@ class Recording:
 
     @property
     def model(self) -> str | None:
-        """No one model: each conversation has its own."""
+        """None: each conversation has its own model."""
         return None
 
     def __repr__(self) -> str:
@@ -34,14 +34,14 @@ class Recording:
 
 
 Source = Conversation | Recording | str | Path
-"""What `read` gives, or the path of a recording in any known format."""
+"""A result of `read`, or the path of a recording in any known format."""
 
 
 def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> Conversation | Recording:
-    """What is recorded at `path`, in whatever known format: a conversation, or a log of calls.
+    """Read a recording in any known format: a conversation, or a log of calls.
 
-    Where a conversation has no tools or no system prompt, `tools_tokens` and `system_tokens` stand in
-    for them. Raises InputError with every fault of the file.
+    `tools_tokens` and `system_tokens` are the sizes of the tools and the system prompt of a conversation that was
+    recorded without them. Raises InputError with every error in the file.
     """
     conversations, calls = read_talks(_file(Path(path)))
     if calls or len(conversations) != 1:
@@ -49,8 +49,8 @@ def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> 
     return _with_head(conversations[0], tools_tokens, system_tokens)
 
 
-def taken(source: Source) -> Conversation | Recording:
-    """`source`, read if it is a path. Raises InputError for anything else."""
+def read_source(source: Source) -> Conversation | Recording:
+    """The source, read if it is a path. Raises InputError for anything else."""
     if isinstance(source, Conversation | Recording):
         return source
     if isinstance(source, str | Path):
@@ -58,12 +58,12 @@ def taken(source: Source) -> Conversation | Recording:
     raise InputError([Fault("recording:", f"expected a path, or what read() gives; got {_kind(source)}")])
 
 
-def talks_in(source: Conversation | Recording) -> Sequence[Conversation]:
-    """The conversations of what was read."""
+def conversations_in(source: Conversation | Recording) -> Sequence[Conversation]:
+    """The conversations of a recording."""
     return source.conversations if isinstance(source, Recording) else [source]
 
 
-def bills_in(source: Conversation | Recording) -> Sequence[RecordedCall]:
+def calls_in(source: Conversation | Recording) -> Sequence[RecordedCall]:
     """The recorded calls; a conversation has none."""
     return source.calls if isinstance(source, Recording) else []
 

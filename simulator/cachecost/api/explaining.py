@@ -1,4 +1,4 @@
-"""`explain`: what was avoidable, why, and what it cost."""
+"""`explain`: the avoidable cost, by cause."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import Unpack
 
-from cachecost.api.html import Table, paragraph
-from cachecost.api.reading import Source
+from cachecost.api.html import HtmlTable, paragraph
+from cachecost.api.recordings import Source
+from cachecost.api.setup import ModelOptions, workload_of
 from cachecost.api.strategies import StrategyLike, spec_of
-from cachecost.api.terms import TermOptions, traffic_of
 from cachecost.base.formatting import counted, dollars, percent, rough_dollars, tokens
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.results import ZERO
@@ -26,33 +26,33 @@ MOST_CALLS = 6
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Explained(Explanation):
-    """What the calls cost and what was avoidable: `findings`, whose dollars add up to `avoidable` exactly (USD)."""
+class ExplainResult(Explanation):
+    """The cost of the calls and their `findings`, whose dollars add up exactly to `avoidable` (USD)."""
 
     def by_cause(self) -> dict[str, Decimal]:
-        """USD of each cause, the dearest first."""
+        """USD of each cause, most expensive first."""
         sums: dict[str, Decimal] = {}
         for finding in self.findings:
             sums[str(finding.cause)] = sums.get(str(finding.cause), ZERO) + finding.cost
         return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
     def frame(self) -> pd.DataFrame:
-        """One row a finding: `code`, `cause`, `call` (from 1), `since` (the call it is compared with), `layer`,
-        `block` (place on the wire), `tokens` paid at more than a read, `cost_usd` (Decimal), `message`, `fix`."""
+        """One row per finding: `code`, `cause`, `call` (from 1), `since` (the call it is compared with), `layer`,
+        `block` (path in the request), `tokens` that cost more than a read, `cost_usd` (Decimal), `message`, `fix`."""
         import pandas as pd
 
         return pd.DataFrame([_row(finding) for finding in self.findings], columns=list(COLUMNS))
 
     def plot(self) -> Figure:
-        """Avoidable USD, a bar a cause."""
-        from cachecost.api.charts import Mark, bars
+        """Avoidable USD, one bar per cause."""
+        from cachecost.api.charts import ChartBar, bars
 
         share = {cause: percent(usd / self.cost) for cause, usd in self.by_cause().items()} if self.cost else {}
-        marks = [
-            Mark(_name(cause), usd, dollars(usd), f"{share.get(cause, '')}  {self._calls(cause)}")
+        entries = [
+            ChartBar(_name(cause), usd, dollars(usd), f"{share.get(cause, '')}  {self._calls(cause)}")
             for cause, usd in self.by_cause().items()
         ]
-        return bars(self._answer(), marks)
+        return bars(self._answer(), entries)
 
     def _calls(self, cause: str) -> str:
         return counted(len(self._of(cause)), "time")
@@ -65,15 +65,15 @@ class Explained(Explanation):
         return f"{dollars(self.cost)} in {counted(self.calls, 'call')} · {dollars(self.avoidable)} avoidable{share}"
 
     def __repr__(self) -> str:
-        return f"<Explained {self._answer()}>"
+        return f"<ExplainResult {self._answer()}>"
 
     def _repr_html_(self) -> str:
-        table = Table(("cause", "times", "tokens", "cost", "calls", "what to do"), prose=("calls", "what to do"))
+        table = HtmlTable(("cause", "times", "tokens", "cost", "calls", "what to do"), prose=("calls", "what to do"))
         for cause, usd in self.by_cause().items():
             found = self._of(cause)
             size, calls = tokens(sum(one.tokens for one in found)), _calls(found)
             table.add(_name(cause), f"{len(found):,}", size, dollars(usd), calls, found[0].fix)
-        body = table.html() if self.findings else paragraph("Every call is as cheap as these bytes allow.")
+        body = table.html() if self.findings else paragraph("No avoidable cost was found.")
         return paragraph(self._answer(), strong=True) + body + "".join(map(paragraph, self._sure()))
 
     def _sure(self) -> Iterator[str]:
@@ -85,18 +85,18 @@ class Explained(Explanation):
 
 
 def explain(
-    source: Source, strategy: StrategyLike | None = None, *, readings: bool = False, **terms: Unpack[TermOptions]
-) -> Explained:
-    """What a recording pays more than it must: each cause, its place and its dollars, which add up exactly.
+    source: Source, strategy: StrategyLike | None = None, *, readings: bool = False, **options: Unpack[ModelOptions]
+) -> ExplainResult:
+    """The avoidable cost of a recording: each cause, where it occurs, and its dollars, which add up exactly.
 
-    A log is taken as it was sent, or as `strategy` would send it; a conversation needs one. `readings`: ask under each
-    reading of the open rules which change the answer. Raises InputError, CannotEvaluate.
+    A log is taken as it was sent, or as `strategy` would send it; a conversation needs a strategy. `readings` repeats
+    the analysis under the other assumptions about open rules. Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.explain.explaining import explain_workload
 
-    traffic = traffic_of(source, spec_of(strategy) if strategy is not None else None, **terms)
-    told = explain_workload(traffic, readings)
-    return Explained(**{each.name: getattr(told, each.name) for each in fields(told)})
+    workload = workload_of(source, spec_of(strategy) if strategy is not None else None, **options)
+    explanation = explain_workload(workload, readings)
+    return ExplainResult(**{field.name: getattr(explanation, field.name) for field in fields(explanation)})
 
 
 def _name(cause: str) -> str:

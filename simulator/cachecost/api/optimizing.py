@@ -1,4 +1,4 @@
-"""`optimize`: the cheapest legal marks, lifetimes and pings, and the floor under them."""
+"""`optimize`: the cheapest legal breakpoints, TTLs and keep-alives, and their lower bound."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import Unpack
 
-from cachecost.api.html import Table, paragraph
-from cachecost.api.reading import Source, bills_in, taken, talks_in
-from cachecost.api.terms import TermOptions, terms_of
-from cachecost.base.formatting import change, counted, dollars, percent
+from cachecost.api.html import HtmlTable, paragraph
+from cachecost.api.recordings import Source, calls_in, conversations_in, read_source
+from cachecost.api.setup import ModelOptions, comparison_setup
+from cachecost.base.formatting import change, dollars, percent
 from cachecost.replay.simulation import AS_RECORDED
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 PLAN = "this plan"
 MOST_BARS, MOST_ROWS = 8, 12
 DISTANT = 3
-"""Bars that would be longer than this many floors are left out of the picture: they would hide all others."""
+"""Strategies above this multiple of the lower bound are not drawn: their bars would dwarf all others."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Optimized:
-    """The cheapest plan that was found (`optimum.plan`), what it costs, and how far everything is from the floor."""
+class OptimizeResult:
+    """The cheapest plan that was found (`optimum.plan`), its cost, and the lower bound."""
 
     optimum: Optimum
 
@@ -40,24 +40,24 @@ class Optimized:
 
     @property
     def floor(self) -> Decimal:
-        """USD below which no legal plan goes: proved."""
+        """The lower bound in USD: provably, no legal plan costs less."""
         return self.optimum.floor_usd
 
     @property
     def is_optimal(self) -> bool:
-        """Whether it is proved that nothing legal is cheaper than the plan."""
+        """Whether the plan is provably optimal."""
         return self.optimum.is_optimal
 
     @property
     def answer(self) -> str:
-        """What to do, and what it is worth."""
+        """What to do, and what it saves."""
         from cachecost.views.optimum.text import answer
 
         return " ".join(answer(self.optimum))
 
     def frame(self) -> pd.DataFrame:
-        """One row a way to mark these calls, the cheapest first: `cost_usd` (Decimal), `over_floor` (ratio),
-        `refused` (calls that the API would refuse; then its dollars say nothing)."""
+        """One row per strategy, cheapest first: `cost_usd` (Decimal), `over_floor` (ratio to the lower bound),
+        `refused` (calls that the API would refuse; if there are any, its dollars have no meaning)."""
         import pandas as pd
 
         rows = [
@@ -67,35 +67,40 @@ class Optimized:
         return pd.DataFrame(rows).set_index("strategy")
 
     def plot(self) -> Figure:
-        """USD of the plan, of what was recorded and of the best presets, over the floor."""
-        from cachecost.api.charts import Mark, bars
+        """USD of the plan, the recording and the best presets, and the lower bound."""
+        from cachecost.api.charts import ChartBar, bars
 
-        marks = [
-            Mark(
-                name, usd, dollars(usd), f"{percent(change(usd, self.floor), signed=True)} over the floor", name == PLAN
+        entries = [
+            ChartBar(
+                name,
+                usd,
+                dollars(usd),
+                f"{percent(change(usd, self.floor), signed=True)} above the lower bound",
+                name == PLAN,
             )
             for name, usd in self._distinct()
             if usd <= DISTANT * self.floor
         ]
         title = f"{dollars(self.cost)}; no legal plan costs less than {dollars(self.floor)}"
-        return bars(title, marks[:MOST_BARS], ("floor", self.floor))
+        return bars(title, entries[:MOST_BARS], ("lower bound", self.floor))
 
     def __repr__(self) -> str:
-        return f"<Optimized {self.answer}>"
+        return f"<OptimizeResult {self.answer}>"
 
     def _repr_html_(self) -> str:
-        table = Table(("strategy", "cost", "over the floor"))
+        table = HtmlTable(("strategy", "cost", "above the lower bound"))
         for name, usd in self._distinct()[:MOST_ROWS]:
             over = percent(change(usd, self.floor), signed=True)
             table.add(name, dollars(usd), over, strong=name == PLAN)
-        table.add("floor for these bytes", dollars(self.floor), "")
+        table.add("lower bound", dollars(self.floor), "")
         return paragraph(self.answer, strong=True) + table.html() + "".join(map(paragraph, self._facts()))
 
     def _facts(self) -> Iterator[str]:
         from cachecost.views.optimum.text import facts
 
         if rest := self._distinct()[MOST_ROWS:]:
-            yield f"{counted(len(rest), 'dearer way')} left out, up to {dollars(rest[-1][1])}; frame() has all"
+            number = "1 strategy" if len(rest) == 1 else f"{len(rest):,} strategies"
+            yield f"{number} up to {dollars(rest[-1][1])} not shown; frame() has all"
         yield from (f"{label}: {sentence}" for label, sentence in facts(self.optimum) if label in ("tokens", "rules"))
 
     def _ways(self) -> list[tuple[str, Decimal, int]]:
@@ -106,32 +111,33 @@ class Optimized:
         return sorted([(PLAN, found.usd, 0), *ways], key=lambda way: (way[2] > 0, way[1], way[0] != PLAN))
 
     def _distinct(self) -> list[tuple[str, Decimal]]:
-        """Ways that cost the same as one, with how many more there are; those that are refused are left out."""
+        """Strategies of the same cost as one entry; strategies with refused calls are left out."""
         groups: dict[Decimal, list[str]] = {}
         own = [(name, usd) for name, usd, _ in self._ways() if name in (PLAN, self.optimum.first)]
         for name, usd, refused in self._ways():
             if not refused and (name, usd) not in own:
                 groups.setdefault(usd, []).append(name)
-        rows = [(_named(names), usd) for usd, names in groups.items()] + own
+        rows = [(_group_name(names), usd) for usd, names in groups.items()] + own
         return sorted(rows, key=lambda row: (row[0] != PLAN, row[1]))
 
 
-def optimize(source: Source, *, pings: bool = True, **terms: Unpack[TermOptions]) -> Optimized:
-    """The cheapest legal marks, lifetimes and (with `pings`) calls beside, for the calls of a recording.
+def optimize(source: Source, *, pings: bool = True, **options: Unpack[ModelOptions]) -> OptimizeResult:
+    """The cheapest legal breakpoints, TTLs and, with `pings`, extra calls, for the calls of a recording.
 
-    A log's calls are taken without their marks, a conversation's as "none" sends them. Raises InputError,
-    CannotEvaluate.
+    The calls of a log are taken without their breakpoints, those of a conversation as "none" sends them. Raises
+    InputError, CannotEvaluate.
     """
     from cachecost.analysis.optimum.optimum import optimum_of
-    from cachecost.replay.workload import of_strategy
+    from cachecost.replay.workload import plan_workload
 
-    recorded = taken(source)
-    shared = terms_of(recorded, **terms)
-    calls = bills_in(recorded)
+    recording = read_source(source)
+    setup = comparison_setup(recording, **options)
+    calls = calls_in(recording)
     if calls:
-        return Optimized(optimum_of(calls, shared, pings, first=AS_RECORDED))
-    return Optimized(optimum_of(of_strategy("none", talks_in(recorded), shared).calls, shared, pings, first="none"))
+        return OptimizeResult(optimum_of(calls, setup, pings, first=AS_RECORDED))
+    workload = plan_workload("none", conversations_in(recording), setup)
+    return OptimizeResult(optimum_of(workload.calls, setup, pings, first="none"))
 
 
-def _named(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more like it"
+def _group_name(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} others"

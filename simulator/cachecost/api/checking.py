@@ -1,4 +1,4 @@
-"""`check`: scenarios held to their budgets and baselines."""
+"""`check`: scenarios against their budgets and baselines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachecost.api.comparing import compare
-from cachecost.api.html import Table, paragraph
+from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.projection import DAYS, Monthly
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import counted, percent
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from cachecost.budgets.check import CheckResult
+    from cachecost.budgets.check import BudgetResult
     from cachecost.budgets.verdicts import State, Verdict
 
 COLUMNS = ("scenario", "strategy", "budget", "limit", "actual", "verdict", "message")
@@ -26,41 +26,41 @@ SIGNS: dict[str, str] = {"pass": "✓", "not_comparable": "?", "fail": "✗"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Checked:
-    """The verdict on every budget, in the order of the scenarios and of their files."""
+class CheckResult:
+    """The verdict on every budget, in the order of the scenario files."""
 
-    result: CheckResult
+    result: BudgetResult
 
     @property
     def budgets(self) -> list[Verdict]:
-        """The verdicts: scenario, strategy, budget, limit, actual, verdict and a sentence."""
+        """The verdicts: scenario, strategy, budget, limit, actual, verdict and message."""
         return self.result.budgets
 
     @property
     def verdict(self) -> State:
-        """One word for all: "fail", "not_comparable" or "pass"."""
+        """The overall verdict: "fail", "not_comparable" or "pass"."""
         return self.result.verdict
 
     @property
-    def broken(self) -> list[Verdict]:
-        """The budgets that are broken."""
+    def failures(self) -> list[Verdict]:
+        """The budgets that failed."""
         return [one for one in self.budgets if one.verdict == "fail"]
 
     def frame(self) -> pd.DataFrame:
-        """One row a budget: `scenario`, `strategy`, `budget` (its key), `limit` and `actual` (Decimal: USD, or a share
-        such as 0.05; `actual` None where it cannot be known), `verdict`, `message`."""
+        """One row per budget: `scenario`, `strategy`, `budget` (its key), `limit` and `actual` (Decimal: USD, or a
+        share like 0.05; `actual` is None if unknown), `verdict`, `message`."""
         import pandas as pd
 
         rows = [{name: getattr(one, name) for name in COLUMNS} for one in self.budgets]
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def plot(self) -> Figure:
-        """How far each figure is from its limit, as a share of it; what is broken is strongly coloured."""
-        from cachecost.api.charts import Mark, bars
+        """Each figure as a share of its limit; failed budgets are highlighted."""
+        from cachecost.api.charts import ChartBar, bars
         from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS
 
-        marks = [
-            Mark(
+        entries = [
+            ChartBar(
                 f"{one.strategy} · {one.budget}",
                 max(one.actual / one.limit, Decimal(0)),
                 percent(one.actual / one.limit),
@@ -70,30 +70,30 @@ class Checked:
             for one in self.budgets
             if one.limit and one.actual is not None
         ]
-        return bars(self._answer(), marks, ("limit", Decimal(1)))
+        return bars(self._answer(), entries, ("limit", Decimal(1)))
 
     def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> dict[str, Monthly]:
-        """By scenario: USD a month of each strategy. The scenarios are run again for it."""
+        """By scenario: USD per month of each strategy. Runs the scenarios again."""
         found = {name: compare(path, sets={"variants": []}) for name, path in self.result.files.items()}
         return {name: result.monthly(sessions_per_day, days) for name, result in found.items()}
 
     def _answer(self) -> str:
-        if self.broken:
-            return f"{counted(len(self.broken), 'budget')} of {len(self.budgets):,} broken"
+        if self.failures:
+            return f"{counted(len(self.failures), 'budget')} of {len(self.budgets):,} failed"
         return f"{counted(len(self.budgets), 'budget')}: {self.verdict.replace('_', ' ')}"
 
     def __repr__(self) -> str:
-        return f"<Checked {self._answer()}>"
+        return f"<CheckResult {self._answer()}>"
 
     def _repr_html_(self) -> str:
-        table = Table(("", "scenario", "budget", "what"), prose=("scenario", "budget", "what"))
+        table = HtmlTable(("", "scenario", "budget", "what"), prose=("scenario", "budget", "what"))
         for one in sorted(self.budgets, key=lambda one: tuple(SIGNS).index(one.verdict), reverse=True):
             table.add(SIGNS[one.verdict], one.scenario, one.budget, one.message, strong=one.verdict == "fail")
         return paragraph(self._answer(), strong=True) + table.html()
 
 
-def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path = "reports") -> Checked:
-    """Hold one scenario, or several, to their budgets, and to their baselines under `reports`. Writes nothing.
+def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path = "reports") -> CheckResult:
+    """Check one or more scenarios against their budgets, and their baselines in `reports`. Writes nothing.
 
     Raises InputError, CannotEvaluate.
     """
@@ -103,4 +103,4 @@ def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path =
     paths = tuple(Path(path) for path in given)
     if missing := [path for path in paths if not path.is_file()]:
         raise InputError([Fault(str(path), "expected a file; there is none") for path in missing])
-    return Checked(check_scenarios(paths, Path(reports)))
+    return CheckResult(check_scenarios(paths, Path(reports)))

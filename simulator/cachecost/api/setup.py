@@ -1,0 +1,129 @@
+"""The setup of a replay as keywords: model, day, host, token counter, assumptions, prices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal, TypedDict, get_args
+
+from cachecost.api.recordings import Recording, Source, calls_in, conversations_in, read_source
+from cachecost.base.errors import CannotEvaluate, Fault, InputError
+from cachecost.base.schema_errors import one_of
+from cachecost.conversations.model import Conversation
+from cachecost.providers.assumptions import switches_from
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rulefile import hosts
+from cachecost.providers.rules import RuleBook, data_date
+from cachecost.replay.setup import ReplaySetup
+from cachecost.replay.workload import Workload, plan_workload, recorded_workload
+from cachecost.strategies.spec import StrategySpec
+from cachecost.tokens.factory import ANCHORED, counter_name
+
+Counter = Literal["anchored", "auto", "tiktoken", "bytes", "ctok"]
+COUNTERS: tuple[Counter, ...] = get_args(Counter)
+
+
+class RuleOptions(TypedDict, total=False):
+    """Keywords of every function. `as_of` is the day whose rules and prices hold, a date or "2026-03-07"; the default
+    is the day of each call of a log, else that of the shipped data. `host` is the host of calls that name none. `rules`
+    are assumptions by name (`cachecost rules --switches`). `prices` is a price file of your own."""
+
+    as_of: date | str | None
+    host: str
+    rules: Mapping[str, object] | None
+    prices: str | Path | None
+
+
+class CountOptions(RuleOptions, total=False):
+    """`tokens` is the token counter: anchored (the default: calibrated on the bills, else auto), auto, tiktoken, bytes
+    or ctok."""
+
+    tokens: Counter | None
+
+
+class ModelOptions(CountOptions, total=False):
+    """`model` is the model of all calls; the default is that of the recording."""
+
+    model: str | None
+
+
+def setup_of(
+    *,
+    as_of: date | str | None = None,
+    host: str = "anthropic",
+    rules: Mapping[str, object] | None = None,
+    prices: str | Path | None = None,
+) -> ReplaySetup:
+    """The setup that the keywords describe. Raises InputError."""
+    day = day_from(as_of)
+    return ReplaySetup(RuleBook(_switches(rules), day), PriceBook.load(_path(prices), day), host_from(host))
+
+
+def comparison_setup(
+    recording: Conversation | Recording,
+    *,
+    model: str | None = None,
+    as_of: date | str | None = None,
+    host: str = "anthropic",
+    tokens: str | None = None,
+    rules: Mapping[str, object] | None = None,
+    prices: str | Path | None = None,
+) -> ReplaySetup:
+    """The setup of strategies that are compared. Raises InputError; CannotEvaluate where no model is named."""
+    chosen = model or recording.model
+    calls = calls_in(recording)
+    if chosen is None and not calls:
+        raise CannotEvaluate(f"{recording.name} names no model; pass model='claude-…'")
+    day = day_from(as_of) or (None if calls else data_date(host_from(host)))
+    setup = setup_of(as_of=day, host=host, rules=rules, prices=prices)
+    counter = counter_name(_check_counter(tokens), bool(calls))
+    bills = calls if tokens in (None, ANCHORED) else []
+    return replace(setup, model=chosen, tokens=counter, bills=bills, starts_warm=True)
+
+
+def workload_of(source: Source, strategy: StrategySpec | None = None, **options: Any) -> Workload:
+    """The calls of a log as they were sent, or those that `strategy` makes. Raises CannotEvaluate, InputError."""
+    recording = read_source(source)
+    if strategy is not None:
+        setup = comparison_setup(recording, **options)
+        return plan_workload(strategy, conversations_in(recording), setup, recording.name)
+    if not isinstance(recording, Recording) or not recording.calls:
+        raise CannotEvaluate(f"{recording.name} contains no recorded call; pass a strategy, like strategy='automatic'")
+    tokens = _check_counter(options.pop("tokens", None))
+    return recorded_workload(
+        recording.name, recording.calls, setup_of(**options).with_recorded(recording.calls, tokens)
+    )
+
+
+def _check_counter(tokens: str | None) -> str | None:
+    """The name of a counter. Raises InputError."""
+    if tokens not in (None, *COUNTERS):
+        raise InputError([Fault("tokens:", one_of(COUNTERS, tokens))])
+    return tokens
+
+
+def host_from(host: str) -> str:
+    """The host, if it has rules. Raises InputError."""
+    if host not in hosts():
+        raise InputError([Fault("host:", one_of(list(hosts()), host))])
+    return host
+
+
+def day_from(as_of: date | str | None) -> date | None:
+    """A date, or None. Raises InputError for text that is not an ISO date."""
+    if not isinstance(as_of, str):
+        return as_of
+    try:
+        return date.fromisoformat(as_of)
+    except ValueError:
+        raise InputError([Fault("as_of:", f"expected a date like 2026-03-07; got '{as_of}'")]) from None
+
+
+def _switches(rules: Mapping[str, object] | None) -> Any:
+    return switches_from(rules or {}, "rules:")
+
+
+def _path(prices: str | Path | None) -> Path | None:
+    return Path(prices) if prices is not None else None

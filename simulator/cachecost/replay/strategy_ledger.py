@@ -1,0 +1,75 @@
+"""The ledger of a strategy: every call that it makes of some conversations, simulated and priced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from cachecost.conversations.calls import Call, date_call
+from cachecost.conversations.model import Conversation
+from cachecost.ledger.margin import margin
+from cachecost.ledger.results import CallRow, Ledger
+from cachecost.ledger.rows import warm_reads
+from cachecost.ledger.timelines import CallTimeline
+from cachecost.replay.setup import Progress, ReplaySetup, no_progress, ttl_names
+from cachecost.replay.simulation import Simulation
+from cachecost.replay.workload import plan_calls
+from cachecost.strategies.plan import Strategy
+from cachecost.strategies.spec import StrategySpec
+
+LowerBound = Callable[[Sequence[Call], ReplaySetup], Decimal]
+"""USD that no choice of breakpoints and TTLs can go below for these calls."""
+
+
+def replay_strategy(
+    spec: StrategySpec | str,
+    conversations: Conversation | Sequence[Conversation],
+    setup: ReplaySetup,
+    progress: Progress = no_progress,
+    lower_bound: LowerBound | None = None,
+    pictured: bool = False,
+) -> Ledger:
+    """Every call that a strategy makes of the conversations, in the order they start. Raises CannotEvaluate.
+
+    `pictured` keeps the prompt timeline of each call.
+    """
+    talks = [conversations] if isinstance(conversations, Conversation) else list(conversations)
+    strategy = setup.build_strategy(spec)
+    own = setup.for_strategy(strategy)
+    simulation = Simulation(own, strategy.name)
+    calls, rows, strips = _simulate(simulation, strategy, talks, own, progress, pictured)
+    models = setup.models(talks)
+    floor = None
+    is_bounded = all(rules.uses_breakpoints for rules in models) and not warm_reads(rows).calls
+    if lower_bound and is_bounded and not any(row.error for row in rows):
+        floor = lower_bound(calls, own)
+    counters = [setup.counter(rules.generation) for rules in models]
+    notes = list(dict.fromkeys([*(note for talk in talks for note in strategy.notes(talk)), *simulation.notes]))
+    source = "; ".join(dict.fromkeys(counter.source for counter in counters))
+    band = margin(rows, max((counter.band for counter in counters), default=0.0))
+    return Ledger(strategy.name, rows, notes, source, band, floor, strips, ttl_names(models))
+
+
+def _simulate(
+    simulation: Simulation,
+    strategy: Strategy,
+    talks: Sequence[Conversation],
+    setup: ReplaySetup,
+    progress: Progress,
+    pictured: bool,
+) -> tuple[list[Call], list[CallRow], list[CallTimeline]]:
+    """The calls, their rows and, where `pictured`, their timelines."""
+    simulation.learn_all(setup.bills, setup.may_start_warm)
+    calls: list[Call] = []
+    rows: list[CallRow] = []
+    strips: list[CallTimeline] = []
+    for number, call in enumerate(plan_calls(strategy, talks), 1):
+        made = date_call(call)
+        calls.append(made if setup.counts_answers else replace(made, output=()))
+        simulated = simulation.simulate(calls[-1])
+        rows.append(simulated.row)
+        if pictured:
+            strips.append(simulated.strip)
+        progress(strategy.name, number)
+    return calls, rows, strips
