@@ -26,9 +26,9 @@ from cachecost.conversations.model import Conversation
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.strategy_ledger import replay_strategy
-from cachecost.replay.workload import plan_workload
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.strategy_ledger import replay_strategy
+from cachecost.simulation.workload import plan_workload
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.registry import find_strategy, names
 from cachecost.sweep.montecarlo import Draw, montecarlo
@@ -105,7 +105,7 @@ def start_seconds() -> float:
     """Processor seconds until a process could begin to replay."""
     before = getrusage(RUSAGE_CHILDREN)
     subprocess.run(
-        [sys.executable, "-c", "import cachecost.replay.setup, cachecost.conversations.synthetic"], check=True
+        [sys.executable, "-c", "import cachecost.simulation.setup, cachecost.conversations.synthetic"], check=True
     )
     after = getrusage(RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -21,8 +21,8 @@ from cachecost.conversations.calls import date_call
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import Simulation
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.setup import ReplaySetup
 from cachecost.strategies.presets import PRESETS
 
 MODELS = ("claude-opus-4-6", "claude-sonnet-4-5")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 
 from cachecost.conversations.calls import Call, PlannedCall
-from cachecost.replay.workload import Workload
+from cachecost.simulation.workload import Workload
 from cachecost.sweep.montecarlo.draws import Draw
 from cachecost.sweep.montecarlo.run import seeded_rules
 from cachecost.sweep.montecarlo.times import MAIN, Times, draw_times, main_calls

@@ -16,8 +16,8 @@ from cachecost.conversations.distributions import LogNormal, Uniform
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.workload import Workload, plan_workload
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import Workload, plan_workload
 from cachecost.sweep.montecarlo import Draw, Retries, montecarlo
 from one_seed import traffic_alone
 

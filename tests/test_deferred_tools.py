@@ -14,8 +14,8 @@ from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import answer_blocks
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import Simulation
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.raw import count_content
 from cachecost.tokens.tiktoken_ import tiktoken_counter
 

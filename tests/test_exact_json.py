@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.prompts.blocks import compact
-from cachecost.prompts.exact_json import ENCODE, loaded
+from cachecost.prompts.exact_json import ENCODE, load_with_writer
 from cachecost.prompts.wire import NotAMessage
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=8)
@@ -23,7 +23,7 @@ SPELLINGS: tuple[dict[str, Any], ...] = ({}, {"indent": 1}, {"ensure_ascii": Fal
 
 def same(data: bytes) -> bool:
     """Whether msgspec was taken; fails where the value, or what is written of it, is not that of Python's own."""
-    value, write = loaded(data, "x")
+    value, write = load_with_writer(data, "x")
     plain = json.loads(data)
     assert repr(value) == repr(plain)
     assert write({"x": value}) == compact({"x": plain})
@@ -65,4 +65,4 @@ def test_every_character_is_written_alike() -> None:
 @pytest.mark.parametrize("data", [b"[1,]", b'"\xff"', b"", b"[" * 3, b'["\n"]'])
 def test_what_is_no_json_is_a_fault(data: bytes) -> None:
     with pytest.raises(NotAMessage, match="x: expected UTF-8 JSON; got 'bytes that are not'"):
-        loaded(data, "x")
+        load_with_writer(data, "x")

@@ -15,17 +15,17 @@ from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import AS_COUNTED
 from cachecost.providers.prices import Prices
 from cachecost.providers.usage import Usage
-from cachecost.tokens.anchored import Anchors
+from cachecost.tokens.anchored import BilledLengths
 
 PRICES = Prices(*map(Decimal, ("0.3", "3.75", "6", "3", "15")))
 ROOT = Prefix(None, Layer.TOOLS, None, 0)
-MIDDLE = ROOT.salted(b"a", Layer.MESSAGES, 1000)
-END = MIDDLE.salted(b"b", Layer.MESSAGES, 500)
+MIDDLE = ROOT.salt(b"a", Layer.MESSAGES, 1000)
+END = MIDDLE.salt(b"b", Layer.MESSAGES, 500)
 PROMPT = Prompt(END, MIDDLE, (), 0, 0, 1510, ("", "", ""))
 
 
-def bills(*told: tuple[Prefix, int], total: int | None = None) -> Anchors:
-    anchors = Anchors()
+def bills(*told: tuple[Prefix, int], total: int | None = None) -> BilledLengths:
+    anchors = BilledLengths()
     for number, (prefix, tokens) in enumerate(told, 1):
         anchors.learn_prefix(number, prefix, tokens)
     if total is not None:

@@ -164,7 +164,7 @@ def test_percent_without_sign_and_of_a_float() -> None:
     ("ratio", "text"), [("-0.32", "32% less"), ("0.08", "8% more"), ("0", "the same"), (None, "not comparable")]
 )
 def test_compared(ratio: str | None, text: str) -> None:
-    assert numbers.compared(None if ratio is None else Decimal(ratio)) == text
+    assert numbers.change_text(None if ratio is None else Decimal(ratio)) == text
 
 
 @pytest.mark.parametrize(("ratio", "text"), [("2.84", "2.8 ×"), ("2", "2 ×"), ("14.6", "15 ×"), ("1234.5", "1,235 ×")])
@@ -174,7 +174,7 @@ def test_times(ratio: str, text: str) -> None:
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 calls"), (1, "1 call"), (2, "2 calls"), (1204, "1,204 calls")])
 def test_counted(count: int, text: str) -> None:
-    assert numbers.counted(count, "call") == text
+    assert numbers.count_text(count, "call") == text
 
 
 def test_change_is_none_where_it_means_nothing() -> None:

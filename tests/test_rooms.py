@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import cachecost
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "simulator" / "cachecost"
 ORDER = re.findall(r"^\d+\. `(?:cachecost\.)?([a-z./]+?)/?`", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
@@ -39,3 +41,8 @@ def test_a_room_imports_only_from_those_before_it(room: str) -> None:
 
 def module_of(path: Path) -> str:
     return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+
+
+def test_no_folder_hides_a_function() -> None:
+    """An imported folder becomes an attribute of the package, in the place of a function with its name."""
+    assert not {path.name.removesuffix(".py") for path in PACKAGE.iterdir()} & set(cachecost.__all__)

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
-from cachecost.base.schema_errors import faults_of, keys_at, one_of, shown
-from cachecost.base.yaml_text import Number, parse
+from cachecost.base.schema_errors import faults_of, keys_at, one_of, show_value
+from cachecost.base.yaml_text import ExactNumber, parse
 
 
 class Inner(BaseModel):
@@ -76,7 +76,7 @@ SHOWN = [
     (True, "true"),
     ({}, "a mapping"),
     ([1], "a list of 1"),
-    (Number("5.0"), "5.0"),
+    (ExactNumber("5.0"), "5.0"),
     ("it's", '"it\'s"'),
     ("x" * 100, "'" + "x" * 58 + "…"),
 ]
@@ -84,7 +84,7 @@ SHOWN = [
 
 @pytest.mark.parametrize(("value", "text"), SHOWN)
 def test_values_are_shown_short_and_in_yamls_words(value: object, text: str) -> None:
-    assert shown(value) == text
+    assert show_value(value) == text
 
 
 def test_names_with_commas_are_quoted() -> None:

@@ -5,7 +5,7 @@ from dataclasses import asdict, field, fields, replace
 
 import pytest
 
-from cachecost.base.structs import thing, value
+from cachecost.base.structs import identity_struct, value
 from cachecost.prompts.blocks import NO_COUNTS, Block
 from cachecost.providers.usage import Usage
 
@@ -23,7 +23,7 @@ class Pair:
         return self.one + sum(self.other.values())
 
 
-@thing
+@identity_struct
 class Single:
     """One of its own."""
 

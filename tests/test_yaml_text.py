@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.base.yaml_text import Place, parse, read, spell
+from cachecost.base.yaml_text import SourcePlace, parse, read, spell
 
 SCALARS = [
     ("21_000", 21_000),
@@ -52,13 +52,13 @@ def test_a_number_keeps_its_digits() -> None:
 def test_places_are_those_of_keys_and_items() -> None:
     placed = parse("a:\n  b: 1\n  c:\n    - 2\n    - d: 3\n", "x.yaml")
     assert placed.places == {
-        (): Place("x.yaml", 1, 1),
-        ("a",): Place("x.yaml", 1, 1),
-        ("a", "b"): Place("x.yaml", 2, 3),
-        ("a", "c"): Place("x.yaml", 3, 3),
-        ("a", "c", 0): Place("x.yaml", 4, 7),
-        ("a", "c", 1): Place("x.yaml", 5, 7),
-        ("a", "c", 1, "d"): Place("x.yaml", 5, 7),
+        (): SourcePlace("x.yaml", 1, 1),
+        ("a",): SourcePlace("x.yaml", 1, 1),
+        ("a", "b"): SourcePlace("x.yaml", 2, 3),
+        ("a", "c"): SourcePlace("x.yaml", 3, 3),
+        ("a", "c", 0): SourcePlace("x.yaml", 4, 7),
+        ("a", "c", 1): SourcePlace("x.yaml", 5, 7),
+        ("a", "c", 1, "d"): SourcePlace("x.yaml", 5, 7),
     }
 
 
@@ -169,9 +169,9 @@ def test_putting_leaves_the_original_and_moves_places() -> None:
     changed = placed.put(("a", "b"), parse("{c: 3}", "y.yaml"))
     assert placed.value["a"] == {"b": [1, 2]}
     assert changed.value["a"] == {"b": {"c": 3}}
-    assert changed.place(("a", "b", "c")) == Place("y.yaml", 1, 2)
+    assert changed.place(("a", "b", "c")) == SourcePlace("y.yaml", 1, 2)
     assert ("a", "b", 1) not in changed.places
-    assert changed.place(("a", "b", "x", "y")) == Place("y.yaml", 1, 1)
+    assert changed.place(("a", "b", "x", "y")) == SourcePlace("y.yaml", 1, 1)
 
 
 def test_ways_are_spelled_as_people_write_them() -> None:

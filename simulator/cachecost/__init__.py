@@ -10,8 +10,6 @@ cachecost.compare(session, ["none", "automatic", "progressive"])
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cachecost.base.version import __version__ as __version__
@@ -71,17 +69,6 @@ __all__ = [
     "validate",
     "whatif",
 ]
-
-
-class _Package(ModuleType):
-    """Keeps `cachecost.replay` the function: importing the folder `replay/` would bind the folder to that name."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name != "replay" or not isinstance(value, ModuleType):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

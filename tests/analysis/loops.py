@@ -16,8 +16,8 @@ from cachecost.prompts.intake import Intake
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import Simulation
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.setup import ReplaySetup
 
 Body = dict[str, Any]
 Plant = Callable[[list["Sending"]], None]

@@ -15,8 +15,8 @@ from cachecost.prompts.blocks import Block, Message, Part, Thread, digest_of
 from cachecost.prompts.request import Mark, Request
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.workload import Workload, read_workload
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import Workload, read_workload
 
 SESSION = Path(__file__).parents[2] / "scenarios" / "recordings" / "sessions" / "claude-code-56-minutes.jsonl"
 TRAFFIC = read_workload(SESSION, ReplaySetup(RuleBook(), PriceBook.load(None, None)), "tiktoken")

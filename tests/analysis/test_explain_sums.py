@@ -14,8 +14,8 @@ from loops import EPHEMERAL, Sending, explained, healthy, words
 from cachecost.analysis.explain.explaining import explain_workload as explain_traffic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.workload import read_workload
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import read_workload
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"
 OTHER_HOSTS = {"deepseek", "gemini", "mistral", "openai", "xai"}

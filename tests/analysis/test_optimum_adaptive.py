@@ -12,9 +12,9 @@ from cachecost.conversations.model import Conversation
 from cachecost.conversations.synthetic import SyntheticPauses, SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import Simulation
-from cachecost.replay.workload import plan_workload
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import plan_workload
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.placements import Placement
 from cachecost.strategies.presets.adaptive import LEARNED

@@ -19,7 +19,7 @@ from cachecost.prompts.blocks import Message, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
+from cachecost.simulation.setup import ReplaySetup
 
 MODEL = "claude-sonnet-4-5"
 MINIMUM = 1024

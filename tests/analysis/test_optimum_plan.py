@@ -20,7 +20,7 @@ from cachecost.prompts.blocks import Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
+from cachecost.simulation.setup import ReplaySetup
 
 MODEL = "claude-opus-4-6"
 START = 1_790_000_000.0

@@ -13,8 +13,8 @@ from cachecost.conversations.readers.call_recording.reader import calls
 from cachecost.conversations.sessions import conversations_of
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.strategy_ledger import replay_strategy
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.strategy_ledger import replay_strategy
 
 RECORDING = Path(__file__).parents[2] / "scenarios" / "recordings" / "sessions" / "claude-code.jsonl"
 PRICES = PriceBook.load(None, None)

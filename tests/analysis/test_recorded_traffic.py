@@ -12,7 +12,7 @@ from cachecost.analysis.fidelity.validation import Validation
 from cachecost.ledger.results import Fidelity
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
+from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.ctok_ import has_ctok
 from cachecost.views.fidelity.hosts import anthropic_judgements, host_scores
 from cachecost.views.fidelity.json_output import fidelity_object

@@ -17,8 +17,8 @@ from cachecost.analysis.whatif.pauses import measure_pauses, pings_worth, rewrit
 from cachecost.analysis.whatif.report import near, what_if
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.workload import read_workload
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import read_workload
 
 DAY = datetime(2026, 10, 5, tzinfo=UTC).date()
 

@@ -23,8 +23,8 @@ from cachecost.analysis.whatif.steps import cost
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.workload import Workload, read_workload
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import Workload, read_workload
 
 ROOT = Path(__file__).parents[2]
 SESSIONS = ROOT / "scenarios" / "recordings" / "sessions"

@@ -14,8 +14,8 @@ from cachecost.analysis.whatif.alternatives import Alternative, WhatifReport
 from cachecost.analysis.whatif.report import what_if
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.workload import Workload, read_workload
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import Workload, read_workload
 
 DAY = datetime(2026, 10, 5, 9, tzinfo=UTC)
 PER_MILLION = Decimal(1_000_000)

@@ -11,7 +11,7 @@ from trees import Tree, rules
 
 from cachecost.caches.fixed_blocks import BestEffortCache, FixedBlockCache
 from cachecost.caches.reporting import reported_read
-from cachecost.prompts.sizes import AsCounted
+from cachecost.prompts.sizes import CountedSizes
 
 VLLM = {"step_tokens": 16, "recomputed_tokens": 1}
 MISTRAL = {"step_tokens": 64, "minimum_tokens": 64}
@@ -175,7 +175,7 @@ def test_an_answer_is_read_when_it_first_comes_back_where_the_engine_keeps_it() 
     assert [grid.call(tree.prompt(*sent), holds, at).read for at, sent in enumerate(conversation)] == [0, 90, 90]
 
 
-class Doubled(AsCounted):
+class Doubled(CountedSizes):
     """As if a bill had told that all is twice as long."""
 
     def of(self, prefix: Any) -> int:

@@ -39,7 +39,7 @@ class Tree:
                 continue
             name, tokens = block.split(":")
             if name.startswith("~"):
-                node = node.salted(name.encode(), layer, int(tokens))
+                node = node.salt(name.encode(), layer, int(tokens))
                 continue
             role = "assistant" if name.startswith(">") else "user"
             node = node.then(given_block("text", role, name, int(tokens)), layer, int(tokens))

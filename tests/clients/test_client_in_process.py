@@ -17,7 +17,7 @@ from cachecost.live.server.meter import Meter
 from cachecost.live.server.state import ServerState
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
+from cachecost.simulation.setup import ReplaySetup
 from loopback import Loopback
 
 BEGIN = datetime(2026, 11, 21, tzinfo=UTC).timestamp()

@@ -24,8 +24,8 @@ from cachecost.prompts.wire import text_block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import Simulation
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.raw import count_content
 from cachecost.tokens.tiktoken_ import Cl100k
 from cachecost.views.replay.call_rows import call_object

@@ -19,8 +19,8 @@ from cachecost.prompts.request import Mark
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.strategy_ledger import replay_strategy
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.strategy_ledger import replay_strategy
 from conversations.test_transcript_reader import CALL, MODEL, RESULT, SAYS, START, answer, system, user
 
 PRICES = PriceBook.load(None, None)

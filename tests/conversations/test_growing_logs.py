@@ -23,8 +23,8 @@ from cachecost.prompts.plain import plain_message
 from cachecost.prompts.wire import parse_message
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import Simulation
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.setup import ReplaySetup
 from cachecost.views.replay.call_rows import call_object
 
 LOGS = int(os.environ.get("CACHECOST_LOGS", "150"))

@@ -28,8 +28,8 @@ from cachecost.prompts.blocks import Block, Part
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import Simulation
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.setup import ReplaySetup
 from cachecost.views.replay.call_rows import call_object
 
 RULES, PRICES = RuleBook(), PriceBook.load()

@@ -13,7 +13,7 @@ from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import CallCharge, ClientCall, ModelAnswer
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
+from cachecost.simulation.setup import ReplaySetup
 
 OTHERS = [one for one in MODELS if one not in LIKE_CLAUDE]
 HEAD: Body = {"system": [marked(text(5_000, "s"))]}

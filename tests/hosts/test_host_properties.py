@@ -18,11 +18,11 @@ from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Mark, Request
-from cachecost.prompts.translated import translated
+from cachecost.prompts.translated import translate
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import Simulation
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.setup import ReplaySetup
 
 DAY = date(2026, 11, 21)
 RULES = RuleBook()
@@ -133,8 +133,8 @@ def test_a_host_is_told_once_what_is_meant_and_no_mark_is_invented(requests: lis
         rules = RULES.rules(host, model, DAY)
         for sent in requests:
             request = Intake().body({**sent, "model": model})
-            told = translated(request, rules)
-            again = translated(told.request, rules)
+            told = translate(request, rules)
+            again = translate(told.request, rules)
             assert places(again.request) == places(told.request), host
             assert {mark.ttl for mark in again.request.marks} == {mark.ttl for mark in told.request.marks}, host
             asked = places(request) | (ends(request) if rules.implicit_mark or request.automatic else set())
@@ -150,7 +150,7 @@ def test_hosts_with_marks_as_claudes_get_the_request_itself(requests: list[Body]
         rules = RULES.rules(host, model, DAY)
         for sent in requests:
             request = Intake().body({**sent, "model": model})
-            told = translated(request, rules)
+            told = translate(request, rules)
             able = [mark for mark in request.marks if mark.layer in rules.markable_layers]
             assert told.looks_at is None
             if len(able) == len(request.marks) <= rules.maximum_marks - (request.automatic is not None):

@@ -14,7 +14,7 @@ from bodies import assistant, text, user
 from cachecost.base.errors import CannotEvaluate
 from cachecost.providers import prices as pricing
 from cachecost.providers.listing import model_rows, rule_rows
-from cachecost.providers.pricefile import shipped
+from cachecost.providers.pricefile import load_shipped
 from cachecost.providers.pricerows import Sheet
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue, hosts
@@ -107,10 +107,10 @@ def quoted(book: PriceBook, host: str, model: str) -> Prices | str:
 def test_no_price_of_a_host_comes_from_another_but_by_a_sourced_row(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
     """All other hosts' prices taken away, but those that a `[[same]]` row names, nothing changes."""
     book = PriceBook()
-    said = {row.base for sheet in shipped() for row in sheet.same if row.host == host}
+    said = {row.base for sheet in load_shipped() for row in sheet.same if row.host == host}
     assert said <= {"anthropic"}
     assert (not said) or host in BASED
-    sheets = tuple(only(sheet, {host} | said) for sheet in shipped())
+    sheets = tuple(only(sheet, {host} | said) for sheet in load_shipped())
     monkeypatch.setattr(pricing, "shipped", lambda: sheets)
     alone = PriceBook()
     models = [row.id for row in model_rows(RuleBook(as_of=DAY), host)]

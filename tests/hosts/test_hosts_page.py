@@ -11,7 +11,7 @@ from cachecost.caches.models import CACHE_MODELS
 from cachecost.providers.listing import model_rows
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ttl_names
+from cachecost.simulation.setup import ttl_names
 
 PAGE = (Path(__file__).parents[2] / "docs/hosts.md").read_text(encoding="utf-8")
 

@@ -15,8 +15,8 @@ from cachecost.conversations.calls import Call
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import Simulation
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.setup import ReplaySetup
 
 DAY = date(2026, 11, 21)
 RULES, PRICES = RuleBook(), PriceBook.load()

@@ -24,9 +24,9 @@ from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.render import Renderer
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import Simulation
 from cachecost.scenario.loading import from_mapping
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.bytecount import BytesCounter
 
 KEY = "sk-ant-api03-planted-for-the-driver/tests"

@@ -18,8 +18,8 @@ from cachecost.prompts.render import Renderer
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import Simulation
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.setup import ReplaySetup
 
 DAY = date(2026, 11, 22)
 START = datetime(2026, 11, 22, 9, tzinfo=UTC).timestamp()

@@ -13,7 +13,7 @@ from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import Answerer, ApiError, CallCharge, ClientCall, ModelAnswer
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
+from cachecost.simulation.setup import ReplaySetup
 
 Body = dict[str, Any]
 Style = Callable[[Body], Body]

@@ -23,7 +23,7 @@ from cachecost.live.server.meter import Meter
 from cachecost.live.server.serving import serving
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
+from cachecost.simulation.setup import ReplaySetup
 
 KEY = "sk-ant-api03-planted-for-the-command"
 SCENARIO = """\

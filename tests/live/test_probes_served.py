@@ -19,7 +19,7 @@ from cachecost.live.server.faults import faults_from
 from cachecost.live.server.meter import Meter
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
+from cachecost.simulation.setup import ReplaySetup
 from loopback import Loopback
 
 MODEL = "claude-sonnet-4-6"

@@ -13,8 +13,8 @@ from cachecost.live.server.faults import faults_from
 from cachecost.live.server.meter import Meter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import Simulation
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.setup import ReplaySetup
 
 START = 1_793_500_000.0
 """A second of 2026-11-01."""

@@ -23,7 +23,7 @@ from cachecost.live.server.page import routes
 from cachecost.live.server.state import ServerState
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
+from cachecost.simulation.setup import ReplaySetup
 from loopback import Loopback
 
 REQUESTS = 600

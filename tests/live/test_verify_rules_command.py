@@ -18,7 +18,7 @@ from cachecost.live.server.serving import serving
 from cachecost.providers.own_rules import own_rules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
+from cachecost.simulation.setup import ReplaySetup
 
 KEY = "sk-ant-planted-000000000001"
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.providers.pricefile import HOSTS, OVERLAY, shipped
+from cachecost.providers.pricefile import HOSTS, OVERLAY, load_shipped
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.usage import Usage
@@ -21,7 +21,7 @@ BOOK = PriceBook.load()
 TODAY = date(2026, 11, 21)
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 CLASSES = ("input", "write_5m", "write_1h", "read", "output")
-TABLE, OVERLAID = shipped()
+TABLE, OVERLAID = load_shipped()
 
 
 def figures(prices: Prices) -> tuple[Decimal, ...]:

@@ -11,14 +11,14 @@ from genai_prices import Usage as TheirUsage
 from genai_prices import data_units
 
 from cachecost.base.errors import CannotEvaluate, InputError
-from cachecost.providers.pricefile import shipped
+from cachecost.providers.pricefile import load_shipped
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.usage import Usage
 from tools.refresh_prices import PROVIDERS
 
 BOOK = PriceBook.load()
-TABLE, OVERLAID = shipped()
+TABLE, OVERLAID = load_shipped()
 TODAY = date(2026, 11, 21)
 OTHERS = ("deepseek", "gemini", "minimax", "mistral", "openai", "xai")
 

@@ -12,7 +12,7 @@ from genai_prices.data_snapshot import get_snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.providers.pricefile import OVERLAY, SHIPPED_TABLE, shipped
+from cachecost.providers.pricefile import OVERLAY, SHIPPED_TABLE, load_shipped
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.usage import Usage
@@ -20,7 +20,7 @@ from tools.refresh_prices import render, table
 
 HOST = "anthropic"
 BOOK = PriceBook.load()
-TABLE, OVERLAID = shipped()
+TABLE, OVERLAID = load_shipped()
 BOTH_KNOW = sorted(name for host, name in TABLE.rows if host == HOST and name in catalogue(HOST).models)
 LACKING = {"claude-mythos-5", "claude-mythos-5-1", "claude-mythos-preview"}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.providers.ruleparse import Parsed, parse
+from cachecost.providers.ruleparse import ParsedRules, parse
 
 SOURCES = {
     "page": {"title": "A page", "date": date(2026, 1, 1), "confidence": "documented"},
@@ -42,7 +42,7 @@ HEAD: dict[str, Any] = {"host": "over", "base": "base", "since": date(2025, 3, 1
 BASED = parse(BASE)
 
 
-def over(head: dict[str, Any] | None = None, **tables: Any) -> Parsed:
+def over(head: dict[str, Any] | None = None, **tables: Any) -> ParsedRules:
     return parse({"data": {**HEAD, **(head or {})}, "sources": SOURCES, **tables}, BASED)
 
 

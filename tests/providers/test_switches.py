@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
-from cachecost.providers.assumptions import read_switches, shown
+from cachecost.providers.assumptions import read_switches, show_assumption
 from cachecost.providers.listing import switch_rows
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import Switches, switches_from
@@ -89,13 +89,13 @@ def test_the_table_and_the_type_agree() -> None:
     """Names, order and defaults; the first reading of each is the default."""
     table = [(row.name, row.default) for row in switch_rows()]
     fields = [field for field in dataclasses.fields(Switches) if field.name != "given"]
-    assert table == [(field.name, shown(field.default)) for field in fields]
+    assert table == [(field.name, show_assumption(field.default)) for field in fields]
 
 
 def test_each_reading_is_accepted_and_sourced() -> None:
     for row in switch_rows():
         for reading in row.readings:
-            assert shown(getattr(switches_from({row.name: reading.value}), row.name)) == reading.value
+            assert show_assumption(getattr(switches_from({row.name: reading.value}), row.name)) == reading.value
             assert reading.means and reading.source
 
 

@@ -14,8 +14,8 @@ from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.strategy_ledger import replay_strategy
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.compaction import Compaction
 from cachecost.strategies.spec import StrategySpec

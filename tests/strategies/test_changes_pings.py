@@ -16,8 +16,8 @@ from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, give
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.strategy_ledger import replay_strategy
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.strategies.build import build
 from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.cache_only_calls import needs_output

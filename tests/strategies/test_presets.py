@@ -18,8 +18,8 @@ from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import Simulation
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.setup import ReplaySetup
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.adapting import Adapt
 from cachecost.strategies.placements import MAXIMUM_MARKS, LastTool, Placement, SystemBlock

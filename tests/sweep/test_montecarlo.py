@@ -20,8 +20,8 @@ from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.workload import Workload, plan_workload, read_workload
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import Workload, plan_workload, read_workload
 from cachecost.strategies.spec import StrategySpec
 from cachecost.sweep.montecarlo import Draw, Retries, montecarlo, resample_pauses
 from cachecost.sweep.montecarlo.conversation_times import retime

@@ -8,7 +8,7 @@ import pytest
 from sweep_bench import SCENARIO, scenario_at
 
 from cachecost.base.errors import InputError
-from cachecost.base.yaml_text import Number
+from cachecost.base.yaml_text import ExactNumber
 from cachecost.sweep.drawing import parse_draws
 from cachecost.sweep.grid import Axis, axes_of, axis_of, label, points_of
 from cachecost.sweep.run import load_sweep
@@ -36,7 +36,7 @@ def test_an_axis_needs_a_path_and_values(text: str) -> None:
 
 
 def test_a_number_keeps_its_digits() -> None:
-    assert label(Number("0.10")) == "0.10"
+    assert label(ExactNumber("0.10")) == "0.10"
     assert label("text") == "text"
 
 

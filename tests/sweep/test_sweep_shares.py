@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from sweep_bench import scenario_at
 
-from cachecost.replay.strategy_ledger import replay_strategy
-from cachecost.replay.workload import scenario_setup
 from cachecost.scenario import talks_of
+from cachecost.simulation.strategy_ledger import replay_strategy
+from cachecost.simulation.workload import scenario_setup
 from cachecost.sweep import cells
 from cachecost.sweep.cells import evaluate_task
 from cachecost.sweep.rows import CellKey, SweepRow, ledger_row

@@ -32,8 +32,8 @@ from cachecost.prompts.wire import block_of, text_block
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.strategy_ledger import replay_strategy
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.strategies.placements import PRIMITIVES
 from cachecost.strategies.registry import names
 from cachecost.strategies.spec import StrategySpec

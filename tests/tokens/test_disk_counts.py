@@ -16,14 +16,14 @@ from cachecost.prompts.blocks import Block, compact, digest_of
 from cachecost.prompts.counting import CannotCount
 from cachecost.tokens import count_file, disk
 from cachecost.tokens.calibration import calibration
-from cachecost.tokens.count_file import packed
+from cachecost.tokens.count_file import pack
 from cachecost.tokens.ctok_ import has_ctok
 from cachecost.tokens.disk import FILES_KEPT, DiskCounts, disk_counts, folder, state_of
-from cachecost.tokens.measured import Measured
+from cachecost.tokens.measured import BlockCount
 from cachecost.tokens.textcounter import TextCounter
 
 DIGEST = bytes(range(16))
-MEASURED = Measured("code", 17, {"parameter": 2})
+MEASURED = BlockCount("code", 17, {"parameter": 2})
 
 
 class Counting:
@@ -151,7 +151,7 @@ def test_several_processes_write_at_once_and_nothing_is_lost(counts: DiskCounts)
     writers = [subprocess.Popen([*command, str(first), str(last)]) for first, last in spans]
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0]
     found = [counts.get(number.to_bytes(16)) for number in range(1_201)]
-    assert found == [*(Measured("text", number, {}) for number in range(1_200)), None]
+    assert found == [*(BlockCount("text", number, {}) for number in range(1_200)), None]
 
 
 def test_a_damaged_file_is_put_aside_and_begun_anew(counts: DiskCounts) -> None:
@@ -252,7 +252,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """A file with 40 counts."""
     kept = DiskCounts(tmp_path_factory.mktemp("counts") / "some.sqlite")
     for number in range(40):
-        kept.put(number.to_bytes(16), Measured("code", number, {"parameter": number}))
+        kept.put(number.to_bytes(16), BlockCount("code", number, {"parameter": number}))
     kept.close()
     return kept.path.read_bytes()
 
@@ -267,7 +267,7 @@ def test_a_flipped_bit_never_gives_a_wrong_count(tmp_path: Path, written: bytes,
     for _ in range(2):  # the second time, the file was put aside or is fine
         kept = DiskCounts(path)
         for number in range(40):
-            expected = Measured("code", number, {"parameter": number})
+            expected = BlockCount("code", number, {"parameter": number})
             assert kept.get(number.to_bytes(16)) in (None, expected)
             kept.put(number.to_bytes(16), expected)
         kept.close()
@@ -280,9 +280,9 @@ def test_a_flipped_bit_never_gives_a_wrong_count(tmp_path: Path, written: bytes,
         "text",
         17,
         bytes(8) + b'["code", 17, {}]',
-        packed(DIGEST, Measured("code", -17, {})),
-        packed(DIGEST, Measured("code", 17, {"parameter": -2})),
-        packed(bytes(16), MEASURED),
+        pack(DIGEST, BlockCount("code", -17, {})),
+        pack(DIGEST, BlockCount("code", 17, {"parameter": -2})),
+        pack(bytes(16), MEASURED),
     ],
     ids=["empty", "text", "number", "checksum", "negative", "negative-fact", "of-another-digest"],
 )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.tokens.images import Tier, fitted, image_tokens, page_tokens, tier_of, unknown
+from cachecost.tokens.images import Tier, fit_image, image_tokens, page_tokens, tier_of, unknown
 
 STANDARD, HIGH = Tier(1568, 1568), Tier(2576, 4784)
 
@@ -27,9 +27,9 @@ STANDARD, HIGH = Tier(1568, 1568), Tier(2576, 4784)
 def test_documented_examples(
     size: tuple[int, int], standard: tuple[tuple[int, int], int], high: tuple[tuple[int, int], int]
 ) -> None:
-    assert (fitted(*size, STANDARD), image_tokens(*size, "claude-3")) == standard
+    assert (fit_image(*size, STANDARD), image_tokens(*size, "claude-3")) == standard
     for generation in ("claude-4.7", "claude-4.8"):
-        assert (fitted(*size, HIGH), image_tokens(*size, generation)) == high
+        assert (fit_image(*size, HIGH), image_tokens(*size, generation)) == high
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_documented_examples(
     ],
 )
 def test_edges_of_the_standard_tier(size: tuple[int, int], expected: tuple[int, int]) -> None:
-    assert fitted(*size, STANDARD) == expected
+    assert fit_image(*size, STANDARD) == expected
 
 
 @pytest.mark.parametrize(("height", "short"), [(101, 50), (103, 52), (105, 52), (107, 54)])
 def test_the_short_side_is_rounded_half_to_even(height: int, short: int) -> None:
-    assert fitted(3136, height, STANDARD) == (1568, short), f"half of {height}"
+    assert fit_image(3136, height, STANDARD) == (1568, short), f"half of {height}"
 
 
 sides = st.integers(1, 20_000)
@@ -60,8 +60,8 @@ sides = st.integers(1, 20_000)
 @given(sides, sides)
 def test_an_image_is_made_as_small_as_needed_and_no_smaller(width: int, height: int) -> None:
     for tier in (STANDARD, HIGH):
-        small = fitted(width, height, tier)
-        assert fitted(*small, tier) == small, "what fits stays as it is"
+        small = fit_image(width, height, tier)
+        assert fit_image(*small, tier) == small, "what fits stays as it is"
         assert -(-max(small) // 28) * 28 <= tier.edge
         assert -(-small[0] // 28) * -(-small[1] // 28) <= tier.tokens
         if small != (width, height):

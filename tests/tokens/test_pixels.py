@@ -7,7 +7,7 @@ from files_of_images import gif, jpeg, png, webp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.tokens.pixels import decoded, image_size
+from cachecost.tokens.pixels import decode_base64, image_size
 
 EXIF = b"\xff\xe1\x02\x02" + b"\xff\xc0\x00\x11\x08\x00\x01\x00\x01\x03" * 51 + b"12"
 """A segment of 514 bytes that holds a thumbnail's frame header: not this image's."""
@@ -102,4 +102,4 @@ def test_noise_never_fails(head: bytes, noise: bytes) -> None:
     ],
 )
 def test_base64_is_taken_as_far_as_it_goes(data: object, expected: bytes) -> None:
-    assert decoded(data) == expected
+    assert decode_base64(data) == expected

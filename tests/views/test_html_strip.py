@@ -8,7 +8,7 @@ import pytest
 from fake_results import ledger, refused, row
 
 from cachecost.ledger.results import LayerTokens, Ledger
-from cachecost.ledger.timelines import CallTimeline, MarkAt
+from cachecost.ledger.timelines import EMPTY_TIMELINE, CallTimeline, MarkAt
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 from cachecost.views.run.timeline_columns import ALL_TOGETHER, FEWEST, MOST, CallColumn, columns_of, most_columns

@@ -12,7 +12,7 @@ from typing_extensions import Unpack
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.recordings import Source
 from cachecost.api.setup import CountOptions, workload_of
-from cachecost.base.formatting import counted, dollar_change, dollars, percent
+from cachecost.base.formatting import count_text, dollar_change, dollars, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,9 @@ MOST_BARS = 12
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Alternatives:
-    """The alternatives for a recording (`whatif.alternatives`); each is replayed and compared with it as it was sent."""
+    """The alternatives for a recording (`whatif.alternatives`); each is replayed and compared with it as it was
+    sent.
+    """
 
     whatif: WhatifReport
 
@@ -73,7 +75,7 @@ class Alternatives:
         return bars(self._answer(), entries[:MOST_BARS])
 
     def _answer(self) -> str:
-        whole = f"{counted(self.whatif.calls, 'call')}, {dollars(self.cost)}"
+        whole = f"{count_text(self.whatif.calls, 'call')}, {dollars(self.cost)}"
         if not self.gains:
             return f"{whole}; no alternative that keeps the answers is cheaper"
         best = self.gains[0]

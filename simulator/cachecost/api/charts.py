@@ -37,7 +37,7 @@ class NotebookChart(Figure):
     """A figure that a notebook displays regardless of its matplotlib backend."""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        """The picture at twice the size that it is as_chart in."""
+        """The picture at twice the size that it is shown in."""
         return png(self), {"width": round(self.get_size_inches()[0] * POINTS_PER_INCH)}
 
 

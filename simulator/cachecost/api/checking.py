@@ -12,7 +12,7 @@ from cachecost.api.comparing import compare
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.projection import DAYS, Monthly
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.formatting import counted, percent
+from cachecost.base.formatting import count_text, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,8 +79,8 @@ class CheckResult:
 
     def _answer(self) -> str:
         if self.failures:
-            return f"{counted(len(self.failures), 'budget')} of {len(self.budgets):,} failed"
-        return f"{counted(len(self.budgets), 'budget')}: {self.verdict.replace('_', ' ')}"
+            return f"{count_text(len(self.failures), 'budget')} of {len(self.budgets):,} failed"
+        return f"{count_text(len(self.budgets), 'budget')}: {self.verdict.replace('_', ' ')}"
 
     def __repr__(self) -> str:
         return f"<CheckResult {self._answer()}>"

@@ -21,14 +21,14 @@ from cachecost.api.recordings import Recording, Source, conversations_in, read_s
 from cachecost.api.setup import ModelOptions, comparison_setup, workload_of
 from cachecost.api.strategies import SpecOrRecorded, StrategyLike, spec_of, specs_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
-from cachecost.base.formatting import counted, dollars, percent, tokens
+from cachecost.base.formatting import count_text, dollars, percent, tokens
 from cachecost.base.times import day_of
 from cachecost.conversations.model import Conversation
 from cachecost.ledger.margin import margin
 from cachecost.ledger.results import Comparison, Ledger
 from cachecost.providers.rules import data_date
-from cachecost.replay.simulation import AS_RECORDED
-from cachecost.replay.strategy_ledger import replay_strategy
+from cachecost.simulation.engine import AS_RECORDED
+from cachecost.simulation.strategy_ledger import replay_strategy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,14 +51,14 @@ class Replay(Ledger):
         """One column per call, as high as its prompt: read, written and uncached tokens."""
         from cachecost.api.charts import columns
 
-        return columns(f"{self.strategy}: {counted(len(self.rows), 'call')}, {cost_words(self)}", self.rows)
+        return columns(f"{self.strategy}: {count_text(len(self.rows), 'call')}, {cost_words(self)}", self.rows)
 
     def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:
         """USD per month at this many sessions a day, all like this one."""
         return monthly(summarise(_alone(self)), sessions_per_day, days)
 
     def __repr__(self) -> str:
-        return f"<Replay {self.strategy}: {counted(len(self.rows), 'call')}, {cost_words(self)}>"
+        return f"<Replay {self.strategy}: {count_text(len(self.rows), 'call')}, {cost_words(self)}>"
 
     def _repr_html_(self) -> str:
         summary = summarise(_alone(self))

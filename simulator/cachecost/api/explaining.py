@@ -13,7 +13,7 @@ from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.recordings import Source
 from cachecost.api.setup import ModelOptions, workload_of
 from cachecost.api.strategies import StrategyLike, spec_of
-from cachecost.base.formatting import counted, dollars, percent, rough_dollars, tokens
+from cachecost.base.formatting import count_text, dollars, percent, rough_dollars, tokens
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.results import ZERO
 
@@ -55,14 +55,14 @@ class ExplainResult(Explanation):
         return bars(self._answer(), entries)
 
     def _calls(self, cause: str) -> str:
-        return counted(len(self._of(cause)), "time")
+        return count_text(len(self._of(cause)), "time")
 
     def _of(self, cause: str) -> list[Finding]:
         return [finding for finding in self.findings if finding.cause == cause]
 
     def _answer(self) -> str:
         share = f" ({percent(self.avoidable / self.cost)})" if self.cost else ""
-        return f"{dollars(self.cost)} in {counted(self.calls, 'call')} · {dollars(self.avoidable)} avoidable{share}"
+        return f"{dollars(self.cost)} in {count_text(self.calls, 'call')} · {dollars(self.avoidable)} avoidable{share}"
 
     def __repr__(self) -> str:
         return f"<ExplainResult {self._answer()}>"

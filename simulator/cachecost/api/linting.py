@@ -13,7 +13,7 @@ from cachecost.analysis.lint.linter import MARGIN
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.recordings import Source, calls_in, read_source
 from cachecost.api.setup import day_from
-from cachecost.base.formatting import counted, tokens
+from cachecost.base.formatting import count_text, tokens
 from cachecost.tokens.factory import AUTO
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class LintResult(list[LintFinding]):
 
     def _answer(self) -> str:
         counts = Counter(one.severity for one in self)
-        told = [counted(counts[kind], kind) for kind in ("error", "warning", "note") if counts[kind]]
+        told = [count_text(counts[kind], kind) for kind in ("error", "warning", "note") if counts[kind]]
         return ", ".join(told) or "No findings"
 
     def _repr_html_(self) -> str:

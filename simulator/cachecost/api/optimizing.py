@@ -13,7 +13,7 @@ from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.recordings import Source, calls_in, conversations_in, read_source
 from cachecost.api.setup import ModelOptions, comparison_setup
 from cachecost.base.formatting import change, dollars, percent
-from cachecost.replay.simulation import AS_RECORDED
+from cachecost.simulation.engine import AS_RECORDED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,7 +128,7 @@ def optimize(source: Source, *, pings: bool = True, **options: Unpack[ModelOptio
     InputError, CannotEvaluate.
     """
     from cachecost.analysis.optimum.optimum import optimum_of
-    from cachecost.replay.workload import plan_workload
+    from cachecost.simulation.workload import plan_workload
 
     recording = read_source(source)
     setup = comparison_setup(recording, **options)

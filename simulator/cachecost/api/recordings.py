@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.sessions import read_talks
@@ -29,7 +29,7 @@ class Recording:
         return None
 
     def __repr__(self) -> str:
-        told = f"{counted(len(self.calls), 'call')} in {counted(len(self.conversations), 'conversation')}"
+        told = f"{count_text(len(self.calls), 'call')} in {count_text(len(self.conversations), 'conversation')}"
         return f"<Recording {self.name}: {told}>"
 
 

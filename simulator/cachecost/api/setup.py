@@ -16,8 +16,8 @@ from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook, data_date
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.workload import Workload, plan_workload, recorded_workload
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import Workload, plan_workload, recorded_workload
 from cachecost.strategies.spec import StrategySpec
 from cachecost.tokens.factory import ANCHORED, counter_name
 

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.schema_errors import faults_of
-from cachecost.base.yaml_text import Place, Placed
-from cachecost.replay.simulation import AS_RECORDED
+from cachecost.base.yaml_text import PlacedValue, SourcePlace
+from cachecost.simulation.engine import AS_RECORDED
 from cachecost.strategies.spec import StrategySpec
 
 StrategyLike = str | Mapping[str, Any]
@@ -48,7 +48,7 @@ def _parse_specs(strategies: Sequence[StrategyLike], label: str) -> list[SpecOrR
         try:
             specs.append(StrategySpec.model_validate(value))
         except ValidationError as error:
-            placed = Placed(value, {(): Place(label.format(number))})
+            placed = PlacedValue(value, {(): SourcePlace(label.format(number))})
             faults += faults_of(error, placed, StrategySpec.model_json_schema())
     if faults:
         raise InputError(faults)

@@ -56,9 +56,9 @@ def open_replacement(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     `mode` are the permissions of the new file, before the umask.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replace_when_done(path) as part:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as stream:
-            yield stream
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with replace_when_done(path) as part, os.fdopen(os.open(part, flags, mode), "wb") as stream:
+        yield stream
 
 
 def write_whole(path: Path, content: bytes) -> None:

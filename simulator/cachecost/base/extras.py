@@ -50,10 +50,10 @@ def needs(who: str, missing: Iterable[str], instead: str = "") -> str:
     """The error for modules that are missing: who needs what, how to install it, what to do instead."""
     names = list(missing)
     verb = "is" if len(names) == 1 else "are"
-    why = f"{_listed(names)} {verb} not installed"
+    why = f"{join_names(names)} {verb} not installed"
     extras = sorted({EXTRAS[name] for name in names if name in EXTRAS})
     noun = "extra" if len(extras) == 1 else "extras"
-    what = f"{who} needs the {noun} {_listed([repr(name) for name in extras])}: {why}" if extras else f"{who}: {why}"
+    what = f"{who} needs the {noun} {join_names([repr(name) for name in extras])}: {why}" if extras else f"{who}: {why}"
     return f"{what}. {how_to_install(names)}{f', {instead}' if instead else ''}"
 
 
@@ -80,6 +80,6 @@ def _missing(modules: Iterable[str]) -> list[str]:
     return [name for name in modules if find_spec(name) is None]
 
 
-def _listed(names: list[str]) -> str:
+def join_names(names: list[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last

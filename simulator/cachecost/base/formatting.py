@@ -47,7 +47,7 @@ def dollars(amount: Decimal | None, places: int | None = None) -> str:
     size = abs(amount)
     if places is not None:
         return _in_column(_sign(amount), "$", size, places, "")
-    return _sign(amount) + "$" + _two_places_at_least(_rounded(size, dollar_places([amount])))
+    return _sign(amount) + "$" + _two_places_at_least(_round(size, dollar_places([amount])))
 
 
 def dollar_places(amounts: Iterable[Decimal | None]) -> int:
@@ -71,7 +71,7 @@ def dollar_range(least: Decimal | None, most: Decimal | None, places: int | None
 def rough_dollars(amount: Decimal) -> str:
     """Dollars of an error margin: to the cent, under ten cents two significant digits: "$0.40", "$0.087"."""
     places = 2 if amount >= TENTH_OF_A_DOLLAR or not amount else 1 - amount.adjusted()
-    return "$" + _two_places_at_least(_rounded(amount, places))
+    return "$" + _two_places_at_least(_round(amount, places))
 
 
 def exact_dollars(amount: Decimal) -> str:
@@ -89,7 +89,7 @@ def tokens(count: int | None) -> str:
     if count is None:
         return UNKNOWN
     unit, places, suffix = _token_step(count)
-    return f"{_rounded(Decimal(count) / unit, places):,f}{suffix}"
+    return f"{_round(Decimal(count) / unit, places):,f}{suffix}"
 
 
 def token_column(counts: Sequence[int | None]) -> list[str]:
@@ -127,10 +127,10 @@ def percent(ratio: Decimal | float | None, *, signed: bool = False, places: int 
     plus = "+" if signed and share > 0 else ""
     if places is not None and share:
         return _in_column(plus + _sign(share), "", abs(share), places, "%")
-    return f"{plus}{_sign(share)}{_without_end_zeros(_rounded_percent(abs(share)))}%"
+    return f"{plus}{_sign(share)}{_without_end_zeros(_round_percent(abs(share)))}%"
 
 
-def compared(ratio: Decimal | None) -> str:
+def change_text(ratio: Decimal | None) -> str:
     """A change in words: "32% less", "8% more", "the same"."""
     if ratio is None:
         return "not comparable"
@@ -139,10 +139,10 @@ def compared(ratio: Decimal | None) -> str:
 
 def times(ratio: Decimal) -> str:
     """How many times as much: "2.8 ×", "15 ×"."""
-    return f"{_without_end_zeros(_rounded(ratio, 1 if ratio < 10 else 0))} ×"
+    return f"{_without_end_zeros(_round(ratio, 1 if ratio < 10 else 0))} ×"
 
 
-def counted(count: int, noun: str) -> str:
+def count_text(count: int, noun: str) -> str:
     """A count with its noun: "1 call", "1,204 calls", "2 entries"."""
     if count == 1:
         return f"1 {noun}"
@@ -150,7 +150,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun[:-1]}ies" if ends_in_ies else f"{count:,} {noun}s"
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """A name in quotes, for a sentence: some contain commas, and one is "none"."""
     return f"“{name}”"
 
@@ -185,16 +185,16 @@ def _token_step(count: int) -> tuple[int, int, str]:
 
 def _tokens_at(count: int, places: dict[str, int]) -> str:
     unit, _, suffix = _token_step(count)
-    return f"{_rounded(Decimal(count) / unit, places[suffix]):,f}{suffix}"
+    return f"{_round(Decimal(count) / unit, places[suffix]):,f}{suffix}"
 
 
 def _in_column(sign: str, currency: str, size: Decimal, places: int, unit: str) -> str:
     """A size with `places` digits after the point; below the last digit it becomes "<", never zero."""
-    rounded = _rounded(size, places)
+    rounded = _round(size, places)
     if size and not rounded:
         return f"{sign}<{currency}{Decimal(1).scaleb(-places):f}{unit}"
     if unit and rounded == HUNDRED != size:
-        rounded = _rounded(size, places, ROUND_DOWN if size < HUNDRED else ROUND_UP)
+        rounded = _round(size, places, ROUND_DOWN if size < HUNDRED else ROUND_UP)
     return f"{sign}{currency}{rounded:,f}{unit}"
 
 
@@ -202,16 +202,16 @@ def _sign(amount: Decimal) -> str:
     return MINUS if amount < 0 else ""
 
 
-def _rounded(size: Decimal, places: int, rounding: str = ROUND_HALF_UP) -> Decimal:
+def _round(size: Decimal, places: int, rounding: str = ROUND_HALF_UP) -> Decimal:
     return size.quantize(Decimal(1).scaleb(-places), rounding)
 
 
-def _rounded_percent(share: Decimal) -> Decimal:
+def _round_percent(share: Decimal) -> Decimal:
     if 99 < share < 101 and share != HUNDRED:
-        return _rounded(share, 1, ROUND_DOWN if share < HUNDRED else ROUND_UP)
+        return _round(share, 1, ROUND_DOWN if share < HUNDRED else ROUND_UP)
     if share >= TEN_ROUNDED:
-        return _rounded(share, 0)
-    return _rounded(share, 1 if share >= 1 or not share else -share.adjusted())
+        return _round(share, 0)
+    return _round(share, 1 if share >= 1 or not share else -share.adjusted())
 
 
 def _without_end_zeros(size: Decimal) -> str:

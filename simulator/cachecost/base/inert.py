@@ -25,12 +25,12 @@ NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?%?")
 
 def inert(text: str) -> str:
     """`text` as one line without control characters."""
-    return text if text.isascii() and text.isprintable() else IN_LINE.sub(_escaped, text)
+    return text if text.isascii() and text.isprintable() else IN_LINE.sub(_escape, text)
 
 
 def inert_text(text: str) -> str:
     """`text` of several lines: line ends and tabs stay."""
-    return IN_TEXT.sub(_escaped, text)
+    return IN_TEXT.sub(_escape, text)
 
 
 def inert_output(text: str) -> str:
@@ -49,7 +49,7 @@ def _command(match: re.Match[str]) -> str:
     return f"{match[1]}\\u{ord(match[0][-1]):04x}"
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     units = match[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 

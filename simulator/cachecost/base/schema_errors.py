@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cachecost.base.errors import Fault, nearest
-from cachecost.base.yaml_text import Number, Placed, Way
+from cachecost.base.yaml_text import ExactNumber, PlacedValue, Way
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -49,7 +49,7 @@ EXPECTED: dict[str, Callable[[Context], str]] = {
 }
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """A value as an error shows it: short, spelled as in YAML."""
     if value is None:
         return "nothing"
@@ -57,23 +57,23 @@ def shown(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else f"a list of {len(value)}"
-    text = str(value) if isinstance(value, int | Number) else repr(str(value))
+    text = str(value) if isinstance(value, int | ExactNumber) else repr(str(value))
     return text if len(text) <= 60 else text[:59] + "…"
 
 
 def one_of(names: Sequence[str], got: object) -> str:
     """Says `expected one of a, b; got 'x' (did you mean …?)`."""
-    return _expected(names, [], got)
+    return _expected_text(names, [], got)
 
 
-def _expected(names: Sequence[str], phrases: Sequence[str], got: object) -> str:
+def _expected_text(names: Sequence[str], phrases: Sequence[str], got: object) -> str:
     near = nearest(got, names) if isinstance(got, str) else ""
     told = ", ".join(f"'{name}'" if "," in name else name for name in names)
     lead = [f"one of {told}" if len(names) > 1 else told] if names else []
-    return f"expected {' or '.join(dict.fromkeys([*lead, *phrases]))}; got {shown(got)}{near}"
+    return f"expected {' or '.join(dict.fromkeys([*lead, *phrases]))}; got {show_value(got)}{near}"
 
 
-def faults_of(error: ValidationError, placed: Placed, schema: Schema) -> list[Fault]:
+def faults_of(error: ValidationError, placed: PlacedValue, schema: Schema) -> list[Fault]:
     """What `error` says about a file's value: one fault a place, in the user's own names.
 
     `schema` is the JSON Schema of the model that was validated: it knows the keys there could be.
@@ -128,7 +128,7 @@ def _sentence(way: Way, errors: Sequence[dict[str, Any]], schema: Schema) -> str
     if first["type"] in ("value_error", "assertion_error"):
         return str(first["ctx"]["error"])
     names = sorted({name for error in errors for name in _literals(error)})
-    return _expected(names, [_phrase(error) for error in errors if not _literals(error)], first["input"])
+    return _expected_text(names, [_phrase(error) for error in errors if not _literals(error)], first["input"])
 
 
 def _unknown_key(key: str, known: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ def value(kind: type[Kind]) -> type[Kind]:
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
-def thing(kind: type[Kind]) -> type[Kind]:
+def identity_struct(kind: type[Kind]) -> type[Kind]:
     """A struct that equals only itself."""
     return _struct(kind, eq=False)
 

@@ -17,7 +17,7 @@ def compose(text: str, version: tuple[int, int] | None = None) -> Any:
     from ruamel.yaml import YAML
 
     yaml = YAML(typ="safe", pure=True)
-    yaml.Composer = _limited()
+    yaml.Composer = _limited_composer()
     if version is not None:
         yaml.version = version
     with warnings.catch_warnings(), within_limits():
@@ -26,7 +26,7 @@ def compose(text: str, version: tuple[int, int] | None = None) -> Any:
 
 
 @cache
-def _limited() -> Any:
+def _limited_composer() -> Any:
     """ruamel's composer, stopped at the depth limit."""
     from ruamel.yaml.composer import Composer
 

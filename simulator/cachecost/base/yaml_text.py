@@ -26,12 +26,12 @@ MOST_VALUES = 100_000
 """Aliases can make a small file denote a huge one; no scenario is near this."""
 
 
-class Number(float):
+class ExactNumber(float):
     """A number that keeps the digits it was written with: `Decimal(str(number))` is exact."""
 
     __slots__ = ("text",)
 
-    def __new__(cls, text: str) -> Number:
+    def __new__(cls, text: str) -> ExactNumber:
         number = super().__new__(cls, text)
         number.text = text
         return number
@@ -45,7 +45,7 @@ class Number(float):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePlace:
     """Where a value was written: a file (or a `--set`), with line and column from 1."""
 
     file: str
@@ -54,17 +54,17 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedValue:
     """A value and the place of every part of it: for a mapping's entry that of its key, for a list item its own.
 
     `faults` are errors of the text itself that did not prevent reading it.
     """
 
     value: Any
-    places: Mapping[Way, Place]
+    places: Mapping[Way, SourcePlace]
     faults: list[Fault] = field(default_factory=list)
 
-    def place(self, way: Way) -> Place:
+    def place(self, way: Way) -> SourcePlace:
         """The place of `way`, or of the nearest enclosing value."""
         while way and way not in self.places:
             way = way[:-1]
@@ -76,12 +76,12 @@ class Placed:
         said = f"{spell(way)}: {message}" if way else message
         return Fault(place.file, said, place.line, place.column)
 
-    def at(self, way: Way) -> Placed:
+    def at(self, way: Way) -> PlacedValue:
         """The part at `way`, as a value of its own. Raises KeyError if there is nothing."""
         inner = {other[len(way) :]: place for other, place in self.places.items() if other[: len(way)] == way}
-        return Placed(value_at(self.value, way), {(): self.place(way), **inner})
+        return PlacedValue(value_at(self.value, way), {(): self.place(way), **inner})
 
-    def put(self, way: Way, part: Placed) -> Placed:
+    def put(self, way: Way, part: PlacedValue) -> PlacedValue:
         """A copy with `part` at `way`, which `way_of` found."""
         places = {other: place for other, place in self.places.items() if other[: len(way)] != way}
         places |= {way + inner: place for inner, place in part.places.items()}
@@ -99,7 +99,7 @@ class Placed:
             value = value[int(word)] if isinstance(value, list) else (value or {}).get(word)
         return way
 
-    def without(self, *keys: str) -> Placed:
+    def without(self, *keys: str) -> PlacedValue:
         """A copy of a mapping that lacks these keys."""
         return replace(self, value={key: value for key, value in self.value.items() if key not in keys})
 
@@ -143,7 +143,7 @@ def _put(value: Any, way: Way, part: Any) -> Any:
     return {**(value or {}), step: _put((value or {}).get(step), rest, part)}
 
 
-def read(path: str | Path) -> Placed:
+def read(path: str | Path) -> PlacedValue:
     """The YAML file at `path`. Raises InputError: unreadable, not UTF-8, not YAML, empty."""
     file = str(path)
     data = read_whole(path)
@@ -157,14 +157,14 @@ def read(path: str | Path) -> Placed:
     return parse(text, file)
 
 
-def parse(text: str, file: str) -> Placed:
+def parse(text: str, file: str) -> PlacedValue:
     """The one document in `text`. Raises InputError where it is not YAML or empty."""
-    builder = _Builder(file)
+    builder = _ValueBuilder(file)
     try:
         node = _compose(text, file)
         if node is None:
             raise InputError([Fault(file, "expected a mapping; got an empty file", 1, 1)])
-        return Placed(builder.build(node, ()), builder.places, builder.faults)
+        return PlacedValue(builder.build(node, ()), builder.places, builder.faults)
     except OutOfLimits as error:
         raise InputError([Fault(file, str(error), 1, 1)]) from None
 
@@ -195,12 +195,12 @@ def _unprintable(text: str, file: str, error: Any) -> Fault:
     return Fault(file, message, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
 
 
-class _Builder:
+class _ValueBuilder:
     """Turns nodes into values; collects places and errors."""
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.places: dict[Way, Place] = {}
+        self.places: dict[Way, SourcePlace] = {}
         self.faults: list[Fault] = []
         self._open: set[int] = set()
 
@@ -240,8 +240,8 @@ class _Builder:
                 value[key.value] = self.build(item, (*way, key.value))
         return value
 
-    def _place(self, node: Any) -> Place:
-        return Place(self.file, node.start_mark.line + 1, node.start_mark.column + 1)
+    def _place(self, node: Any) -> SourcePlace:
+        return SourcePlace(self.file, node.start_mark.line + 1, node.start_mark.column + 1)
 
     def _fault(self, node: Any, way: Way, message: str) -> Fault:
         place = self._place(node)
@@ -275,6 +275,6 @@ def scalar(text: str, tag: str) -> Any:
         return text
 
 
-def _finite(digits: str, text: str) -> Number | str:
-    number = Number(digits)
+def _finite(digits: str, text: str) -> ExactNumber | str:
+    number = ExactNumber(digits)
     return number if isfinite(number) else text

@@ -19,7 +19,7 @@ from cachecost.base import yaml_text
 from cachecost.base.atomic_files import write_text
 from cachecost.base.errors import InputError
 from cachecost.base.formatting import exact
-from cachecost.base.schema_errors import faults_of, shown
+from cachecost.base.schema_errors import faults_of, show_value
 from cachecost.scenario.models import Strict
 
 FILE_NAME = "baseline.json"
@@ -34,7 +34,7 @@ def _decimal(value: Any) -> Decimal:
         amount = Decimal("NaN")
     if amount.is_finite() and amount >= 0:
         return amount
-    raise ValueError(f'expected dollars as text, like "24.1"; got {shown(value)}')
+    raise ValueError(f'expected dollars as text, like "24.1"; got {show_value(value)}')
 
 
 def _day(value: Any) -> date | None:
@@ -43,7 +43,7 @@ def _day(value: Any) -> date | None:
     try:
         return date.fromisoformat(value)
     except (TypeError, ValueError):
-        raise ValueError(f'expected a day like "2026-03-07"; got {shown(value)}') from None
+        raise ValueError(f'expected a day like "2026-03-07"; got {show_value(value)}') from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def _line(kind: type, read: Callable[[str], Any], like: str) -> BeforeValidator:
         try:
             return read(value)
         except (AttributeError, ValueError):
-            raise ValueError(f'expected a line like "{like}"; got {shown(value)}') from None
+            raise ValueError(f'expected a line like "{like}"; got {show_value(value)}') from None
 
     return BeforeValidator(validate)
 

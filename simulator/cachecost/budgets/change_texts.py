@@ -8,7 +8,7 @@ from json import dumps
 from typing import Any
 
 from cachecost.analysis.explain.alignment import first_difference
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.budgets.baseline import BlockEntry
 from cachecost.budgets.fingerprints import Entries
 from cachecost.budgets.strategy_replays import ReplayedStrategy
@@ -44,13 +44,13 @@ def _tools(was: Request, now: Request, finding: Finding) -> str:
 
 
 def _many(count: int) -> str:
-    return counted(count, "tool") if count else "no tools"
+    return count_text(count, "tool") if count else "no tools"
 
 
 def _system(was: Request, now: Request, finding: Finding) -> str:
     old, new = was.system.blocks, now.system.blocks
     if len(old) != len(new):
-        return f"{counted(len(new), 'system block')} instead of {len(old) or 'none'}"
+        return f"{count_text(len(new), 'system block')} instead of {len(old) or 'none'}"
     index = _first(old, new)
     if index == len(new):
         return "a parameter that the system prompt depends on changed"
@@ -111,7 +111,7 @@ def describe_head_change(
     old, new = [entry.digest for entry in was], [digest for digest, _, _ in now]
     noun = "tool" if layer == "tools" else "system block"
     if len(old) != len(new):
-        words = counted(len(new), noun) if new else f"no {noun}s"
+        words = count_text(len(new), noun) if new else f"no {noun}s"
         return HeadChange(layer, f"{words} instead of {len(old) or 'none'}")
     if sorted(old) == sorted(new):
         return HeadChange(layer, f"the order of the {noun}s differs from the baseline")

@@ -16,8 +16,8 @@ from cachecost.budgets.limits import check_budgets
 from cachecost.budgets.new_baseline import baseline_of
 from cachecost.budgets.strategy_replays import ReplayedStrategy, replay_strategies
 from cachecost.budgets.verdicts import State, Verdict, exit_code, overall
-from cachecost.replay.setup import Progress, no_progress
 from cachecost.scenario import Scenario, load
+from cachecost.simulation.setup import Progress, no_progress
 
 __all__ = ["BudgetResult", "StrategyCost", "Verdict", "check_scenarios"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from cachecost.base.formatting import counted, dollars, exact, exact_dollars
+from cachecost.base.formatting import count_text, dollars, exact, exact_dollars
 from cachecost.budgets.amounts import against, exact_share, percent_apart
 from cachecost.budgets.baseline import Baseline
 from cachecost.budgets.changes import Causes
@@ -29,8 +29,8 @@ from cachecost.budgets.traits import (
 from cachecost.budgets.verdicts import CostChange, State, Verdict
 from cachecost.ledger.results import ZERO, CallRow, most_of
 from cachecost.prompts.blocks import Layer
-from cachecost.replay.simulation import REFUSED
 from cachecost.scenario import Scenario
+from cachecost.simulation.engine import REFUSED
 
 SHOWN_CALLS = 3
 
@@ -211,7 +211,7 @@ class LimitChecker:
         if not self._replayed.calls:
             return _Result("not_comparable", None, "makes no calls, so it places no breakpoints.")
         most = most_marks(self._replayed)
-        message = f"places {counted(most.value, 'breakpoint')} in call {most.call}; the limit is {limit}."
+        message = f"places {count_text(most.value, 'breakpoint')} in call {most.call}; the limit is {limit}."
         return _Result("fail" if most.value > limit else "pass", Decimal(most.value), message)
 
     def _margin(self, limit: int) -> _Result:
@@ -226,7 +226,7 @@ class LimitChecker:
                 f"misses in call {least.call} what an earlier call wrote, because the lookback ends before it; {asked}"
             )
         else:
-            left = counted(least.value, "lookback position") if least.value else "no lookback position"
+            left = count_text(least.value, "lookback position") if least.value else "no lookback position"
             message = f"has {left} left in call {least.call}; {asked}"
         broken = least.value < limit or least.value == OUT_OF_REACH
         changes = self._causes.avoidable() if broken else ()
@@ -260,7 +260,7 @@ def _number(limit: object) -> int:
 
 
 def _of(some: Sequence[CallRow], rows: Sequence[CallRow]) -> str:
-    return f"{len(some):,} of {counted(len(rows), 'call')}"
+    return f"{len(some):,} of {count_text(len(rows), 'call')}"
 
 
 def _calls(calls: Sequence[int]) -> str:

@@ -17,9 +17,9 @@ from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.ledger.results import TOKEN_CLASSES, ZERO
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules, data_date
-from cachecost.replay.simulation import REFUSED, SimulatedCall
 from cachecost.scenario import Scenario
 from cachecost.scenario.models import SHIPPED
+from cachecost.simulation.engine import REFUSED, SimulatedCall
 
 LARGEST = 58_000
 """Characters of a file. Of more calls than fit, several share a line, and fewer changes of the head are listed."""

@@ -13,10 +13,10 @@ from cachecost.ledger.margin import margin
 from cachecost.ledger.results import CallRow, Ledger
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import Request
-from cachecost.replay.setup import Progress, no_progress
-from cachecost.replay.simulation import AS_RECORDED, SimulatedCall
-from cachecost.replay.workload import Workload, scenario_setup, scenario_workloads
 from cachecost.scenario import Scenario, talks_of
+from cachecost.simulation.engine import AS_RECORDED, SimulatedCall
+from cachecost.simulation.setup import Progress, no_progress
+from cachecost.simulation.workload import Workload, scenario_setup, scenario_workloads
 
 
 @dataclass(frozen=True)

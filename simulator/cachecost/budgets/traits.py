@@ -15,7 +15,7 @@ from cachecost.prompts.blocks import Layer, Thread
 from cachecost.prompts.lookback import lookback_steps
 from cachecost.prompts.refusals import marks_sent
 from cachecost.providers.rules import ModelRules
-from cachecost.replay.simulation import SimulatedCall
+from cachecost.simulation.engine import SimulatedCall
 
 OUT_OF_REACH = -1
 """Positions left where an entry was alive and the lookback ended before it."""

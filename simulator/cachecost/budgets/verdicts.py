@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Literal
 
 from cachecost.base.exit_codes import ExitCode
-from cachecost.base.yaml_text import Place
+from cachecost.base.yaml_text import SourcePlace
 
 State = Literal["pass", "fail", "not_comparable"]
 EXIT_CODES: Mapping[State, ExitCode] = {
@@ -57,7 +57,7 @@ class Verdict:
     actual: Decimal | None
     verdict: State
     message: str
-    place: Place | None = None
+    place: SourcePlace | None = None
     changes: tuple[CostChange, ...] = ()
 
 

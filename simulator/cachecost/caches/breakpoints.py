@@ -13,7 +13,7 @@ from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import lookback_window
 from cachecost.prompts.render import MarkedPrefix, Prompt
-from cachecost.prompts.sizes import AS_COUNTED, Sizes
+from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
 from cachecost.providers.rules import ModelRules, Switches, VisibilityLag
 from cachecost.providers.usage import Usage
 
@@ -118,7 +118,7 @@ class PrefixCache:
         rules: ModelRules,
         start: float,
         first_token_s: float = 0.0,
-        sizes: Sizes = AS_COUNTED,
+        sizes: PrefixSizes = AS_COUNTED,
     ) -> Outcome:
         """Look up `prompt`, write at its breakpoints, and return how its tokens divide.
 
@@ -173,7 +173,7 @@ class PrefixCache:
         return self.keep(prefix, ttl, rules, entry)
 
     def find(
-        self, marks: tuple[MarkedPrefix, ...], rules: ModelRules, now: float, sizes: Sizes
+        self, marks: tuple[MarkedPrefix, ...], rules: ModelRules, now: float, sizes: PrefixSizes
     ) -> tuple[Prefix, Entry] | None:
         """Rule 9: the entry that the breakpoints find at `now` (seconds), and its prefix; None: a miss."""
         for mark in reversed(marks):
@@ -184,7 +184,7 @@ class PrefixCache:
         return None
 
     def _find_at(
-        self, boundaries: tuple[Prefix, ...], rules: ModelRules, now: float, sizes: Sizes
+        self, boundaries: tuple[Prefix, ...], rules: ModelRules, now: float, sizes: PrefixSizes
     ) -> tuple[Prefix, Entry] | None:
         """The longest entry that ends at one of the places where the host looks for one."""
         ttls = TTLS if rules.switches.ttl_in_key else TTLS[:1]
@@ -259,7 +259,7 @@ def _key(prefix: Prefix, ttl: str, switches: Switches) -> Key:
     return (prefix, ttl if switches.ttl_in_key else "")
 
 
-def _bill(prompt: Prompt, marks: tuple[MarkedPrefix, ...], hit: Prefix | None, sizes: Sizes) -> Outcome:
+def _bill(prompt: Prompt, marks: tuple[MarkedPrefix, ...], hit: Prefix | None, sizes: PrefixSizes) -> Outcome:
     """Rule 15: A is the hit, B the last 1h breakpoint after it, C the last breakpoint."""
     a = b = c = sizes.of(hit) if hit else 0
     depth = hit.depth if hit else 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from cachecost.caches.breakpoints import Entry, Outcome, State, new_entry
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import MarkedPrefix, Prompt
-from cachecost.prompts.sizes import AS_COUNTED, Sizes
+from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
 from cachecost.providers.rules import ModelRules
 
 
@@ -21,7 +21,12 @@ class ExplicitObjectCache:
         self._objects: dict[Prefix, Entry] = {}
 
     def call(
-        self, prompt: Prompt, rules: ModelRules, start: float, first_token_s: float = 0.0, sizes: Sizes = AS_COUNTED
+        self,
+        prompt: Prompt,
+        rules: ModelRules,
+        start: float,
+        first_token_s: float = 0.0,
+        sizes: PrefixSizes = AS_COUNTED,
     ) -> Outcome:
         """Read or create the object of the static prefix. Times are seconds; calls come in the order they start."""
         mark = _head_mark(prompt)

@@ -17,7 +17,7 @@ from cachecost.caches.recency import Recency
 from cachecost.caches.reporting import build_outcome, ttl_s_of
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
-from cachecost.prompts.sizes import AS_COUNTED, Sizes
+from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
 from cachecost.providers.rules import ModelRules
 
 Engine = tuple[str, str]
@@ -36,7 +36,12 @@ class FixedBlockCache:
         self._sent: dict[Engine, Recency] = {}
 
     def call(
-        self, prompt: Prompt, rules: ModelRules, start: float, first_token_s: float = 0.0, sizes: Sizes = AS_COUNTED
+        self,
+        prompt: Prompt,
+        rules: ModelRules,
+        start: float,
+        first_token_s: float = 0.0,
+        sizes: PrefixSizes = AS_COUNTED,
     ) -> Outcome:
         """Read what is cached of `prompt`. Times are seconds; calls come in the order they start."""
         sent = self._of(rules)
@@ -68,7 +73,7 @@ def _at(end: Prefix, tokens: int) -> Prefix:
     return node
 
 
-def _size(hit: Prefix, matched: int, sizes: Sizes) -> int:
+def _size(hit: Prefix, matched: int, sizes: PrefixSizes) -> int:
     """The length of the `matched` tokens according to `sizes`: of a prefix, or up to a place inside a block."""
     return sizes.of(hit) if hit.tokens == matched else sizes.at(matched)
 

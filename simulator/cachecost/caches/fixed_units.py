@@ -18,7 +18,7 @@ from cachecost.caches.prompt_history import PromptHistory
 from cachecost.caches.reporting import build_outcome, ttl_s_of
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
-from cachecost.prompts.sizes import AS_COUNTED, Sizes
+from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
 from cachecost.providers.rules import ModelRules
 
 
@@ -30,7 +30,12 @@ class FixedUnitCache:
         self._answers = PromptHistory()
 
     def call(
-        self, prompt: Prompt, rules: ModelRules, start: float, first_token_s: float = 0.0, sizes: Sizes = AS_COUNTED
+        self,
+        prompt: Prompt,
+        rules: ModelRules,
+        start: float,
+        first_token_s: float = 0.0,
+        sizes: PrefixSizes = AS_COUNTED,
     ) -> Outcome:
         """Read what is cached of `prompt`. Times are seconds; calls come in the order they start."""
         shared, answer = self._answers.add_call(prompt.end)

@@ -14,8 +14,8 @@ from cachecost.prompts.passes import pass_times, passes
 from cachecost.prompts.refusals import SentMarks, marks_sent
 from cachecost.prompts.render import Prompt, Renderer
 from cachecost.prompts.request import Request
-from cachecost.prompts.sizes import Sizes
-from cachecost.prompts.translated import Told, translated
+from cachecost.prompts.sizes import PrefixSizes
+from cachecost.prompts.translated import HostRequest, translate
 from cachecost.providers.rules import ModelRules
 
 
@@ -23,7 +23,7 @@ from cachecost.providers.rules import ModelRules
 class PreparedRequest:
     """A request as its host receives it, and the breakpoints that the host sees."""
 
-    told: Told
+    told: HostRequest
     marks: SentMarks
 
 
@@ -38,7 +38,7 @@ class SimulatedHosts:
 
     def prepare_request(self, request: Request, rules: ModelRules) -> PreparedRequest:
         """`request` as the host of `rules` receives it."""
-        told = translated(request, rules)
+        told = translate(request, rules)
         return PreparedRequest(told, marks_sent(told.request))
 
     def render_prompts(
@@ -60,7 +60,7 @@ class SimulatedHosts:
         rules: ModelRules,
         workspace: str,
         times: tuple[float, float],
-        sizes: Sequence[Sizes],
+        sizes: Sequence[PrefixSizes],
     ) -> tuple[list[Outcome], Cause]:
         """What the cache does with each pass, and the cause of the first one's outcome.
 

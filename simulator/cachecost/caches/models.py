@@ -9,7 +9,7 @@ from cachecost.caches.breakpoints import TTLS, Entry, Outcome, PrefixCache, Stat
 from cachecost.caches.reporting import round_read
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
-from cachecost.prompts.sizes import AS_COUNTED, Sizes
+from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
 from cachecost.providers.rules import ModelRules
 
 BREAKPOINT = "breakpoint"
@@ -19,7 +19,12 @@ class CacheModel(Protocol):
     """A simulated cache. Calls come in the order they start; times are seconds."""
 
     def call(
-        self, prompt: Prompt, rules: ModelRules, start: float, first_token_s: float = 0.0, sizes: Sizes = AS_COUNTED
+        self,
+        prompt: Prompt,
+        rules: ModelRules,
+        start: float,
+        first_token_s: float = 0.0,
+        sizes: PrefixSizes = AS_COUNTED,
     ) -> Outcome:
         """Look up `prompt`, keep what the provider keeps of it, and say how its tokens divide."""
         ...
@@ -77,7 +82,12 @@ class HostCaches:
         self._kinds: dict[str, CacheModel] = {BREAKPOINT: breakpoints or PrefixCache()}
 
     def call(
-        self, prompt: Prompt, rules: ModelRules, start: float, first_token_s: float = 0.0, sizes: Sizes = AS_COUNTED
+        self,
+        prompt: Prompt,
+        rules: ModelRules,
+        start: float,
+        first_token_s: float = 0.0,
+        sizes: PrefixSizes = AS_COUNTED,
     ) -> Outcome:
         outcome = self._of(rules).call(prompt, rules, start, first_token_s, sizes)
         return round_read(outcome, rules) if rules.matching == BREAKPOINT and rules.step_tokens > 1 else outcome

@@ -8,7 +8,7 @@ from math import inf
 from cachecost.caches.breakpoints import Outcome
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
-from cachecost.prompts.sizes import Sizes
+from cachecost.prompts.sizes import PrefixSizes
 from cachecost.providers.rules import ModelRules
 
 
@@ -30,7 +30,7 @@ def round_down_to_block(tokens: int, rules: ModelRules) -> int:
     return max(0, from_its_start - from_its_start % rules.step_tokens - rules.grid_offset_tokens)
 
 
-def build_outcome(prompt: Prompt, sizes: Sizes, matched: int, hit: Prefix | None, rules: ModelRules) -> Outcome:
+def build_outcome(prompt: Prompt, sizes: PrefixSizes, matched: int, hit: Prefix | None, rules: ModelRules) -> Outcome:
     """The outcome where `matched` tokens are cached, up to `hit`. Writes are free, and breakpoints have no effect."""
     total = sizes.total(prompt)
     read = reported_read(matched, total, rules)

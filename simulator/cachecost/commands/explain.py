@@ -28,7 +28,7 @@ from cachecost.commands.options import (
 from cachecost.commands.progress import reading_bar
 
 if TYPE_CHECKING:
-    from cachecost.replay.workload import Workload
+    from cachecost.simulation.workload import Workload
 
 
 @click.command(cls=SectionedCommand)
@@ -68,7 +68,7 @@ def explain(
         check_scenario(source, tokens, shared)
         workloads = list(_scenario_workloads(source, strategy, shared))
     else:
-        from cachecost.replay.workload import read_workload
+        from cachecost.simulation.workload import read_workload
 
         with reading_bar("reading", [source]):
             workloads = [read_workload(source, shared.setup, tokens, format_, print_diagnostic)]
@@ -96,8 +96,8 @@ def explain(
 
 def _scenario_workloads(source: Path, strategy: str | None, shared: SharedOptions) -> Iterator[Workload]:
     """The calls of each strategy of a scenario, or of the named one. Raises UsageError."""
-    from cachecost.replay.workload import scenario_workloads
     from cachecost.scenario import load
+    from cachecost.simulation.workload import scenario_workloads
 
     names = []
     for workload in scenario_workloads(load(source), source.parent, shared.assumptions, shared.setup.rules.own):

@@ -79,7 +79,7 @@ def import_(
     imported. In folders, files of unrecognized formats are skipped and named on stderr, and the exit code is 1 unless
     --skip is given. An existing recording with other content is kept unless --force is given.
     """
-    from cachecost.base.formatting import counted, exact
+    from cachecost.base.formatting import count_text, exact
     from cachecost.conversations.importing import import_files
     from cachecost.tokens.raw import count_content
 
@@ -108,7 +108,7 @@ def import_(
     for fault in report.refused:
         print_diagnostic(str(fault))
     for why, number in sorted(report.unpriced_calls.items()):
-        print_diagnostic(f"{counted(number, 'call')} not in the billed dollars: {why}")
+        print_diagnostic(f"{count_text(number, 'call')} not in the billed dollars: {why}")
     if as_json:
         click.echo(json.dumps({**report.json(), "billed_cost_usd": exact(report.billed_usd)}, indent=2))
     else:
@@ -123,11 +123,11 @@ def import_(
 
 def _name_skipped(report: ImportReport, may_skip: bool) -> None:
     """The last line: the number of skipped files, and what to type next."""
-    from cachecost.base.formatting import counted
+    from cachecost.base.formatting import count_text
 
     if report.skipped:
         then = "" if may_skip else ": name the format with --format, or accept that with --skip"
-        print_diagnostic(f"{counted(len(report.skipped), 'file')} skipped (unrecognized format){then}")
+        print_diagnostic(f"{count_text(len(report.skipped), 'file')} skipped (unrecognized format){then}")
 
 
 def _print_report(report: ImportReport) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import SharedOptions, json_option, shared_options
-from cachecost.providers.listing import ModelRow, RuleRow, SwitchRow, model_rows, rule_rows, switch_rows
+from cachecost.providers.listing import AssumptionRow, ModelRow, RuleRow, model_rows, rule_rows, switch_rows
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue
 from cachecost.views.tables.text import print_table
@@ -163,7 +163,7 @@ def _inner(value: Any) -> str:
     return f"({value_words(value)})" if isinstance(value, (list, tuple, dict)) else value_words(value)
 
 
-def _print_switches(rows: list[SwitchRow], as_json: bool) -> None:
+def _print_switches(rows: list[AssumptionRow], as_json: bool) -> None:
     if as_json:
         return _print_json("switches", rows)
     lines = [

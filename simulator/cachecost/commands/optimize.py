@@ -27,7 +27,7 @@ from cachecost.commands.options import (
 from cachecost.commands.progress import progress_bar, reading_bar
 
 if TYPE_CHECKING:
-    from cachecost.replay.workload import Workload
+    from cachecost.simulation.workload import Workload
 
 
 @click.command(cls=SectionedCommand)
@@ -86,7 +86,7 @@ def optimize(
 def _log_workload(path: Path, format_: str, tokens: str | None, shared: SharedOptions) -> Workload:
     """The recorded calls; a recording without calls is a conversation, planned without breakpoints."""
     from cachecost.conversations.sessions import read_talks
-    from cachecost.replay.workload import plan_workload, recorded_workload
+    from cachecost.simulation.workload import plan_workload, recorded_workload
 
     with reading_bar("reading", [path]):
         talks, calls = read_talks(path, format_, print_diagnostic)
@@ -96,8 +96,8 @@ def _log_workload(path: Path, format_: str, tokens: str | None, shared: SharedOp
 
 def _scenario_workload(path: Path, shared: SharedOptions) -> Workload:
     """The calls that the scenario's first strategy makes, under the scenario's own setup."""
-    from cachecost.replay.workload import plan_workload, scenario_setup
     from cachecost.scenario import load, talks_of
+    from cachecost.simulation.workload import plan_workload, scenario_setup
 
     scenario = load(path, [])
     talks, bills = talks_of(scenario, path.parent, print_diagnostic)

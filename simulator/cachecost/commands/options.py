@@ -18,7 +18,7 @@ from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
+from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.factory import ANCHORED, AUTO, COUNTERS
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -18,7 +18,7 @@ from cachecost.commands.options import SharedOptions, content_option, port_optio
 
 if TYPE_CHECKING:
     from cachecost.live.recorder.session import RecordingResult
-    from cachecost.replay.setup import ReplaySetup
+    from cachecost.simulation.setup import ReplaySetup
 
 UPSTREAM = "https://api.anthropic.com"
 PORT = 8788

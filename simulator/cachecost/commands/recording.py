@@ -124,10 +124,10 @@ def split(log: Path, out: Path) -> None:
     The log is read line by line, so it may be of any size. Cache reads across sessions are lost. To sweep over the
     files: `cachecost sweep SCENARIO --grid "conversation.recording='DIR/*.jsonl'"`.
     """
-    from cachecost.base.formatting import counted
+    from cachecost.base.formatting import count_text
     from cachecost.conversations.editing import splitting
 
-    click.echo(f"{out}  {counted(splitting.split(log, out, print_diagnostic), 'session')}")
+    click.echo(f"{out}  {count_text(splitting.split(log, out, print_diagnostic), 'session')}")
 
 
 @recording.command()

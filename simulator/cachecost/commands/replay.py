@@ -16,7 +16,7 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.exit_codes import exit_code
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.base.structs import value
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
@@ -36,8 +36,8 @@ from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.time_order import in_file_order
 from cachecost.ledger.rows import CallRow
 from cachecost.providers.rules import data_date
-from cachecost.replay.setup import ReplaySetup, ttl_names
-from cachecost.replay.simulation import AS_RECORDED, NOT_EVALUATED, Simulation
+from cachecost.simulation.engine import AS_RECORDED, NOT_EVALUATED, Simulation
+from cachecost.simulation.setup import ReplaySetup, ttl_names
 from cachecost.tokens.factory import ANCHORED
 from cachecost.views.replay.call_rows import call_object
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
     from cachecost.ledger.findings import Explanation
     from cachecost.ledger.results import Ledger
-    from cachecost.replay.simulation import SimulatedCall
+    from cachecost.simulation.engine import SimulatedCall
     from cachecost.views.replay.tables import Billed
 
 
@@ -126,7 +126,7 @@ def replay(
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """A replay keeps what it makes to its end, so the collector would search again and again and find_strategy nothing."""
+    """Turn the garbage collector off: a replay keeps all its objects to the end, so it would find nothing."""
     gc.disable()
     try:
         yield
@@ -195,7 +195,7 @@ class _Replay:
         Where all are ranked there is no lower bound: it is the same for most, and takes as long as a replay.
         """
         from cachecost.conversations.sessions import read_talks
-        from cachecost.replay.strategy_ledger import replay_strategy
+        from cachecost.simulation.strategy_ledger import replay_strategy
 
         _check_names(self.strategies)
         talks, calls = read_talks(self.log, self.format_, print_diagnostic)
@@ -306,7 +306,7 @@ def _print_table(job: _Replay, ledgers: Sequence[Ledger]) -> bool:
     from cachecost.views.replay.text import print_ledgers
 
     for why, number in sorted(job.bill.unpriced.items()):
-        print_diagnostic(f"{counted(number, 'call')} not in the billed dollars: {why}")
+        print_diagnostic(f"{count_text(number, 'call')} not in the billed dollars: {why}")
     with_causes, calls = not job.capacities, job.bill.calls
     print_ledgers(str(job.log), ledgers, sys.stdout, _bill_totals(job.bill), job.ranks, with_causes, calls)
     return has_unevaluated(row for ledger in ledgers for row in ledger.rows)
@@ -314,7 +314,7 @@ def _print_table(job: _Replay, ledgers: Sequence[Ledger]) -> bool:
 
 def _write_page(job: _Replay, ledgers: Sequence[Ledger], path: Path) -> None:
     """The page of all ledgers, with the avoidable cost of the calls as they were sent. Raises CannotEvaluate."""
-    from cachecost.providers.assumptions import shown
+    from cachecost.providers.assumptions import show_assumption
     from cachecost.views.html.frame import write_page
     from cachecost.views.replay.page import replay_page
 
@@ -323,7 +323,7 @@ def _write_page(job: _Replay, ledgers: Sequence[Ledger], path: Path) -> None:
     setup = job.shared.setup
     names = "".join(f" --strategy '{name}'" for name in job.strategies) + (" --all" if job.ranks else "")
     names += "".join(f" --capacity {capacity}" for capacity in job.capacities)
-    own = {name: shown(value) for name, value in setup.rules.own.switches.items()}
+    own = {name: show_assumption(value) for name, value in setup.rules.own.switches.items()}
     page = replay_page(
         str(job.log),
         ledgers,
@@ -343,7 +343,7 @@ def _write_page(job: _Replay, ledgers: Sequence[Ledger], path: Path) -> None:
 def _explanations(job: _Replay) -> Iterator[Explanation]:
     """The avoidable cost of the calls as they were sent, where `explain` supports their caches."""
     from cachecost.analysis.explain.explaining import explain_workload
-    from cachecost.replay.workload import read_workload
+    from cachecost.simulation.workload import read_workload
 
     try:
         yield explain_workload(read_workload(job.log, job.shared.setup, job.tokens, job.format_))

@@ -14,7 +14,7 @@ import click
 
 from cachecost.base.exit_codes import exit_code
 from cachecost.base.extras import require
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import SharedOptions, counter_option, port_option, shared_options
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cachecost.live.server.meter import Meter
     from cachecost.live.server.model import Answerer
     from cachecost.live.server.state import ServerState
-    from cachecost.replay.setup import ReplaySetup
+    from cachecost.simulation.setup import ReplaySetup
 
 PORT = 8787
 WHO_ANSWERS = (
@@ -193,8 +193,8 @@ def _print_end(served: ServerState, log: CallLog | None) -> int:
         return 0
     lines = log.count_recorded()
     lost = max(0, served.calls - served.unreadable - lines)
-    print_diagnostic(f"{counted(lines, 'call')} recorded in {log.path}{f'; {lost:,} not recorded' if lost else ''}")
+    print_diagnostic(f"{count_text(lines, 'call')} recorded in {log.path}{f'; {lost:,} not recorded' if lost else ''}")
     if served.unreadable:
-        refused = counted(served.unreadable, "refused call")
+        refused = count_text(served.unreadable, "refused call")
         print_diagnostic(f"{refused} not recorded: the body is not a Messages request")
     return lost

@@ -65,7 +65,7 @@ def whatif(
     contain what an alternative needs, the answer is "not supported by the data".
     """
     from cachecost.analysis.whatif.report import what_if
-    from cachecost.replay.workload import read_workload
+    from cachecost.simulation.workload import read_workload
     from cachecost.views.whatif.json_output import whatif_object
     from cachecost.views.whatif.text import print_whatif
 

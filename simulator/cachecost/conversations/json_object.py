@@ -11,7 +11,7 @@ from cachecost.base import limits
 from cachecost.base.errors import Fault, nearest
 from cachecost.base.times import LATEST, seconds
 from cachecost.conversations.input_files import Warn, byte_lines
-from cachecost.prompts.wire import shown
+from cachecost.prompts.wire import show_found
 
 
 class JsonObject:
@@ -49,7 +49,7 @@ class JsonObject:
             return harmless
         if value is not None and good(value):
             return value
-        self.fault(name, f"expected {expected}; got {'nothing' if value is None else shown(value)}")
+        self.fault(name, f"expected {expected}; got {'nothing' if value is None else show_found(value)}")
         return harmless
 
     def text(self, name: str, default: str | None = None) -> str:
@@ -68,7 +68,7 @@ class JsonObject:
         value = self.number(name)
         if value is None or value < LATEST:
             return value
-        self.fault(name, f"expected seconds since the epoch; got {shown(self.data[name])}")
+        self.fault(name, f"expected seconds since the epoch; got {show_found(self.data[name])}")
         return None
 
     def flag(self, name: str, default: bool = False) -> bool:
@@ -109,7 +109,7 @@ class JsonObject:
         if isinstance(value, str) and value in words:
             return value
         near = nearest(value, words) if isinstance(value, str) else ""
-        got = "nothing" if value is None else shown(value)
+        got = "nothing" if value is None else show_found(value)
         self.fault(name, f"expected one of {', '.join(words)}; got {got}{near}")
         return words[0]
 
@@ -158,7 +158,7 @@ def json_lines(path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObje
         elif isinstance(value, ValueError):
             faults.append(Fault(str(path), reason(value), number))
         elif not isinstance(value, dict):
-            faults.append(Fault(str(path), f"expected an object; got {shown(value)}", number))
+            faults.append(Fault(str(path), f"expected an object; got {show_found(value)}", number))
         else:
             yield JsonObject(value, faults, str(path), number)
 

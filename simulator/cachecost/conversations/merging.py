@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn
 from cachecost.conversations.readers.detect import CALLS, UNRECOGNIZED, Unrecognized, calls_in_time, detect
@@ -95,7 +95,7 @@ def merge_calls(streams: Sequence[Iterator[RecordedCall]], warn: Warn) -> Iterat
         else:
             copies += 1
     if copies:
-        warn(f"{counted(copies, 'repeated call')} in several files: each call is counted once")
+        warn(f"{count_text(copies, 'repeated call')} in several files: each call is counted once")
 
 
 def _start(call: RecordedCall) -> float:

@@ -28,7 +28,7 @@ from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject, json_lines, parse_json
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Talk
 from cachecost.prompts.blocks import NOTHING, Block, Part
-from cachecost.prompts.wire import shown
+from cachecost.prompts.wire import show_found
 
 FORMAT = 1
 Content = Literal["keep", "digest"]
@@ -173,7 +173,7 @@ class _RecordingParser:
         if number is None:
             return False
         if number != FORMAT or isinstance(number, bool):
-            line.fault("format", f"expected {FORMAT}; got {shown(number)}, which this version cannot read")
+            line.fault("format", f"expected {FORMAT}; got {show_found(number)}, which this version cannot read")
             return False
         self.header = line if line.one_of("kind", KINDS) == line.data.get("kind") else None
         return self.header is not None

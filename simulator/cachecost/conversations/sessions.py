@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite, Switch
@@ -76,7 +76,7 @@ def conversations_of(calls: Iterable[RecordedCall], warn: Warn = quiet) -> list[
     for call in calls:
         tree.add(call)
     for (noun, rest), times in sorted(tree.notes.items()):
-        warn(f"{counted(times, noun)}{rest}")
+        warn(f"{count_text(times, noun)}{rest}")
     return [
         _ConversationBuilder(main, asides, name).conversation() for name, (main, asides) in enumerate(tree.mains(), 1)
     ]

@@ -16,7 +16,7 @@ from typing import Any
 
 from cachecost.base.times import iso, seconds
 from cachecost.conversations.json_object import JsonObject
-from cachecost.prompts.wire import shown
+from cachecost.prompts.wire import show_found
 from cachecost.providers.usage import Usage
 
 FORMAT = 1
@@ -109,7 +109,7 @@ def parse_steps(lines: Iterable[JsonObject]) -> list[TranscriptStep]:
 def _check_header(line: JsonObject) -> None:
     told = line.data.get("format")
     if told != FORMAT or isinstance(told, bool):
-        line.fault("format", f"expected {FORMAT}; got {shown(told)}, which this version cannot read")
+        line.fault("format", f"expected {FORMAT}; got {show_found(told)}, which this version cannot read")
         return
     line.known_keys.update(("format", "kind"))
     for name, default in (("name", None), ("source", ""), ("licence", "")):

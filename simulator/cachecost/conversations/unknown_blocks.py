@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn
 from cachecost.prompts.blocks import Block, Part, Thread
@@ -36,7 +36,7 @@ class UnknownBlocks:
     def report(self, warn: Warn) -> None:
         """Warn of each type, with its number of blocks."""
         for kind, times in sorted(self.found.items()):
-            warn(f"{counted(times, 'block')} of unknown type {kind!r}: kept unchanged, counted as JSON")
+            warn(f"{count_text(times, 'block')} of unknown type {kind!r}: kept unchanged, counted as JSON")
 
     def _new(self, call: RecordedCall) -> Iterator[tuple[Block, ...]]:
         for part in {call.request.tools, call.request.system} - self._seen:

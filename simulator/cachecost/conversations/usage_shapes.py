@@ -30,7 +30,7 @@ from typing import Any
 from cachecost.base.limits import is_tokens
 from cachecost.conversations.usage_names import DETAILS, SHAPES, Names, UsageShape
 from cachecost.conversations.wire_usage import parse_usage
-from cachecost.prompts.wire import NotAMessage, Word
+from cachecost.prompts.wire import BareWord, NotAMessage
 from cachecost.providers.usage import Usage
 
 
@@ -60,7 +60,7 @@ def shape_of(told: Mapping[str, Any], path: str = "usage") -> str:
     for name, has_it in _KNOWN_BY:
         if has_it(told):
             return name
-    got = Word(f"only {', '.join(sorted(map(str, told))[:3])}") if told else None
+    got = BareWord(f"only {', '.join(sorted(map(str, told))[:3])}") if told else None
     raise NotAMessage(path, "a usage in a known format", got)
 
 

@@ -8,12 +8,12 @@ from decimal import Decimal
 from cachecost.ledger.layers import Spans
 from cachecost.ledger.rows import ZERO, CallRow
 from cachecost.prompts.render import Prompt
-from cachecost.prompts.sizes import Sizes
+from cachecost.prompts.sizes import PrefixSizes
 from cachecost.providers.prices import Prices
 from cachecost.providers.quotes import PER_TOKEN
 
 
-def estimated_usd(prompt: Prompt, spans: Spans, sizes: Sizes, prices: Prices) -> Decimal:
+def estimated_usd(prompt: Prompt, spans: Spans, sizes: PrefixSizes, prices: Prices) -> Decimal:
     """USD of one pass that depend on token counts, where bills determine the size of the prompt.
 
     The price changes where a span ends. If an end is `n` tokens from the nearest length known from a bill, only those

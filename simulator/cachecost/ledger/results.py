@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.ledger.rows import TOKEN_CLASSES as TOKEN_CLASSES
 from cachecost.ledger.rows import ZERO as ZERO
 from cachecost.ledger.rows import CallRow as CallRow
@@ -251,9 +251,9 @@ class Evidence:
     @property
     def standing(self) -> str:
         """ "seen n times, m models, k clients", before that how many calls contradict it; or "documented only"."""
-        of = f"{counted(len(self.models), 'model')}, {counted(len(self.clients), 'client')}"
-        seen = f"seen {counted(self.seen, 'time')}, {of}" if self.seen else ""
-        against = f"contradicted by {counted(len(self.contradicted), 'call')}" if self.contradicted else ""
+        of = f"{count_text(len(self.models), 'model')}, {count_text(len(self.clients), 'client')}"
+        seen = f"seen {count_text(self.seen, 'time')}, {of}" if self.seen else ""
+        against = f"contradicted by {count_text(len(self.contradicted), 'call')}" if self.contradicted else ""
         return "; ".join(filter(None, (against, seen))) or "documented only"
 
 

@@ -12,7 +12,7 @@ from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Outcome
 from cachecost.prompts.blocks import Block, Layer, Prefix
 from cachecost.prompts.render import Prompt
-from cachecost.prompts.sizes import Sizes
+from cachecost.prompts.sizes import PrefixSizes
 
 
 @value
@@ -39,7 +39,7 @@ EMPTY_TIMELINE = CallTimeline()
 """The timeline of a call without usage."""
 
 
-def build_timeline(prompt: Prompt, sizes: Sizes, outcome: Outcome) -> CallTimeline:
+def build_timeline(prompt: Prompt, sizes: PrefixSizes, outcome: Outcome) -> CallTimeline:
     """The timeline of a call, from its first pass."""
     marks = tuple(MarkAt(sizes.of(mark.prefix), mark.ttl) for mark in outcome.marks)
     kinds = Counter(block.kind for block in _after(outcome.hit, prompt.end))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from cachecost.caches.breakpoints import Outcome
 from cachecost.ledger.results import ZERO
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.sizes import AS_COUNTED, Sizes
+from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
 from cachecost.providers.prices import Prices
 from cachecost.providers.usage import Usage
 
@@ -77,7 +77,7 @@ class Unread:
         self._by_call: dict[int, UnreadWrites] = {}
         self.total = UnreadWrites()
 
-    def add(self, call: int, outcome: Outcome, prices: Prices, sizes: Sizes = AS_COUNTED) -> None:
+    def add(self, call: int, outcome: Outcome, prices: Prices, sizes: PrefixSizes = AS_COUNTED) -> None:
         """Record one pass of the call with this number: what it read is used, what it wrote is not used yet."""
         if outcome.hit is not None and (entry := self._entries.get(outcome.hit)):
             self._use(entry)

@@ -15,7 +15,7 @@ from enum import StrEnum
 from json import JSONEncoder
 from typing import Any
 
-from cachecost.base.structs import thing
+from cachecost.base.structs import identity_struct
 
 try:
     from _blake2 import blake2b  # as `random` does: hashlib loads OpenSSL, which takes milliseconds
@@ -38,7 +38,7 @@ class Layer(StrEnum):
     MESSAGES = "messages"
 
 
-@thing
+@identity_struct
 class Block:
     """One block of a prompt, without its breakpoint.
 
@@ -90,7 +90,7 @@ def given_block(kind: str, role: str, name: str, tokens: int, content: Mapping[s
     return Block(kind, role, digest, tokens * 4, content=content, tokens=tokens)
 
 
-@thing
+@identity_struct
 class Message:
     """One message as sent: a role and its blocks, without breakpoints."""
 
@@ -271,7 +271,7 @@ class Prefix:
             return first
         return self._other(block.digest, layer, block, tokens)
 
-    def salted(self, salt: bytes, layer: Layer, hidden_tokens: int) -> Prefix:
+    def salt(self, salt: bytes, layer: Layer, hidden_tokens: int) -> Prefix:
         """The start of `layer` under the cache key `salt`, with the hidden prompt tokens there.
 
         Their number is part of the key: the length of a prefix never depends on which call came first.

@@ -23,7 +23,7 @@ def body_of(request: Request) -> Body:
     system = list(_part(request.system, Layer.SYSTEM, placed))
     theirs, texts = ([item for block, item in system if bool(block.role) is told] for told in (False, True))
     body: Body = {"model": request.model, **request.params}
-    if tools := [*(item for _, item in _part(request.tools, Layer.TOOLS, placed)), *theirs, *_brought(request)]:
+    if tools := [*(item for _, item in _part(request.tools, Layer.TOOLS, placed)), *theirs, *_deferred_tools(request)]:
         body["tools"] = tools
     if texts:
         body["system"] = texts
@@ -33,7 +33,7 @@ def body_of(request: Request) -> Body:
     return body
 
 
-def _brought(request: Request) -> list[Body]:
+def _deferred_tools(request: Request) -> list[Body]:
     """The deferred tools that messages refer to, each once, in the order of the references."""
     messages = [node.message for node in [*request.thread.back()][::-1] if node.message]
     found = (tool for message in messages for block in message.blocks for tool in block.brought)
@@ -50,18 +50,18 @@ Placed = Mapping[tuple[Layer, int, int], TTL]
 
 def _part(part: Part, layer: Layer, placed: Placed) -> Iterator[tuple[Block, Body]]:
     for index, block in enumerate(part.blocks):
-        yield block, _sent(block, placed.get(Mark(layer, index).block_key))
+        yield block, _wire_block(block, placed.get(Mark(layer, index).block_key))
 
 
 def _message(node: Thread, placed: Placed) -> Body:
     message = node.message
     assert message is not None
     blocks = enumerate(message.blocks)
-    content = [_sent(block, placed.get((Layer.MESSAGES, node.length, index))) for index, block in blocks]
+    content = [_wire_block(block, placed.get((Layer.MESSAGES, node.length, index))) for index, block in blocks]
     return {"role": message.role, "content": content}
 
 
-def _sent(block: Block, ttl: TTL | None) -> Body:
+def _wire_block(block: Block, ttl: TTL | None) -> Body:
     if block.content is None:
         raise CannotEvaluate(f"a {block.kind} block of {block.size} bytes has no content, so it cannot be sent")
     return {**block.content, MARK: mark_of(ttl)} if ttl else dict(block.content)

@@ -30,14 +30,14 @@ def edits_of(request: Request) -> list[Mapping[str, Any]]:
     return [edit for edit in edits if isinstance(edit, Mapping)] if isinstance(edits, list) else []
 
 
-def edited(request: Request, marks: tuple[Mark, ...], prompt_tokens: int) -> tuple[Request, tuple[Mark, ...]]:
+def apply_edits(request: Request, marks: tuple[Mark, ...], prompt_tokens: int) -> tuple[Request, tuple[Mark, ...]]:
     """The request and its breakpoints after the edits; `prompt_tokens` is its length before them."""
     plan = _Plan()
     for edit in edits_of(request):
         if edit.get("type") == CLEAR_THINKING:
-            plan.thoughts |= set(_cleared_thoughts(request.thread, edit))
+            plan.thoughts |= set(_find_cleared_thinking(request.thread, edit))
         elif edit.get("type") == CLEAR_TOOLS and _is_due(request.thread, edit, prompt_tokens):
-            plan.results |= set(_cleared_results(request.thread, edit))
+            plan.results |= set(_find_cleared_results(request.thread, edit))
     return plan.applied(request, marks) if plan.thoughts or plan.results else (request, marks)
 
 
@@ -54,11 +54,11 @@ def since_compaction(request: Request, marks: tuple[Mark, ...]) -> tuple[Request
         assert node.message is not None
         blocks = node.message.blocks[cut:] if node is first else node.message.blocks
         thread = places[node] = thread.then(Message.of(node.message.role, blocks))
-    moved = tuple(kept for mark in marks if (kept := _kept(mark, first, cut, places)) is not None)
+    moved = tuple(kept for mark in marks if (kept := _keep_mark(mark, first, cut, places)) is not None)
     return replace(request, thread=thread, marks=moved), moved
 
 
-def _kept(mark: Mark, first: Thread, cut: int, places: Mapping[Thread, Thread]) -> Mark | None:
+def _keep_mark(mark: Mark, first: Thread, cut: int, places: Mapping[Thread, Thread]) -> Mark | None:
     if mark.layer is not Layer.MESSAGES or mark.node is None:
         return mark
     index = mark.index - cut if mark.node is first else mark.index
@@ -107,7 +107,7 @@ def _placeholder(block: Block) -> Block:
     return Block(block.kind, block.role, digest, PLACEHOLDER_TOKENS * 4, tokens=PLACEHOLDER_TOKENS)
 
 
-def _cleared_thoughts(thread: Thread, edit: Mapping[str, Any]) -> Iterator[int]:
+def _find_cleared_thinking(thread: Thread, edit: Mapping[str, Any]) -> Iterator[int]:
     """Messages before the last `keep` turns with thinking; a turn begins with a human message."""
     keep = edit.get("keep")
     kept = keep.get("value") if isinstance(keep, Mapping) else None
@@ -131,7 +131,7 @@ def _is_due(thread: Thread, edit: Mapping[str, Any], prompt_tokens: int) -> bool
     return prompt_tokens >= limit
 
 
-def _cleared_results(thread: Thread, edit: Mapping[str, Any]) -> list[tuple[int, int]]:
+def _find_cleared_results(thread: Thread, edit: Mapping[str, Any]) -> list[tuple[int, int]]:
     """All but the last `keep` tool results."""
     keep = edit.get("keep")
     kept = int(keep.get("value", KEPT_TOOL_USES)) if isinstance(keep, Mapping) else KEPT_TOOL_USES

@@ -14,7 +14,7 @@ import msgspec
 
 from cachecost.base.limits import OutOfLimits, check_depth, json_value
 from cachecost.prompts.blocks import compact
-from cachecost.prompts.wire import NotAMessage, Word, Write
+from cachecost.prompts.wire import BareWord, NotAMessage, Write
 
 Value = TypeVar("Value")
 
@@ -31,7 +31,7 @@ DECODE = msgspec.json.Decoder(float_hook=_differs).decode
 ENCODE: Write = msgspec.json.Encoder().encode
 
 
-def loaded(data: bytes, path: str) -> tuple[Any, Write]:
+def load_with_writer(data: bytes, path: str) -> tuple[Any, Write]:
     """The value of `data`, and a function that writes its objects as `compact` does. Raises NotAMessage."""
     try:
         value = DECODE(data)
@@ -48,29 +48,30 @@ ESCAPE = re.compile(
 REPLACEMENT = rb"\ufffd"
 
 
-def decoded(decode: Callable[[bytes], Value], data: bytes) -> tuple[bytes, Value]:
-    """`data` and the result of msgspec's `decode`; if it rejects lone surrogates, they are replaced first (`paired`).
-    Raises what `decode` raises."""
+def decode(decode: Callable[[bytes], Value], data: bytes) -> tuple[bytes, Value]:
+    """`data` and the result of msgspec's `decode`; if it rejects lone surrogates, they are replaced first
+    (`pair_surrogates`). Raises what `decode` raises.
+    """
     try:
         return data, decode(data)
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
-        whole = paired(data)
+        whole = pair_surrogates(data)
         if whole == data:
             raise
         return whole, decode(whole)
 
 
-def paired(data: bytes) -> bytes:
+def pair_surrogates(data: bytes) -> bytes:
     """JSON with the replacement character for each lone surrogate, which msgspec rejects.
 
     Both are three bytes of UTF-8, so blocks stay as long as they are (rule 19).
     """
-    return ESCAPE.sub(_paired, data) if b"\\ud" in data or b"\\uD" in data else data
+    return ESCAPE.sub(_pair, data) if b"\\ud" in data or b"\\uD" in data else data
 
 
-def _paired(escape: re.Match[bytes]) -> bytes:
+def _pair(escape: re.Match[bytes]) -> bytes:
     first, second, alone = escape.groups()
     return REPLACEMENT if alone or (first and not second) else escape[0]
 
@@ -87,4 +88,4 @@ def load(data: bytes, path: str) -> Any:
 
 def out_of_limits(path: str, error: OutOfLimits) -> NotAMessage:
     """The error for a value at `path` beyond a limit."""
-    return NotAMessage(path, error.expected, Word(error.got))
+    return NotAMessage(path, error.expected, BareWord(error.got))

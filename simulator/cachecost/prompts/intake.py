@@ -15,16 +15,16 @@ from typing import Any
 import msgspec
 
 from cachecost.prompts.blocks import Block, Layer, Part, Thread, digest_of
-from cachecost.prompts.exact_json import decoded, load, loaded
+from cachecost.prompts.exact_json import decode, load, load_with_writer
 from cachecost.prompts.host_cache_keys import CACHE_KEYS
 from cachecost.prompts.plain import plain_message
 from cachecost.prompts.request import Mark, Request
 from cachecost.prompts.wire import (
     MARK,
     PROVIDER_TOOLS,
+    BareWord,
     NotAMessage,
     ParsedMessage,
-    Word,
     Write,
     block_of,
     collect_marks,
@@ -78,11 +78,11 @@ PARAMETERS = (
 )
 
 
-class NotTheSame(Exception):
+class CannotContinue(Exception):
     """A body that cannot continue another: its messages refer to tools that the other did not have."""
 
 
-class Heads(msgspec.Struct):
+class BodyHead(msgspec.Struct):
     """Tools and system of a body as parts, with their breakpoints and errors."""
 
     tools: Part
@@ -92,7 +92,7 @@ class Heads(msgspec.Struct):
     deferred: dict[str, Block]
 
 
-class Trail(msgspec.Struct):
+class MessageTrail(msgspec.Struct):
     """The messages of a body as nodes, with their breakpoints and errors."""
 
     deferred: dict[str, Block]
@@ -100,9 +100,9 @@ class Trail(msgspec.Struct):
     marks: list[Mark]
     faults: list[tuple[int, str]]
 
-    def cut(self, messages: int) -> Trail:
+    def cut(self, messages: int) -> MessageTrail:
         """The trail before the message of that index."""
-        return Trail(
+        return MessageTrail(
             self.deferred,
             self.nodes[:messages],
             [mark for mark in self.marks if mark.node and mark.node.length <= messages],
@@ -120,20 +120,20 @@ class Intake:
         self.keep_content = keep_content
         self.root = Thread()
         self._messages: dict[bytes, ParsedMessage] = {}
-        self._recent: dict[bytes, tuple[list[msgspec.Raw], Trail]] = {}
-        self._heads: dict[tuple[bytes, bytes], Heads] = {}
+        self._recent: dict[bytes, tuple[list[msgspec.Raw], MessageTrail]] = {}
+        self._heads: dict[tuple[bytes, bytes], BodyHead] = {}
         self._values: dict[bytes, Any] = {}
 
     def body(self, body: Mapping[str, Any]) -> Request:
         """The request of a parsed body. Raises NotAMessage."""
         try:
-            return self.request(decoded(RAW_BODY.decode, json.dumps(body).encode())[1])
+            return self.request(decode(RAW_BODY.decode, json.dumps(body).encode())[1])
         except msgspec.ValidationError as error:
             raise not_a_message(error) from None
         except msgspec.DecodeError:
-            raise NotAMessage("body", "JSON without NaN and Infinity", Word("one of them")) from None
+            raise NotAMessage("body", "JSON without NaN and Infinity", BareWord("one of them")) from None
 
-    def request(self, raw: RawBody, before: Trail | None = None) -> Request:
+    def request(self, raw: RawBody, before: MessageTrail | None = None) -> Request:
         """The request of a raw body. Raises NotAMessage with the path of what is wrong.
 
         The body's messages are appended to `before`. Raises NotTheSame where that cannot be
@@ -159,7 +159,7 @@ class Intake:
             heads.deferred,
         )
 
-    def again(self, known: Request, heads: Heads, trail: Trail) -> Request:
+    def again(self, known: Request, heads: BodyHead, trail: MessageTrail) -> Request:
         """The request that differs from a `known` one only in its messages."""
         return Request(
             known.model,
@@ -173,21 +173,21 @@ class Intake:
             heads.deferred,
         )
 
-    def add(self, trail: Trail, raws: Sequence[msgspec.Raw], heads: Heads) -> None:
+    def add(self, trail: MessageTrail, raws: Sequence[msgspec.Raw], heads: BodyHead) -> None:
         """Continue a conversation under `heads`. Raises NotAMessage and NotTheSame."""
         if not trail.nodes:
             trail.deferred = heads.deferred
         if trail.deferred != heads.deferred:
-            raise NotTheSame
+            raise CannotContinue
         for raw in raws:
             self._add(trail, bytes(raw), len(trail.nodes))
 
-    def _trail(self, raws: list[msgspec.Raw], deferred: dict[str, Block]) -> Trail:
+    def _trail(self, raws: list[msgspec.Raw], deferred: dict[str, Block]) -> MessageTrail:
         """The messages as nodes; messages of the conversation's last body are not parsed again."""
         key = bytes(raws[0]) if raws else b""
         known, before = self._recent.pop(key, ((), None))
         goes_on = before is not None and before.deferred == deferred
-        trail = before.cut(_same(known, raws)) if before and goes_on else Trail(deferred, [], [], [])
+        trail = before.cut(_same(known, raws)) if before and goes_on else MessageTrail(deferred, [], [], [])
         for number in range(len(trail.nodes), len(raws)):
             self._add(trail, bytes(raws[number]), number)
         self._recent[key] = raws, trail
@@ -195,7 +195,7 @@ class Intake:
             del self._recent[next(iter(self._recent))]
         return trail
 
-    def _add(self, trail: Trail, data: bytes, number: int) -> None:
+    def _add(self, trail: MessageTrail, data: bytes, number: int) -> None:
         parsed = self._parsed(trail, data, number)
         node = (trail.nodes[-1] if trail.nodes else self.root).then(parsed.message)
         trail.nodes.append(node)
@@ -204,7 +204,7 @@ class Intake:
         if parsed.faults:
             trail.faults += [(number, fault.replace("{n}", str(number), 1)) for fault in parsed.faults]
 
-    def _parsed(self, trail: Trail, data: bytes, number: int) -> ParsedMessage:
+    def _parsed(self, trail: MessageTrail, data: bytes, number: int) -> ParsedMessage:
         plain = None if self.keep_content else plain_message(data)
         if plain is not None:
             return plain
@@ -212,13 +212,13 @@ class Intake:
         key = digest_of("", "bytes", data)
         parsed = None if refers else self._messages.get(key)
         if parsed is None:
-            value, write = loaded(data, f"messages.{number}")
+            value, write = load_with_writer(data, f"messages.{number}")
             parsed = parse_message(value, self.keep_content, number, trail.deferred, write)
         if not refers:
             self._messages[key] = parsed
         return parsed
 
-    def heads(self, raw: RawBody) -> Heads:
+    def heads(self, raw: RawBody) -> BodyHead:
         """Tools and system of a body, parsed once for all bodies that share them. Raises NotAMessage."""
         tools, system = bytes(raw.tools), bytes(raw.system)
         key = (digest_of("", "bytes", tools), digest_of("", "bytes", system))
@@ -227,9 +227,9 @@ class Intake:
             heads = self._heads[key] = self._parse_head(tools, system)
         return heads
 
-    def _parse_head(self, tools_json: bytes, system_json: bytes) -> Heads:
-        tool_values, write_tool = loaded(tools_json, "tools")
-        system_values, write_system = loaded(system_json, "system")
+    def _parse_head(self, tools_json: bytes, system_json: bytes) -> BodyHead:
+        tool_values, write_tool = load_with_writer(tools_json, "tools")
+        system_values, write_system = load_with_writer(system_json, "system")
         tools = _objects(tool_values, "tools")
         system = content_blocks(system_values or [], "system")
         theirs = [number for number, tool in enumerate(tools) if _is_provider_tool(tool)]
@@ -238,7 +238,7 @@ class Intake:
         tool_marks, tool_faults = collect_marks(tools, "tools")
         system_marks, system_faults = collect_marks(system, "system")
         ttls, shift = dict(tool_marks), len(theirs)
-        return Heads(
+        return BodyHead(
             Part(self._blocks("", [tools[number] for number in ours], write_tool), _places(ours, 0, 0)),
             Part(
                 self._blocks("", [tools[number] for number in theirs], write_tool)
@@ -292,9 +292,9 @@ def not_a_message(error: msgspec.ValidationError) -> NotAMessage:
     inside = path.removeprefix(".request").lstrip(".")
     if "missing required field" in text:
         name = text.rpartition(" ")[2]
-        return NotAMessage(name, REQUIRED[name], Word("nothing"))
+        return NotAMessage(name, REQUIRED[name], BareWord("nothing"))
     expected, _, got = text.removeprefix("Expected ").partition(", got ")
-    return NotAMessage(inside or "body", WORDS.get(expected, expected), Word(WORDS.get(got, got)))
+    return NotAMessage(inside or "body", WORDS.get(expected, expected), BareWord(WORDS.get(got, got)))
 
 
 def _objects(value: Any, path: str) -> list[Mapping[str, Any]]:

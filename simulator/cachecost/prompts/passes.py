@@ -31,7 +31,7 @@ def passes(request: Request, response: tuple[Block, ...]) -> list[Request]:
     """
     if len(response) < 2:
         return [request]
-    return [request, *(_continued(request, response[:end]) for end in _batches(response))]
+    return [request, *(_continue_request(request, response[:end]) for end in _batches(response))]
 
 
 def pass_times(start: float, first_token_s: float, passes: int) -> list[tuple[float, float]]:
@@ -53,7 +53,7 @@ def _batches(response: tuple[Block, ...]) -> Iterator[int]:
             yield number
 
 
-def _continued(request: Request, answer: tuple[Block, ...]) -> Request:
+def _continue_request(request: Request, answer: tuple[Block, ...]) -> Request:
     thread = request.thread.then(Message.of("assistant", answer))
     marks = request.marks
     if request.marks or request.automatic:

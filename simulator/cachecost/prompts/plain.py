@@ -52,7 +52,7 @@ def _of(role: str, data: bytes, start: int, end: bytes, quotes: int, ttl: TTL | 
     if escaped is None or data.count(b'"') - escaped != expected:
         return None
     is_plain = len(data) >= start + len(end) and not (ttl and not texts[-1])
-    return _parsed(role, texts, ttl) if is_plain else None
+    return _parse(role, texts, ttl) if is_plain else None
 
 
 def _escaped_quotes(data: bytes) -> int | None:
@@ -67,7 +67,7 @@ def _escaped_quotes(data: bytes) -> int | None:
     return escapes.count(b'"') if SAME.issuperset(escapes) else None
 
 
-def _parsed(role: str, texts: list[bytes], ttl: TTL | None) -> ParsedMessage:
+def _parse(role: str, texts: list[bytes], ttl: TTL | None) -> ParsedMessage:
     begun, closing = BEGUN[role], CLOSING
     blocks = []
     for text in texts:

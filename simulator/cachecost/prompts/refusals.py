@@ -40,13 +40,13 @@ def marks_sent(request: Request) -> SentMarks:
     """
     target = last_markable(request, request.automatic) if request.automatic else None
     if target is None:
-        return _heeded(request, request.marks)
+        return _heed(request, request.marks)
     there = next((mark for mark in request.marks if mark.block_key == target.block_key), None)
     if there is None:
-        return _heeded(request, (*request.marks, target))
+        return _heed(request, (*request.marks, target))
     if there.ttl == target.ttl:
-        return _heeded(request, request.marks)
-    return _heeded(
+        return _heed(request, request.marks)
+    return _heed(
         request,
         request.marks,
         f"Top-level cache_control has ttl='{request.automatic}' but the target block already has "
@@ -54,7 +54,7 @@ def marks_sent(request: Request) -> SentMarks:
     )
 
 
-def _heeded(request: Request, marks: tuple[Mark, ...], fault: str | None = None) -> SentMarks:
+def _heed(request: Request, marks: tuple[Mark, ...], fault: str | None = None) -> SentMarks:
     idle = tuple([mark for mark in marks if not writes(request, mark)])
     return SentMarks(tuple([mark for mark in marks if mark not in idle]) if idle else marks, fault, idle)
 

@@ -9,7 +9,7 @@ from typing import Any
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Prefix, Thread
 from cachecost.prompts.counting import Hidden, TokenCounter
-from cachecost.prompts.edits import edited, edits_of, since_compaction
+from cachecost.prompts.edits import apply_edits, edits_of, since_compaction
 from cachecost.prompts.host_cache_keys import effort_asked, host_salts, skills_asked, thinking_asked
 from cachecost.prompts.output_format import output_format
 from cachecost.prompts.request import TTL, Mark, Request
@@ -48,7 +48,7 @@ class Prompt:
 
 
 @value
-class _Head:
+class _RenderedHead:
     tools: tuple[Prefix, ...]
     system: tuple[Prefix, ...]
     tools_end: Prefix
@@ -65,7 +65,7 @@ class Renderer:
     def __init__(self, counter: TokenCounter) -> None:
         self.counter = counter
         self._roots: dict[str, Prefix] = {}
-        self._heads: dict[tuple[Prefix, Part, Part, Salts, Hidden], _Head] = {}
+        self._heads: dict[tuple[Prefix, Part, Part, Salts, Hidden], _RenderedHead] = {}
         self._ends: dict[tuple[Prefix, Thread | None], dict[Thread, Prefix]] = {}
         self._stripped: dict[Thread, Thread] = {}
         self._salted: dict[int, tuple[Mapping[str, Any], ModelRules, tuple[bool, bool], Salts]] = {}
@@ -89,7 +89,7 @@ class Renderer:
         plain = self._rendered(request, marks, rules, workspace)
         if not edits_of(request):
             return plain
-        return self._rendered(*edited(request, marks, plain.total_tokens), rules, workspace)
+        return self._rendered(*apply_edits(request, marks, plain.total_tokens), rules, workspace)
 
     def _rendered(
         self,
@@ -128,7 +128,7 @@ class Renderer:
         self._salted[id(request.params)] = (request.params, rules, key, salts)
         return salts
 
-    def _head(self, request: Request, salts: Salts, hidden: Hidden, pool: str) -> _Head:
+    def _head(self, request: Request, salts: Salts, hidden: Hidden, pool: str) -> _RenderedHead:
         root = self._roots.get(pool)
         if root is None:
             root = self._roots[pool] = Prefix(None, Layer.TOOLS, None, 0)
@@ -138,15 +138,15 @@ class Renderer:
             head = self._heads[key] = self._build_head(*key)
         return head
 
-    def _build_head(self, root: Prefix, tools: Part, system: Part, salts: Salts, hidden: Hidden) -> _Head:
-        tools_start = root.salted(salts[0].encode(), Layer.TOOLS, hidden.tools)
+    def _build_head(self, root: Prefix, tools: Part, system: Part, salts: Salts, hidden: Hidden) -> _RenderedHead:
+        tools_start = root.salt(salts[0].encode(), Layer.TOOLS, hidden.tools)
         tool_nodes = self._layer(tools_start, tools, Layer.TOOLS)
         tools_end = tool_nodes[-1] if tool_nodes else tools_start
-        system_start = tools_end.salted(salts[1].encode(), Layer.SYSTEM, hidden.system)
+        system_start = tools_end.salt(salts[1].encode(), Layer.SYSTEM, hidden.system)
         system_nodes = self._layer(system_start, system, Layer.SYSTEM)
         system_end = system_nodes[-1] if system_nodes else system_start
-        start = system_end.salted(_framed(salts[2], hidden), Layer.MESSAGES, hidden.messages)
-        return _Head(tool_nodes, system_nodes, tools_end, system_end, start)
+        start = system_end.salt(_frame_salt(salts[2], hidden), Layer.MESSAGES, hidden.messages)
+        return _RenderedHead(tool_nodes, system_nodes, tools_end, system_end, start)
 
     def _layer(self, start: Prefix, part: Part, layer: Layer) -> tuple[Prefix, ...]:
         nodes: list[Prefix] = []
@@ -206,7 +206,7 @@ class Renderer:
             bare = self._stripped[step] = _then_bare(bare, step.message)
         return bare
 
-    def _marked(self, head: _Head, mark: Mark, request: Request, rules: ModelRules, hidden: Hidden) -> Prefix:
+    def _marked(self, head: _RenderedHead, mark: Mark, request: Request, rules: ModelRules, hidden: Hidden) -> Prefix:
         if mark.layer is Layer.TOOLS:
             return head.tools[mark.index]
         if mark.layer is Layer.SYSTEM:
@@ -229,7 +229,7 @@ class Renderer:
         return sum(not (stripped and block.is_thinking) for block in after)
 
 
-def _framed(salt: str, hidden: Hidden) -> bytes:
+def _frame_salt(salt: str, hidden: Hidden) -> bytes:
     """The cache key of the messages, including the frames of their blocks (which may change by day, as rules do)."""
     return f"{hidden.turn}/{hidden.parallel}/{hidden.after_results}:{salt}".encode()
 

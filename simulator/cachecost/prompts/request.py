@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal
 
-from cachecost.base.structs import thing, value
+from cachecost.base.structs import identity_struct, value
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Part, Thread
 
 TTL = Literal["5m", "1h"]
@@ -27,7 +27,7 @@ class Mark:
         return (self.layer, self.node.length if self.node else 0, self.index)
 
 
-@thing
+@identity_struct
 class Request:
     """A Messages API request: shared content plus its own parameters.
 

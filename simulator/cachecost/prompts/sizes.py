@@ -8,7 +8,7 @@ from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 
 
-class Sizes(Protocol):
+class PrefixSizes(Protocol):
     """Lengths of prefixes and prompts in tokens: as counted, or as bills say."""
 
     def of(self, prefix: Prefix) -> int:
@@ -32,7 +32,7 @@ class Sizes(Protocol):
         ...
 
 
-class AsCounted:
+class CountedSizes:
     """Lengths as counted when the prompt was rendered."""
 
     def of(self, prefix: Prefix) -> int:
@@ -51,4 +51,4 @@ class AsCounted:
         return prompt.total_tokens
 
 
-AS_COUNTED = AsCounted()
+AS_COUNTED = CountedSizes()

@@ -32,7 +32,7 @@ FIRST_MARKS, LATEST_MARKS, MARKS_OF_SDK = 2, 50, 80
 
 
 @value
-class Told:
+class HostRequest:
     """A request as a host receives it. `looks_at` are the only places where it looks for an entry; None: rule 9."""
 
     request: Request
@@ -40,36 +40,36 @@ class Told:
     notes: tuple[str, ...] = ()
 
 
-def translated(request: Request, rules: ModelRules) -> Told:
+def translate(request: Request, rules: ModelRules) -> HostRequest:
     """`request` in the terms of the host of `rules`."""
     if rules.uses_breakpoints:
-        return _heeded(request, rules)
+        return _keep_heeded(request, rules)
     if rules.matching == "breakpoint":
-        return _bounded(request, rules)
+        return _mark_openai(request, rules)
     if rules.matching == "named":
-        return _named(request, rules)
-    return _unmarked(request, rules)
+        return _mark_named_object(request, rules)
+    return _without_marks(request, rules)
 
 
-def _heeded(request: Request, rules: ModelRules) -> Told:
+def _keep_heeded(request: Request, rules: ModelRules) -> HostRequest:
     """The breakpoints at places that the host supports; where it drops surplus ones, the latest of them."""
     able = [mark for mark in request.marks if mark.layer in rules.markable_layers]
     most = rules.maximum_marks - (request.automatic is not None)
     kept = able[-most:] if rules.surplus_marks == "oldest_dropped" and len(able) > most else able
     if len(kept) == len(request.marks):
-        return Told(request)
-    notes = (*_unmarkable(len(request.marks) - len(able), rules), *_dropped(able, kept, rules))
-    return Told(replace(request, marks=tuple(kept)), notes=notes)
+        return HostRequest(request)
+    notes = (*_unmarkable(len(request.marks) - len(able), rules), *_dropped_note(able, kept, rules))
+    return HostRequest(replace(request, marks=tuple(kept)), notes=notes)
 
 
-def _unmarked(request: Request, rules: ModelRules) -> Told:
+def _without_marks(request: Request, rules: ModelRules) -> HostRequest:
     if not request.marks and request.automatic is None:
-        return Told(request)
+        return HostRequest(request)
     note = f"{rules.host} caches by itself: marks and lifetimes are left out."
-    return Told(replace(request, marks=(), automatic=None), notes=(note,))
+    return HostRequest(replace(request, marks=(), automatic=None), notes=(note,))
 
 
-def _named(request: Request, rules: ModelRules) -> Told:
+def _mark_named_object(request: Request, rules: ModelRules) -> HostRequest:
     """The last breakpoint of the static prefix ends the object; one in messages would need a new object per call."""
     head = [mark for mark in request.marks if mark.layer is not Layer.MESSAGES]
     notes = []
@@ -78,10 +78,10 @@ def _named(request: Request, rules: ModelRules) -> Told:
     if not head:
         notes.append("No mark stands in the head, so no object is made.")
     kept = tuple(head[-1:])
-    return Told(replace(request, marks=kept, automatic=None), kept, tuple(notes))
+    return HostRequest(replace(request, marks=kept, automatic=None), kept, tuple(notes))
 
 
-def _bounded(request: Request, rules: ModelRules) -> Told:
+def _mark_openai(request: Request, rules: ModelRules) -> HostRequest:
     """OpenAI's breakpoints: implicit for the last message, explicit for the others; of too many the oldest are
     dropped.
     """
@@ -94,7 +94,9 @@ def _bounded(request: Request, rules: ModelRules) -> Told:
     looks_at = [*_looked_at(explicit, rules), *(_ends_in_implicit_mode(request, own) if own else ())]
     marks = {mark.block_key: mark for mark in (*own, *kept)}
     told = replace(request, marks=tuple(sorted(marks.values(), key=_place)), automatic=None)
-    return Told(told, tuple(looks_at), (*_unmarkable(len(sent) - len(able), rules), *_dropped(explicit, kept, rules)))
+    return HostRequest(
+        told, tuple(looks_at), (*_unmarkable(len(sent) - len(able), rules), *_dropped_note(explicit, kept, rules))
+    )
 
 
 def _is_at(mark: Mark, *others: Mark | None) -> bool:
@@ -107,7 +109,7 @@ def _place(mark: Mark) -> tuple[int, int, int]:
     return list(Layer).index(layer), message, block
 
 
-def _dropped(explicit: list[Mark], kept: list[Mark], rules: ModelRules) -> tuple[str, ...]:
+def _dropped_note(explicit: list[Mark], kept: list[Mark], rules: ModelRules) -> tuple[str, ...]:
     own = ", its own among them" if rules.implicit_mark else ""
     most = f"{rules.host} writes at {rules.maximum_marks} marks at most{own}"
     return (f"{most}: of more the oldest are dropped.",) if len(kept) < len(explicit) else ()

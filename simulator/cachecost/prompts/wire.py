@@ -24,11 +24,11 @@ class NotAMessage(Exception):
     """A body that is not a Messages request: the `path` within it, what was expected, what was found."""
 
     def __init__(self, path: str, expected: str, got: object, hint: str = "") -> None:
-        super().__init__(f"{path}: expected {expected}; got {shown(got)}{hint}")
+        super().__init__(f"{path}: expected {expected}; got {show_found(got)}{hint}")
         self.path = path
 
 
-class Word(str):
+class BareWord(str):
     """A found value that is shown without quotes."""
 
     __slots__ = ()
@@ -37,7 +37,7 @@ class Word(str):
         return str(self)
 
 
-def shown(value: object) -> str:
+def show_found(value: object) -> str:
     """A value as an error shows it: short, and never a whole prompt."""
     if value is None:
         return "nothing"

@@ -96,7 +96,7 @@ def _value(entry: dict[str, Any], value: object) -> object:
     meant = TRUTHS.get(value, value) if isinstance(value, str) and isinstance(known[0], bool) else value
     if any(meant is truth or (isinstance(meant, str) and meant == truth) for truth in known):
         return meant
-    names = [shown(choice) for choice in known]
+    names = [show_assumption(choice) for choice in known]
     raise ValueError(f"expected one of {', '.join(names)}; got {value!r}{nearest(str(value), names)}")
 
 
@@ -119,7 +119,7 @@ def number_range(limits: dict[str, Any]) -> str:
     return f"{kind} from {limits['minimum']}" + (f" to {limits['maximum']}" if "maximum" in limits else "")
 
 
-def shown(value: object) -> str:
+def show_assumption(value: object) -> str:
     """A value as the user writes it: true, not True; 0, not 0.0."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from cachecost.providers.assumptions import number_range, shown, switch_table
-from cachecost.providers.rulefile import Catalogue, Model, Row, catalogue, hosts
+from cachecost.providers.assumptions import number_range, show_assumption, switch_table
+from cachecost.providers.rulefile import Catalogue, DatedRow, Model, catalogue, hosts
 from cachecost.providers.rules import ModelRules, RuleBook
 
 
@@ -55,7 +55,7 @@ class RuleRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class AssumptionValue:
     """One value of an assumption as the user writes it, its meaning and its source."""
 
     value: str
@@ -75,7 +75,7 @@ class HostDefault:
 
 
 @dataclass(frozen=True, slots=True)
-class SwitchRow:
+class AssumptionRow:
     """An assumption as `cachecost rules --switches` shows it. The first value is the default.
 
     `number` describes the numbers it takes ("a number from 0 to 1"); None: only the listed values. It affects only the
@@ -84,7 +84,7 @@ class SwitchRow:
 
     name: str
     about: str
-    readings: tuple[Reading, ...]
+    readings: tuple[AssumptionValue, ...]
     number: str | None = None
     hosts: tuple[HostDefault, ...] = ()
     only_on: tuple[str, ...] = ()
@@ -131,7 +131,7 @@ def _special_rows(book: Catalogue) -> Iterator[RuleRow]:
         yield from (replace(row, reading=f"{switch}={value}") for row in told)
 
 
-def _histories(book: Catalogue) -> Iterator[tuple[str, str, tuple[Row, ...]]]:
+def _histories(book: Catalogue) -> Iterator[tuple[str, str, tuple[DatedRow, ...]]]:
     yield from ((rule.name, "*", rule.rows) for rule in book.rules.values())
     for model in book.models.values():
         yield from ((rule, model.name, rows) for rule, rows in model.rows.items())
@@ -142,7 +142,7 @@ def _rows_of(host: str | None) -> frozenset[int]:
     return frozenset(id(rows) for _, _, rows in _histories(catalogue(host))) if host else frozenset()
 
 
-def switch_rows(host: str | None = None) -> Iterator[SwitchRow]:
+def switch_rows(host: str | None = None) -> Iterator[AssumptionRow]:
     """Every assumption that affects `host` (None: any host), with its values and sources, in the rulebook's order."""
     sources = switch_table()["sources"]
     for entry in switch_table()["switch"]:
@@ -152,19 +152,19 @@ def switch_rows(host: str | None = None) -> Iterator[SwitchRow]:
         on = tuple(_host_default(row, sources) for row in entry.get("on", ()))
         readings = tuple(_reading(reading, sources, on) for reading in entry["reading"])
         number = number_range(entry["number"]) if "number" in entry else None
-        yield SwitchRow(entry["name"], entry["about"], readings, number, on, only_on)
+        yield AssumptionRow(entry["name"], entry["about"], readings, number, on, only_on)
 
 
 def _host_default(entry: dict[str, Any], sources: dict[str, Any]) -> HostDefault:
     source = sources[entry["source"]]
-    return HostDefault(entry["host"], shown(entry["value"]), source["title"], source["date"])
+    return HostDefault(entry["host"], show_assumption(entry["value"]), source["title"], source["date"])
 
 
-def _reading(entry: dict[str, Any], sources: dict[str, Any], on: tuple[HostDefault, ...]) -> Reading:
+def _reading(entry: dict[str, Any], sources: dict[str, Any], on: tuple[HostDefault, ...]) -> AssumptionValue:
     source = sources[entry["source"]]
-    value = shown(entry["value"])
+    value = show_assumption(entry["value"])
     own = [f"; the default on {row.host}: {row.source} ({row.source_date})" for row in on if row.value == value]
-    return Reading(value, "".join([entry["means"], *own]), source["title"], source["date"])
+    return AssumptionValue(value, "".join([entry["means"], *own]), source["title"], source["date"])
 
 
 def _model_row(host: str, model: Model, rules: ModelRules) -> ModelRow:
@@ -182,7 +182,7 @@ def _model_row(host: str, model: Model, rules: ModelRules) -> ModelRow:
 
 
 def _rule_row(
-    book: Catalogue, rule: str, model: str, row: Row, refuted_by: str | None = None, as_on: str | None = None
+    book: Catalogue, rule: str, model: str, row: DatedRow, refuted_by: str | None = None, as_on: str | None = None
 ) -> RuleRow:
     about = book.rules[rule]
     return RuleRow(

@@ -31,7 +31,7 @@ class Naming:
             return None
         groups = found.groupdict()
         endpoint = groups.get("endpoint") or self.default
-        return (_dated(groups), endpoint) if self._knows(endpoint) else None
+        return (_dated_id(groups), endpoint) if self._knows(endpoint) else None
 
     def write(self, model: str, endpoint: str) -> str:
         """The id of `model` at `endpoint`: its own name at the default one. `read` understands it."""
@@ -51,7 +51,7 @@ def naming_of(data: Mapping[str, Any]) -> Naming:
     return Naming(re.compile(data["pattern"]), data["spelling"], data["default"], endpoints)
 
 
-def _dated(groups: Mapping[str, str | None]) -> str:
+def _dated_id(groups: Mapping[str, str | None]) -> str:
     """Anthropic writes `claude-opus-4-5@20251101` as claude-opus-4-5-20251101; @default names no day."""
     model, version = groups["model"] or "", groups.get("version") or ""
     return f"{model}-{version}" if version.isdigit() else model

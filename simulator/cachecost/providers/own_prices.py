@@ -14,7 +14,7 @@ from cachecost.base.limits import is_amount, is_tokens
 from cachecost.providers.pricefile import CLASSES, DEFAULT_HOST, sheet_of
 from cachecost.providers.pricerows import ANY_MODEL, PriceRow, Sheet
 from cachecost.providers.rulefile import catalogue, hosts
-from cachecost.providers.toml_text import Lines, read_toml
+from cachecost.providers.toml_text import TomlLines, read_toml
 
 MODIFIERS = ("batch", "flex", "fast", "us", "regional", "discount")
 DAYS = ("from", "to")
@@ -56,7 +56,7 @@ def _gpu_row(entry: dict[str, Any], file: str) -> PriceRow:
 class _Checker:
     """Finds every error of a price file, with its line."""
 
-    def __init__(self, data: dict[str, Any], lines: Lines, file: str) -> None:
+    def __init__(self, data: dict[str, Any], lines: TomlLines, file: str) -> None:
         self._data = data
         self._lines = lines
         self._file = file
@@ -95,7 +95,7 @@ def _entry_faults(kind: str, keys: tuple[str, ...], entry: dict[str, Any]) -> It
 def _day_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     days = {key: entry[key] for key in DAYS if key in entry}
     wrong = [key for key, day in days.items() if type(day) is not date]
-    yield from ((key, f"expected a day like 2026-03-07; got {_shown(days[key])}") for key in wrong)
+    yield from ((key, f"expected a day like 2026-03-07; got {_show(days[key])}") for key in wrong)
     if len(days) == len(DAYS) and not wrong and days["to"] <= days["from"]:
         yield "to", f"expected a day after from = {days['from']}; got {days['to']}"
 
@@ -103,10 +103,10 @@ def _day_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _price_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name in CLASSES:
         if name in entry and not is_amount(entry[name]):
-            yield name, f"expected USD per 10**6 tokens, a number from 0; got {_shown(entry[name])}"
+            yield name, f"expected USD per 10**6 tokens, a number from 0; got {_show(entry[name])}"
     above = entry.get("above", 0)
     if not is_tokens(above):
-        yield "above", f"expected tokens, a whole number from 0; got {_shown(above)}"
+        yield "above", f"expected tokens, a whole number from 0; got {_show(above)}"
     if "model" not in entry:
         yield "", "model is missing"
     if not any(name in entry for name in CLASSES):
@@ -117,22 +117,22 @@ def _modifier_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from (("", f"{key} is missing") for key in ("name", "models", "multiplier") if key not in entry)
     name = entry.get("name", MODIFIERS[0])
     if name not in MODIFIERS:
-        yield "name", f"expected one of {', '.join(MODIFIERS)}; got {_shown(name)}{nearest(str(name), MODIFIERS)}"
+        yield "name", f"expected one of {', '.join(MODIFIERS)}; got {_show(name)}{nearest(str(name), MODIFIERS)}"
     if not is_amount(entry.get("multiplier", 1)):
-        yield "multiplier", f"expected a number from 0; got {_shown(entry['multiplier'])}"
+        yield "multiplier", f"expected a number from 0; got {_show(entry['multiplier'])}"
     excluded = entry.get("not_with", [])
     if not isinstance(excluded, list) or any(other not in MODIFIERS for other in excluded):
-        yield "not_with", f"expected a list of {', '.join(MODIFIERS)}; got {_shown(excluded)}"
+        yield "not_with", f"expected a list of {', '.join(MODIFIERS)}; got {_show(excluded)}"
 
 
 def _gpu_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from (("", f"{key} is missing") for key in GPU_NEEDS if key not in entry)
     for name in ("usd_per_hour", "output"):
         if name in entry and not is_amount(entry[name]):
-            yield name, f"expected USD, a number from 0; got {_shown(entry[name])}"
+            yield name, f"expected USD, a number from 0; got {_show(entry[name])}"
     speed = entry.get("prefill_tokens_per_s", 1)
     if not is_amount(speed) or not speed:
-        yield "prefill_tokens_per_s", f"expected tokens a second, a number above 0; got {_shown(speed)}"
+        yield "prefill_tokens_per_s", f"expected tokens a second, a number above 0; got {_show(speed)}"
     host = entry.get("host")
     if host in hosts() and catalogue(str(host)).is_priced:
         own = ", ".join(name for name in hosts() if not catalogue(name).is_priced)
@@ -143,10 +143,10 @@ def _name_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Errors of host and models: a row with an unknown name would never match."""
     host = entry.get("host", DEFAULT_HOST)
     if host not in hosts():
-        yield "host", f"no rules for host {_shown(host)}{nearest(str(host), hosts())}; known: {', '.join(hosts())}"
+        yield "host", f"no rules for host {_show(host)}{nearest(str(host), hosts())}; known: {', '.join(hosts())}"
         return
     if "source" in entry and not isinstance(entry["source"], str):
-        yield "source", f"expected text; got {_shown(entry['source'])}"
+        yield "source", f"expected text; got {_show(entry['source'])}"
     if "model" in entry:
         yield from _model_faults("model", host, [entry["model"]])
     for key in ("models", "except"):
@@ -154,7 +154,7 @@ def _name_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
         if isinstance(value, list):
             yield from _model_faults(key, host, [name for name in value if (key, name) != ("models", ANY_MODEL)])
         else:
-            yield key, f'expected a list of models, or ["{ANY_MODEL}"]; got {_shown(value)}'
+            yield key, f'expected a list of models, or ["{ANY_MODEL}"]; got {_show(value)}'
 
 
 def _model_faults(key: str, host: str, names: list[Any]) -> Iterator[tuple[str, str]]:
@@ -168,5 +168,5 @@ def _model_faults(key: str, host: str, names: list[Any]) -> Iterator[tuple[str, 
 FAULTS = {"price": _price_faults, "modifier": _modifier_faults, "gpu": _gpu_faults}
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     return str(value) if isinstance(value, Decimal | date) else repr(value)

@@ -28,7 +28,7 @@ from cachecost.base.limits import is_tokens
 from cachecost.base.structs import value
 from cachecost.providers.assumptions import read_switches
 from cachecost.providers.rulefile import ANY, Model, catalogue, hosts
-from cachecost.providers.toml_text import Lines, read_toml
+from cachecost.providers.toml_text import TomlLines, read_toml
 
 LEAST = {"minimum_tokens": 0, "capacity_tokens": 1, "step_tokens": 1}
 """Rules in tokens that a file may give for a model, and the least that each can be."""
@@ -82,7 +82,7 @@ def own_rules(path: Path) -> OwnRules:
     return OwnRules(data.get("switches", {}), tuple(sorted(rows, key=lambda row: row.begins)))
 
 
-def _faults(data: Mapping[str, Any], lines: Lines, file: str) -> Iterator[Fault]:
+def _faults(data: Mapping[str, Any], lines: TomlLines, file: str) -> Iterator[Fault]:
     for key in data:
         if key not in TABLES:
             yield Fault(file, f"{key}: expected one of {', '.join(TABLES)}{nearest(key, TABLES)}", lines.top(key))
@@ -97,7 +97,7 @@ def _faults(data: Mapping[str, Any], lines: Lines, file: str) -> Iterator[Fault]
         yield from _value_faults(rule, data.get(rule, []), lines, file)
 
 
-def _value_faults(rule: str, rows: Any, lines: Lines, file: str) -> Iterator[Fault]:
+def _value_faults(rule: str, rows: Any, lines: TomlLines, file: str) -> Iterator[Fault]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         yield Fault(file, f"{rule}: expected [[{rule}]], one table a row", lines.top(rule))
         return

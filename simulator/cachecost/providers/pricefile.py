@@ -12,7 +12,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cachecost.providers.pricerows import ANY_MODEL, Holiday, Instead, Modifier, Peak, PriceRow, SameAs, Sheet, Storage
+from cachecost.providers.pricerows import (
+    ANY_MODEL,
+    Holiday,
+    Modifier,
+    Peak,
+    PriceRow,
+    PriceSubstitute,
+    SamePrice,
+    Sheet,
+    Storage,
+)
 from cachecost.providers.rulefile import catalogue
 
 FOLDER = Path(__file__).with_name("prices")
@@ -25,7 +35,7 @@ DEFAULT_HOST = "anthropic"
 
 
 @cache
-def shipped() -> tuple[Sheet, Sheet]:
+def load_shipped() -> tuple[Sheet, Sheet]:
     """The public prices: the table made from genai-prices, and the overlay over it.
 
     The overlay includes the special charges of hosts (`prices/hosts.toml`).
@@ -91,17 +101,19 @@ def _of_hosts() -> dict[str, Any]:
     }
 
 
-def _same(row: dict[str, Any], titles: dict[str, str]) -> SameAs:
-    return SameAs(row["host"], row["as"], tuple(row["models"]), row["from"], row.get("to"), titles[row["source"]])
+def _same(row: dict[str, Any], titles: dict[str, str]) -> SamePrice:
+    return SamePrice(row["host"], row["as"], tuple(row["models"]), row["from"], row.get("to"), titles[row["source"]])
 
 
 def _holiday(row: dict[str, Any], days: tuple[date, date], titles: dict[str, str]) -> Holiday:
     return Holiday(row["host"], days[0], days[1], titles[row["source"]])
 
 
-def _instead(row: dict[str, Any], titles: dict[str, str]) -> Instead:
+def _instead(row: dict[str, Any], titles: dict[str, str]) -> PriceSubstitute:
     host, models, times = row["host"], tuple(row["models"]), Decimal(row.get("times", 1))
-    return Instead(host, models, row["price"], row["like"], times, row["from"], row.get("to"), titles[row["source"]])
+    return PriceSubstitute(
+        host, models, row["price"], row["like"], times, row["from"], row.get("to"), titles[row["source"]]
+    )
 
 
 def _storage(row: dict[str, Any], titles: dict[str, str]) -> Storage:

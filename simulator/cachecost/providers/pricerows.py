@@ -55,7 +55,7 @@ class Modifier:
 
 
 @value
-class SameAs:
+class SamePrice:
     """Models that have the prices of the host `base` where `host` has no price of its own."""
 
     host: str
@@ -70,7 +70,7 @@ class SameAs:
 
 
 @value
-class Instead:
+class PriceSubstitute:
     """A class without a price of its own on `host` costs `times` what the class `like` costs there."""
 
     host: str
@@ -138,8 +138,8 @@ class Sheet:
     name: str
     rows: Mapping[tuple[str, str], tuple[PriceRow, ...]]
     modifiers: tuple[Modifier, ...] = ()
-    same: tuple[SameAs, ...] = ()
-    instead: tuple[Instead, ...] = ()
+    same: tuple[SamePrice, ...] = ()
+    instead: tuple[PriceSubstitute, ...] = ()
     storage: tuple[Storage, ...] = ()
     peaks: tuple[Peak, ...] = ()
     holidays: tuple[Holiday, ...] = ()

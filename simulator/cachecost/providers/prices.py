@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from cachecost.base.errors import CannotEvaluate, nearest
-from cachecost.providers.pricefile import DEFAULT_HOST, shipped
-from cachecost.providers.pricerows import ANY_MODEL, Instead, Modifier, Peak, PriceRow, Sheet
-from cachecost.providers.quotes import Kept, Prices, Pricing, Quote
+from cachecost.providers.pricefile import DEFAULT_HOST, load_shipped
+from cachecost.providers.pricerows import ANY_MODEL, Modifier, Peak, PriceRow, PriceSubstitute, Sheet
+from cachecost.providers.quotes import ModelPricing, ObjectStorage, Prices, Quote
 from cachecost.providers.rulefile import Catalogue, Model, catalogue, hosts
 
 __all__ = ["NoPrice", "PriceBook", "Prices", "ways_of"]
@@ -65,7 +65,7 @@ class PriceBook:
     """Public prices, overridden by the user's own. A repeated query costs a dictionary look-up."""
 
     def __init__(self, own: Sheet | None = None, as_of: date | None = None) -> None:
-        self._sheets = (*shipped(), own) if own else shipped()
+        self._sheets = (*load_shipped(), own) if own else load_shipped()
         self._as_of = as_of
         self._peaks = tuple(peak for sheet in self._sheets for peak in sheet.peaks)
         self._with_peaks = frozenset(peak.host for peak in self._peaks)
@@ -141,18 +141,18 @@ class PriceBook:
         above = tuple(sorted({row.above for row in rows if row.above}))
         named = _has_objects(model, when, catalogue(host))
         kept = self._kept(host, model, when) if named else None
-        pricing = Pricing(host, model.id, rows, {} if named else self._instead(host, model.name, when), kept)
+        pricing = ModelPricing(host, model.id, rows, {} if named else self._instead(host, model.name, when), kept)
         return Quote(above, tuple(pricing.tier(length, factor, sources) for length in (0, *above)))
 
-    def _instead(self, host: str, model: str, day: date) -> dict[str, Instead]:
+    def _instead(self, host: str, model: str, day: date) -> dict[str, PriceSubstitute]:
         """The substitutes for classes without a price of their own, by class."""
         rows = (row for sheet in self._sheets for row in sheet.instead)
         return {row.price: row for row in rows if row.covers(host, model, day)}
 
-    def _kept(self, host: str, model: Model, day: date) -> Kept | None:
+    def _kept(self, host: str, model: Model, day: date) -> ObjectStorage | None:
         """The storage of a cache object of this model until it expires; None where no price is known."""
         rows = [row for sheet in self._sheets for row in sheet.storage if row.covers(host, model.name, day)]
-        return Kept(rows[-1], catalogue(host).value(model, "ttl_s", day)) if rows else None
+        return ObjectStorage(rows[-1], catalogue(host).value(model, "ttl_s", day)) if rows else None
 
     def _resolve(self, host: str, name: str, day: date | None) -> tuple[Model, date]:
         """The model of `name`, and the day whose rows apply."""
@@ -183,8 +183,8 @@ class PriceBook:
 
         Its length tiers apply only where the host has no price of its own; otherwise they would override it.
         """
-        same = [row for sheet in shipped() for row in sheet.same if row.covers(host, model, day)][-1:]
-        rows = [(row, of) for of in same for sheet in shipped() for row in sheet.rows.get((of.base, model), ())]
+        same = [row for sheet in load_shipped() for row in sheet.same if row.covers(host, model, day)][-1:]
+        rows = [(row, of) for of in same for sheet in load_shipped() for row in sheet.rows.get((of.base, model), ())]
         return [
             replace(row, source=f"as on {of.base} ({of.source}): {row.source}")
             for row, of in rows

@@ -9,7 +9,7 @@ from decimal import ROUND_UP, Decimal
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
 from cachecost.providers.pricefile import CLASSES
-from cachecost.providers.pricerows import Instead, PriceRow, Storage
+from cachecost.providers.pricerows import PriceRow, PriceSubstitute, Storage
 from cachecost.providers.usage import ZERO, Usage
 
 PER_TOKEN = -6
@@ -74,7 +74,7 @@ class Quote:
 
 
 @value
-class Kept:
+class ObjectStorage:
     """The storage price of an explicit cache object, and its TTLs in seconds by name."""
 
     storage: Storage
@@ -88,14 +88,14 @@ class Kept:
 
 
 @value
-class Pricing:
+class ModelPricing:
     """The rows of a model on a day, and the substitutes for classes without a price."""
 
     host: str
     model: str
     rows: list[PriceRow]
-    instead: Mapping[str, Instead]
-    kept: Kept | None
+    instead: Mapping[str, PriceSubstitute]
+    kept: ObjectStorage | None
 
     def tier(self, length: int, factor: Decimal, notes: list[str]) -> Prices:
         """Prices of prompts just above `length` tokens: the last row that names a class wins."""

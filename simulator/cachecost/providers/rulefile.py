@@ -14,10 +14,10 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate, nearest
 from cachecost.base.structs import value
 from cachecost.providers.naming import Naming
-from cachecost.providers.ruleparse import NO_READINGS, NO_ROWS, Parsed, Rows, parse
-from cachecost.providers.rulerows import Model, Read, Refuted, Row, Rule, Source
+from cachecost.providers.ruleparse import NO_READINGS, NO_ROWS, ParsedRules, Rows, parse
+from cachecost.providers.rulerows import AssumptionRows, DatedRow, Model, RefutedRow, Rule, Source
 
-__all__ = ["Catalogue", "Model", "Refuted", "Row", "Rule", "Source", "catalogue", "hosts"]
+__all__ = ["Catalogue", "DatedRow", "Model", "RefutedRow", "Rule", "Source", "catalogue", "hosts"]
 
 FOLDER = Path(__file__).with_name("rules")
 NO_HOST = frozenset({"switches"})
@@ -40,11 +40,11 @@ class Catalogue:
     models: Mapping[str, Model]
     names: Mapping[str, Model]
     """Models by id and by alias."""
-    refuted: tuple[Refuted, ...]
+    refuted: tuple[RefutedRow, ...]
     base: str | None = None
     naming: Naming | None = None
     ways: Mapping[str, Rows] = NO_ROWS
-    readings: Mapping[tuple[str, str], Read] = NO_READINGS
+    readings: Mapping[tuple[str, str], AssumptionRows] = NO_READINGS
     is_priced: bool = True
 
     def model(self, name: str) -> Model:
@@ -124,7 +124,7 @@ def _load(host: str) -> Catalogue:
     data = tomllib.loads((FOLDER / f"{host}.toml").read_text(encoding="utf-8"))
     head = data["data"]
     base = catalogue(head["base"]) if "base" in head else None
-    read = parse(data, Parsed(base.rules, base.models) if base else None)
+    read = parse(data, ParsedRules(base.rules, base.models) if base else None)
     return Catalogue(
         head["host"],
         head["date"],

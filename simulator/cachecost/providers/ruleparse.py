@@ -13,36 +13,36 @@ from typing import Any
 
 from cachecost.base.structs import value
 from cachecost.providers.naming import Naming, naming_of
-from cachecost.providers.rulerows import CONFIDENCES, Model, Read, Refuted, Row, Rule, Source
+from cachecost.providers.rulerows import CONFIDENCES, AssumptionRows, DatedRow, Model, RefutedRow, Rule, Source
 
-Rows = Mapping[str, tuple[Row, ...]]
+Rows = Mapping[str, tuple[DatedRow, ...]]
 FACTS = frozenset({"id", "aliases", "released", "retired", "source", "generation", "family", "ways", "at"})
 """Keys of a [[model]] other than rules."""
 NO_ROWS: Mapping[Any, Rows] = {}
-NO_READINGS: Mapping[tuple[str, str], Read] = {}
+NO_READINGS: Mapping[tuple[str, str], AssumptionRows] = {}
 
 
 @value
-class Parsed:
+class ParsedRules:
     """The parsed content of a rule file."""
 
     rules: Mapping[str, Rule]
     models: Mapping[str, Model]
-    refuted: tuple[Refuted, ...] = ()
+    refuted: tuple[RefutedRow, ...] = ()
     naming: Naming | None = None
     ways: Mapping[str, Rows] = NO_ROWS
-    readings: Mapping[tuple[str, str], Read] = NO_READINGS
+    readings: Mapping[tuple[str, str], AssumptionRows] = NO_READINGS
 
 
-def parse(data: Mapping[str, Any], base: Parsed | None = None) -> Parsed:
+def parse(data: Mapping[str, Any], base: ParsedRules | None = None) -> ParsedRules:
     """Parse the tables of a rule file. Raises ValueError or KeyError if it is malformed."""
-    return _File(data, base or Parsed({}, {})).parsed()
+    return _File(data, base or ParsedRules({}, {})).parsed()
 
 
 class _File:
     """The tables of a rule file, and the parsed base."""
 
-    def __init__(self, data: Mapping[str, Any], base: Parsed) -> None:
+    def __init__(self, data: Mapping[str, Any], base: ParsedRules) -> None:
         self._data = data
         self._base = base
         self._naming = naming_of(data["naming"]) if "naming" in data else None
@@ -50,8 +50,8 @@ class _File:
         self._said: Mapping[str, Any] = data.get("rules", {})
         self._rules = {**base.rules, **{name: self._rule(name, rule) for name, rule in self._said.items()}}
 
-    def parsed(self) -> Parsed:
-        return Parsed(
+    def parsed(self) -> ParsedRules:
+        return ParsedRules(
             self._rules, self._models(), tuple(self._refuted()), self._naming, self._ways(), dict(self._readings())
         )
 
@@ -59,12 +59,12 @@ class _File:
         """By endpoint, the rows that replace the model's."""
         return {name: self._stated(f"way {name}", said, None) for name, said in self._data.get("ways", {}).items()}
 
-    def _readings(self) -> Iterator[tuple[tuple[str, str], Read]]:
+    def _readings(self) -> Iterator[tuple[tuple[str, str], AssumptionRows]]:
         """By assumption (name, value), the rows that hold under it."""
         for entry in self._data.get("reading", []):
             said = {name: value for name, value in entry.items() if name not in ("switch", "value", "models")}
             rows = self._stated(f"reading {entry['switch']}", said, None)
-            yield (entry["switch"], entry["value"]), Read(rows, tuple(entry.get("models", "*")))
+            yield (entry["switch"], entry["value"]), AssumptionRows(rows, tuple(entry.get("models", "*")))
 
     def _rule(self, name: str, said: Mapping[str, Any]) -> Rule:
         """A rule with its rows for all models; its meaning may come from the base."""
@@ -150,12 +150,12 @@ class _File:
             raise ValueError(f"{what}: no rule is called {', '.join(unknown)}")
         return {name: self._rows(name, value, released) for name, value in said.items()}
 
-    def _rows(self, rule: str, value: Any, released: date | None) -> tuple[Row, ...]:
+    def _rows(self, rule: str, value: Any, released: date | None) -> tuple[DatedRow, ...]:
         """The three ways to write a value, as rows. A list without rows in it is a value."""
         is_history = isinstance(value, list) and value and all(_is_row(item) for item in value)
         return tuple(self._row(rule, _entry(item), released) for item in (value if is_history else [value]))
 
-    def _row(self, rule: str, entry: Mapping[str, Any], released: date | None) -> Row:
+    def _row(self, rule: str, entry: Mapping[str, Any], released: date | None) -> DatedRow:
         start = entry.get("from", released)
         source = entry.get("source") or self._said.get(rule, {}).get("source")
         if start is None:
@@ -164,13 +164,13 @@ class _File:
             raise ValueError(f"rule {rule}: a row of it needs a 'source', as the rule names none here")
         read = self._sources[source]
         sure = _known_confidence(f"rule {rule}", entry.get("confidence", read.confidence))
-        return Row(entry["value"], start, entry.get("to"), read, sure)
+        return DatedRow(entry["value"], start, entry.get("to"), read, sure)
 
-    def _refuted(self) -> Iterator[Refuted]:
+    def _refuted(self) -> Iterator[RefutedRow]:
         for entry in self._data.get("refuted", []):
             source = self._sources[entry["source"]]
-            row = Row(entry["value"], entry["from"], entry["to"], source, source.confidence)
-            yield Refuted(entry["rule"], tuple(entry["models"]), row, self._sources[entry["by"]])
+            row = DatedRow(entry["value"], entry["from"], entry["to"], source, source.confidence)
+            yield RefutedRow(entry["rule"], tuple(entry["models"]), row, self._sources[entry["by"]])
 
 
 def _source(key: str, said: Mapping[str, Any]) -> Source:

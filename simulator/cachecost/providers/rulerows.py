@@ -24,7 +24,7 @@ class Source:
 
 
 @value
-class Row:
+class DatedRow:
     """One value of a rule: holds from `start` until the day before `end` (None: until a later row)."""
 
     value: Any
@@ -44,7 +44,7 @@ class Rule:
     name: str
     meaning: str
     unit: str
-    rows: tuple[Row, ...]
+    rows: tuple[DatedRow, ...]
 
 
 @value
@@ -63,13 +63,13 @@ class Model:
     released: date
     retired: date | None
     source: Source
-    rows: Mapping[str, tuple[Row, ...]]
+    rows: Mapping[str, tuple[DatedRow, ...]]
     name: str
     endpoint: str = ""
     modifiers: tuple[str, ...] = ()
     ways: tuple[str, ...] = ()
     is_other_way: bool = False
-    own_ways: Mapping[str, Mapping[str, tuple[Row, ...]]] = field(default_factory=dict)
+    own_ways: Mapping[str, Mapping[str, tuple[DatedRow, ...]]] = field(default_factory=dict)
 
     @property
     def price_names(self) -> tuple[str, ...]:
@@ -78,10 +78,10 @@ class Model:
 
 
 @value
-class Read:
+class AssumptionRows:
     """Rows that hold under an assumption, for models whose id matches one of `models` (`*` matches any text)."""
 
-    rows: Mapping[str, tuple[Row, ...]]
+    rows: Mapping[str, tuple[DatedRow, ...]]
     models: tuple[str, ...] = ("*",)
 
     def is_of(self, model: str) -> bool:
@@ -89,10 +89,10 @@ class Read:
 
 
 @value
-class Refuted:
+class RefutedRow:
     """A published value that recordings of the same days contradict: shown, never used."""
 
     rule: str
     models: tuple[str, ...]
-    row: Row
+    row: DatedRow
     by: Source

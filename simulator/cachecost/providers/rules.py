@@ -205,7 +205,7 @@ class RuleBook:
             model=model.id,
             generation=model.generation,
             collapses_runs=self._collapses(book, model, when),
-            hidden=_hidden(book, model, when),
+            hidden=_hidden_tokens(book, model, when),
             visibility_lag=_visibility_lag(book, model, when),
             switches=switches,
             retired=model.retired,
@@ -239,7 +239,7 @@ def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _hidden(book: Catalogue, model: Model, day: date) -> HiddenTokens:
+def _hidden_tokens(book: Catalogue, model: Model, day: date) -> HiddenTokens:
     """The hidden tokens that the host's rules state; none where it has no such rule."""
 
     def stated(name: str, without: Any) -> Any:

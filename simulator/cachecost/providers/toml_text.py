@@ -15,14 +15,14 @@ NAMED = re.compile(r"[^\W\d]\.")
 """A name, and the dot of a dotted key after it."""
 
 
-def read_toml(path: Path) -> tuple[dict[str, Any], Lines]:
+def read_toml(path: Path) -> tuple[dict[str, Any], TomlLines]:
     """The file's values, decimals as Decimal. Raises InputError if it cannot be read or is not TOML."""
     data = read_whole(path)
     try:
         text = data.decode()
     except UnicodeDecodeError:
         raise InputError([Fault(str(path), "cannot be read: it is not UTF-8 text")]) from None
-    return _toml(text, str(path)), Lines(text)
+    return _toml(text, str(path)), TomlLines(text)
 
 
 def _toml(text: str, file: str) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def _longest(text: str) -> int:
     return 1 + max(range(len(lines)), key=lambda number: len(lines[number]))
 
 
-class Lines:
+class TomlLines:
     """Line numbers of the tables and keys of a TOML text; tomllib reports lines only for syntax errors."""
 
     def __init__(self, text: str) -> None:

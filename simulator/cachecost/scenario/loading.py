@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError, NamesNotKnown
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.base.limits import BLOCKS, OutOfLimits
-from cachecost.base.schema_errors import faults_of, one_of, shown
-from cachecost.base.yaml_text import Place, Placed, Way
+from cachecost.base.schema_errors import faults_of, one_of, show_value
+from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Conversation, Event, Human
@@ -49,7 +49,7 @@ def load(path: str | Path, sets: Sequence[str] = ()) -> Scenario:
     placed = yaml_text.read(path)
     faults = list(placed.faults)
     if not isinstance(placed.value, dict):
-        raise InputError([*faults, placed.fault((), f"expected a mapping; got {shown(placed.value)}")])
+        raise InputError([*faults, placed.fault((), f"expected a mapping; got {show_value(placed.value)}")])
     for text in sets:
         placed = _with_set(placed, text, faults)
     return _with_known_names(placed, Path(path).parent, faults)
@@ -60,7 +60,7 @@ def from_mapping(value: Mapping[str, Any], folder: Path, file: str = "scenario")
 
     Raises InputError.
     """
-    return _scenario(Placed(dict(value), {(): Place(file)}), CheckContext(folder, False), [])
+    return _scenario(PlacedValue(dict(value), {(): SourcePlace(file)}), CheckContext(folder, False), [])
 
 
 class CheckContext(NamedTuple):
@@ -70,7 +70,7 @@ class CheckContext(NamedTuple):
     names: bool = True
 
 
-def _with_known_names(placed: Placed, folder: Path, faults: Sequence[Fault]) -> Scenario:
+def _with_known_names(placed: PlacedValue, folder: Path, faults: Sequence[Fault]) -> Scenario:
     """The scenario. Raises InputError: NamesNotKnown where it would be fine if its host and models were known."""
     try:
         return _scenario(placed, CheckContext(folder), list(faults))
@@ -80,14 +80,14 @@ def _with_known_names(placed: Placed, folder: Path, faults: Sequence[Fault]) -> 
     raise NamesNotKnown(all_faults)
 
 
-def _with_set(placed: Placed, text: str, faults: list[Fault]) -> Placed:
+def _with_set(placed: PlacedValue, text: str, faults: list[Fault]) -> PlacedValue:
     """`placed` under one `--set`; what is wrong with that is added to `faults`."""
-    place = Place(f"--set {text}:")
+    place = SourcePlace(f"--set {text}:")
     dotted, equals, value = text.partition("=")
     try:
         if not equals:
             raise LookupError("expected a.b=VALUE")
-        part = yaml_text.parse(value, place.file) if value.strip() else Placed(None, {(): place})
+        part = yaml_text.parse(value, place.file) if value.strip() else PlacedValue(None, {(): place})
         faults += [Fault(place.file, fault.message) for fault in part.faults]
         return _put(placed, dotted, replace(part, places=dict.fromkeys(part.places, place)))
     except LookupError as error:
@@ -97,17 +97,17 @@ def _with_set(placed: Placed, text: str, faults: list[Fault]) -> Placed:
     return placed
 
 
-def _put(placed: Placed, dotted: str, part: Placed) -> Placed:
+def _put(placed: PlacedValue, dotted: str, part: PlacedValue) -> PlacedValue:
     """`part` at a dotted path; a strategy that is a bare preset opens to take options. Raises LookupError."""
     way = placed.way_of(".".join(dotted.split(".")[:2]))
     preset = get(placed, way)
     if way[0] == "strategies" and isinstance(preset, str) and dotted.count(".") > 1:
-        placed = placed.put(way, Placed({"preset": preset}, {(): placed.place(way)}))
+        placed = placed.put(way, PlacedValue({"preset": preset}, {(): placed.place(way)}))
     return placed.put(placed.way_of(dotted), part)
 
 
 def _scenario(
-    placed: Placed, context: CheckContext, faults: list[Fault], shown_faults: Sequence[Fault] = ()
+    placed: PlacedValue, context: CheckContext, faults: list[Fault], shown_faults: Sequence[Fault] = ()
 ) -> Scenario:
     """Raises InputError, with the faults in `shown_faults` if there are any."""
     scenario, own = _check(placed, context)
@@ -125,11 +125,11 @@ def _order(fault: Fault) -> tuple[bool, int, int]:
     return (fault.line is None, fault.line or 0, fault.column or 0)
 
 
-def _where(fault: Fault) -> Place:
-    return Place(fault.file, fault.line, fault.column)
+def _where(fault: Fault) -> SourcePlace:
+    return SourcePlace(fault.file, fault.line, fault.column)
 
 
-def _check(placed: Placed, context: CheckContext) -> tuple[Scenario | None, list[Fault]]:
+def _check(placed: PlacedValue, context: CheckContext) -> tuple[Scenario | None, list[Fault]]:
     """The scenario, None where there are faults, and the faults."""
     faults = [*_check_across_keys(placed, context.folder), *(unknown_names(placed) if context.names else ())]
     try:
@@ -143,7 +143,7 @@ def _check(placed: Placed, context: CheckContext) -> tuple[Scenario | None, list
 # ---------------------------------------------------------------------- what no single key can tell
 
 
-def _check_across_keys(placed: Placed, folder: Path) -> Iterator[Fault]:
+def _check_across_keys(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
     """Faults between keys, and between the file and the disk. Values may be of any type here."""
     names = _names(placed, "strategies")
     yield from _duplicate_names(placed, names)
@@ -152,7 +152,7 @@ def _check_across_keys(placed: Placed, folder: Path) -> Iterator[Fault]:
     for way in (("conversation", "recording"), ("prices",)):
         path = get(placed, way)
         if isinstance(path, str) and not _is_file(folder / path):
-            yield placed.fault(way, f"expected a file; got {shown(path)}, and there is no {folder / path}")
+            yield placed.fault(way, f"expected a file; got {show_value(path)}, and there is no {folder / path}")
     rules = get(placed, ("rules",))
     if isinstance(rules, dict):
         for name, problem in read_switches(rules)[1].items():
@@ -166,7 +166,7 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _names(placed: Placed, key: str) -> dict[Way, str]:
+def _names(placed: PlacedValue, key: str) -> dict[Way, str]:
     """Where each item of the list at `key` has its name."""
     items = get(placed, (key,))
     names: dict[Way, str] = {}
@@ -178,15 +178,15 @@ def _names(placed: Placed, key: str) -> dict[Way, str]:
     return names
 
 
-def _duplicate_names(placed: Placed, names: Mapping[Way, str]) -> Iterator[Fault]:
+def _duplicate_names(placed: PlacedValue, names: Mapping[Way, str]) -> Iterator[Fault]:
     first: dict[str, Way] = {}
     for way, name in names.items():
         if first.setdefault(name, way) != way:
             earlier = yaml_text.spell(first[name][:2])
-            yield placed.fault(way, f"expected a name of its own; got {shown(name)}, as {earlier}")
+            yield placed.fault(way, f"expected a name of its own; got {show_value(name)}, as {earlier}")
 
 
-def _unknown_strategies(placed: Placed, strategies: Sequence[str]) -> Iterator[Fault]:
+def _unknown_strategies(placed: PlacedValue, strategies: Sequence[str]) -> Iterator[Fault]:
     """Where a strategy is named that there is not."""
     budget = get(placed, ("budget",))
     budgets: list[Way] = [("budget", n) for n in range(len(budget))] if isinstance(budget, list) else [("budget",)]
@@ -202,7 +202,7 @@ def _unknown_strategies(placed: Placed, strategies: Sequence[str]) -> Iterator[F
 
 
 def _variants(
-    placed: Placed, context: CheckContext, known: list[Fault]
+    placed: PlacedValue, context: CheckContext, known: list[Fault]
 ) -> Iterator[tuple[str, Scenario | None, list[Fault]]]:
     """Each variant's name, scenario and those faults that the scenario itself does not have."""
     variants = get(placed, ("variants",))
@@ -221,7 +221,7 @@ def _variants(
             yield str(variant.get("name")), scenario, [replace(fault, message=lead + fault.message) for fault in new]
 
 
-def _merge(base: Placed, changes: Placed, way: Way = ()) -> Placed:
+def _merge(base: PlacedValue, changes: PlacedValue, way: Way = ()) -> PlacedValue:
     """`changes` over `base`: mappings key by key, everything else as a whole."""
     for key, value in get(changes, way).items():
         inner = (*way, key)
@@ -232,7 +232,7 @@ def _merge(base: Placed, changes: Placed, way: Way = ()) -> Placed:
     return base
 
 
-def _sweep_faults(placed: Placed, context: CheckContext, known: list[Fault]) -> list[Fault]:
+def _sweep_faults(placed: PlacedValue, context: CheckContext, known: list[Fault]) -> list[Fault]:
     """Faults that each swept value makes by itself; those of paths that lead nowhere."""
     sweep = get(placed, ("sweep",))
     base = placed.without("sweep")
@@ -326,7 +326,7 @@ def _add_head(scenario: Scenario, conversation: Conversation) -> Conversation:
 def _pick_part(scenario: Scenario, layer: str, recorded: Part, given: Part) -> Part:
     """The part that is there. Two would mean that the head, or a sweep over it, is silently without effect."""
     if recorded.blocks and given.blocks:
-        message = f"expected nothing, as the recording has its own; got {counted(len(given.blocks), 'block')}"
+        message = f"expected nothing, as the recording has its own; got {count_text(len(given.blocks), 'block')}"
         raise InputError([scenario.fault(("conversation", "head", layer), message)])
     return given if given.blocks else recorded
 

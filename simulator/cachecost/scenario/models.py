@@ -21,8 +21,8 @@ from typing_extensions import TypeAliasType
 
 from cachecost.base.errors import Fault
 from cachecost.base.limits import MOST_TOKENS, is_amount
-from cachecost.base.schema_errors import shown
-from cachecost.base.yaml_text import Place, Placed, Way
+from cachecost.base.schema_errors import show_value
+from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way
 from cachecost.conversations.distributions import SCHEMA as DISTRIBUTION_SCHEMA
 from cachecost.conversations.distributions import Distribution, parse_distribution
 from cachecost.conversations.synthetic import SyntheticInquiries, SyntheticPauses, SyntheticSizes, SyntheticSpec
@@ -44,19 +44,19 @@ def _day(value: Any) -> date | None:
     try:
         return date.fromisoformat(value)
     except (TypeError, ValueError):
-        raise ValueError(f"expected a day like 2026-03-07, or {SHIPPED}; got {shown(value)}") from None
+        raise ValueError(f"expected a day like 2026-03-07, or {SHIPPED}; got {show_value(value)}") from None
 
 
 def _folder_name(value: Any) -> str:
     if isinstance(value, str) and FOLDER_NAME.fullmatch(value):
         return value
-    raise ValueError(f"expected letters, digits, '-', '_' and '.' (it names a folder); got {shown(value)}")
+    raise ValueError(f"expected letters, digits, '-', '_' and '.' (it names a folder); got {show_value(value)}")
 
 
 def _dollars(value: Any) -> Decimal:
     if is_amount(value):
         return Decimal(str(value))
-    raise ValueError(f"expected dollars, a number from 0; got {shown(value)}")
+    raise ValueError(f"expected dollars, a number from 0; got {show_value(value)}")
 
 
 def _share(value: Any) -> Decimal:
@@ -64,13 +64,13 @@ def _share(value: Any) -> Decimal:
     match = PERCENT.fullmatch(value) if isinstance(value, str) else None
     if match:
         return Decimal(match[1]) / HUNDRED
-    raise ValueError(f"expected a percentage like 5%; got {shown(value)}")
+    raise ValueError(f"expected a percentage like 5%; got {show_value(value)}")
 
 
 def _hit_share(value: Any) -> Decimal:
     share = _share(value)
     if share > 1:
-        raise ValueError(f"expected at most 100%; got {shown(value)}")
+        raise ValueError(f"expected at most 100%; got {show_value(value)}")
     return share
 
 
@@ -78,7 +78,7 @@ def _price(value: Any) -> str:
     if isinstance(value, str) and PRICE.fullmatch(value):
         return value
     classes = ", ".join(TOKEN_CLASSES)
-    raise ValueError(f"expected prices of {classes}, joined by ' - ' or ' + '; got {shown(value)}")
+    raise ValueError(f"expected prices of {classes}, joined by ' - ' or ' + '; got {show_value(value)}")
 
 
 def _list(value: Any) -> Any:
@@ -351,7 +351,7 @@ class Scenario(Strict):
     """Limits that `cachecost check` enforces: one mapping or a list."""
 
     _readings: tuple[tuple[str, Scenario], ...] = PrivateAttr(default=())
-    _placed: Placed | None = PrivateAttr(default=None)
+    _placed: PlacedValue | None = PrivateAttr(default=None)
 
     @property
     def first(self) -> str:
@@ -363,15 +363,15 @@ class Scenario(Strict):
         """("", the scenario as written), then (name, scenario with its changes) of each variant."""
         return [("", self), *self._readings]
 
-    def budget_place(self, number: int, limit: str) -> Place:
+    def budget_place(self, number: int, limit: str) -> SourcePlace:
         """Where a limit of the `number`-th budget (from 0) is written; of a scenario without a file, nowhere."""
-        placed = self._placed or Placed(None, {(): Place(self.name)})
+        placed = self._placed or PlacedValue(None, {(): SourcePlace(self.name)})
         way: Way = ("budget", number) if ("budget", number) in placed.places else ("budget",)
         return placed.place((*way, limit))
 
     def fault(self, way: Way, message: str) -> Fault:
         """`message` about the value at `way`, at its line where the scenario came from a file."""
-        placed = self._placed or Placed(None, {(): Place(self.name)})
+        placed = self._placed or PlacedValue(None, {(): SourcePlace(self.name)})
         return placed.fault(way, message)
 
 

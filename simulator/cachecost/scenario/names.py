@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from cachecost.base.errors import CannotEvaluate, Fault
 from cachecost.base.schema_errors import one_of
-from cachecost.base.yaml_text import Placed, Way
+from cachecost.base.yaml_text import PlacedValue, Way
 from cachecost.providers.rulefile import Catalogue, catalogue, hosts
 from cachecost.scenario.ways import get
 
 DEFAULT_HOST = "anthropic"
 
 
-def unknown_names(placed: Placed) -> Iterator[Fault]:
+def unknown_names(placed: PlacedValue) -> Iterator[Fault]:
     """A fault for the host, if there are no rules for it, else one for each model that it does not have."""
     host = get(placed, ("host",), DEFAULT_HOST)
     if not isinstance(host, str):
@@ -26,7 +26,7 @@ def unknown_names(placed: Placed) -> Iterator[Fault]:
         yield from _unknown_model(placed, way, book)
 
 
-def _model_ways(placed: Placed) -> Iterator[Way]:
+def _model_ways(placed: PlacedValue) -> Iterator[Way]:
     """Where a model may be named: for all, for a strategy, for the questions of one."""
     yield ("model",)
     strategies = get(placed, ("strategies",))
@@ -35,7 +35,7 @@ def _model_ways(placed: Placed) -> Iterator[Way]:
         yield ("strategies", number, "inquiry", "model")
 
 
-def _unknown_model(placed: Placed, way: Way, book: Catalogue) -> Iterator[Fault]:
+def _unknown_model(placed: PlacedValue, way: Way, book: Catalogue) -> Iterator[Fault]:
     name = get(placed, way)
     if not isinstance(name, str) or not name:
         return

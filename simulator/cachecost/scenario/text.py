@@ -11,7 +11,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from cachecost.base.schema_errors import Schema
-from cachecost.providers.listing import SwitchRow, switch_rows
+from cachecost.providers.listing import AssumptionRow, switch_rows
 from cachecost.scenario.models import RULES, SHIPPED, Scenario
 from cachecost.strategies.derived_models import DerivedModel
 
@@ -58,7 +58,7 @@ def _switches() -> Schema:
     return {row.name: {**_values(row), "description": row.about} for row in switch_rows()}
 
 
-def _values(row: SwitchRow) -> Schema:
+def _values(row: AssumptionRow) -> Schema:
     if row.number is not None:
         return {"type": "number"}
     truths = {"true": True, "false": False}

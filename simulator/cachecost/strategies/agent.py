@@ -12,7 +12,7 @@ from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Inquiry, Reply, Results, Switch
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import Request
-from cachecost.providers.assumptions import shown
+from cachecost.providers.assumptions import show_assumption
 from cachecost.strategies.changes.base import AgentChange, GrowingThread
 from cachecost.strategies.inquiry import InquiryOptions, QuestionPlanner, window_of_questions
 from cachecost.strategies.model_facts import Facts, HostFacts
@@ -104,7 +104,7 @@ class Agent:
         """Sentences for the report: what this agent assumes, and what it cannot do with this conversation."""
         if self.inquiry_by_host and conversation.inquiries:
             return self.for_host_of(self.model or conversation.model).notes(conversation)
-        told = [f"Assumes {name}={shown(value)}." for name, value in sorted(self.rules.items())]
+        told = [f"Assumes {name}={show_assumption(value)}." for name, value in sorted(self.rules.items())]
         told += self.remarks
         if not self.source:
             told += _notes_on_breakpoints(self.placement)

@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from pydantic import BaseModel, create_model
 from pydantic_core import PydanticUndefined
 
-from cachecost.base.schema_errors import one_of, shown
+from cachecost.base.schema_errors import one_of, show_value
 from cachecost.strategies.derived_models import CONFIG, derive_model
 
 Chosen = TypeVar("Chosen")
@@ -43,7 +43,7 @@ class OptionTable(Generic[Chosen]):
             return value
         entry = {value: None} if isinstance(value, str) else value
         if not isinstance(entry, Mapping) or len(entry) != 1:
-            raise ValueError(f"expected the name of {self.what}, or one name with its options; got {shown(value)}")
+            raise ValueError(f"expected the name of {self.what}, or one name with its options; got {show_value(value)}")
         name = next(iter(entry))
         if name not in self.names:
             raise ValueError(one_of(self.names, name))

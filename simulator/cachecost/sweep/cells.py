@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cachecost.base.errors import CannotEvaluate, InputError
-from cachecost.base.yaml_text import Place, Placed
+from cachecost.base.yaml_text import PlacedValue, SourcePlace
 from cachecost.conversations.model import Conversation
 from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import data_date
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.strategy_ledger import replay_strategy
-from cachecost.replay.workload import plan_workload, scenario_setup
 from cachecost.scenario import from_mapping, talks_of
 from cachecost.scenario.loading import ScenarioTalks
 from cachecost.scenario.models import Scenario
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.strategy_ledger import replay_strategy
+from cachecost.simulation.workload import plan_workload, scenario_setup
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
 from cachecost.strategies.spec import StrategySpec
@@ -61,7 +61,7 @@ class Job:
 
     def at(self, point: Point) -> Scenario:
         """The scenario at a point of the grid. Raises InputError, LookupError."""
-        placed = Placed(dict(self.scenario), {(): Place(self.file)}).without(*NOT_IN_CELLS)
+        placed = PlacedValue(dict(self.scenario), {(): SourcePlace(self.file)}).without(*NOT_IN_CELLS)
         return from_mapping(point.apply_to(placed, self.axes).value, Path(self.folder), self.file)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.yaml_text import Number, Place, Placed
+from cachecost.base.yaml_text import ExactNumber, PlacedValue, SourcePlace
 
 RECORDING = "conversation.recording"
 WILD = frozenset("*?[")
@@ -34,7 +34,7 @@ class Axis:
 
 def label(value: Any) -> str:
     """A value as tables write it: text as it is, numbers with the digits they came with, the rest as JSON."""
-    if isinstance(value, str | Number):
+    if isinstance(value, str | ExactNumber):
         return str(value)
     return json.dumps(_plain(value), ensure_ascii=False)
 
@@ -101,7 +101,7 @@ def _expand_recordings(axis: Axis, folder: Path, faults: list[Fault]) -> Axis:
     return Axis(axis.path, tuple(values))
 
 
-def put_value(placed: Placed, path: str, value: Any) -> Placed:
+def put_value(placed: PlacedValue, path: str, value: Any) -> PlacedValue:
     """A scenario with `value` at a dotted path; a strategy that is a bare preset opens to take options.
 
     Raises LookupError saying why nothing can stand there.
@@ -111,8 +111,8 @@ def put_value(placed: Placed, path: str, value: Any) -> Placed:
         way = placed.way_of(".".join(words[:2]))
         preset = yaml_text.value_at(placed.value, way)
         if isinstance(preset, str):
-            placed = placed.put(way, Placed({"preset": preset}, {(): placed.place(way)}))
-    return placed.put(placed.way_of(path), Placed(value, {(): Place(f"--grid {path}={label(value)}:")}))
+            placed = placed.put(way, PlacedValue({"preset": preset}, {(): placed.place(way)}))
+    return placed.put(placed.way_of(path), PlacedValue(value, {(): SourcePlace(f"--grid {path}={label(value)}:")}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Point:
         """The values in words: with the seed, a cell's key."""
         return tuple(label(axis.values[number]) for axis, number in zip(axes, self.numbers, strict=True))
 
-    def apply_to(self, placed: Placed, axes: Sequence[Axis]) -> Placed:
+    def apply_to(self, placed: PlacedValue, axes: Sequence[Axis]) -> PlacedValue:
         """The scenario at this point. Raises LookupError."""
         for axis, number in zip(axes, self.numbers, strict=True):
             placed = put_value(placed, axis.path, axis.values[number])

@@ -11,7 +11,7 @@ from typing import Any
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.version import __version__
-from cachecost.base.yaml_text import Placed
+from cachecost.base.yaml_text import PlacedValue
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import data_date
@@ -96,7 +96,7 @@ def load_sweep(
     return Sweep(scenario.name, scenario.question, job, wanted, bool(seeds) and _times_only(scenario, axes))
 
 
-def _with_sets(placed: Placed, sets: Sequence[str]) -> Placed:
+def _with_sets(placed: PlacedValue, sets: Sequence[str]) -> PlacedValue:
     """The scenario under its `--set`s, which `load` has found to be right."""
     for text in sets:
         dotted, _, value = text.partition("=")
@@ -104,7 +104,7 @@ def _with_sets(placed: Placed, sets: Sequence[str]) -> Placed:
     return placed
 
 
-def _axis_faults(folder: Path, placed: Placed, axis: Axis) -> list[Fault]:
+def _axis_faults(folder: Path, placed: PlacedValue, axis: Axis) -> list[Fault]:
     """What is wrong with each value of an axis by itself."""
     faults: list[Fault] = []
     if axis.path.partition(".")[0] in NOT_IN_CELLS:

@@ -51,7 +51,7 @@ class CacheCost(SimulatedAPI):
     def explain(self) -> Explanation:
         """What the calls pay more than they must, each cause with its place and its dollars. Raises CannotEvaluate."""
         from cachecost.analysis.explain.explaining import explain_workload
-        from cachecost.replay.workload import read_workload
+        from cachecost.simulation.workload import read_workload
 
         self._require_calls()
         return explain_workload(read_workload(self.recording, self._setup, self._setup.tokens))

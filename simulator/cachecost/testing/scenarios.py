@@ -12,7 +12,7 @@ import pytest
 
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.extras import NotInstalled
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.scenario import load
 from cachecost.testing.budgets import Guard, failure, guards
 
@@ -46,7 +46,7 @@ def read_options(config: pytest.Config, usual: str, usual_reports: str) -> Scena
             f"(another path after --cachecost? write --cachecost={usual})"
         )
     update = bool(config.getoption("cachecost_update"))
-    words = f"{counted(len(found), 'scenario')} in {_short_path(folder)}, baselines in {_short_path(place)}"
+    words = f"{count_text(len(found), 'scenario')} in {_short_path(folder)}, baselines in {_short_path(place)}"
     today = date.today()  # noqa: DTZ011 - the user's own day, as `check --update` takes it
     return ScenarioOptions(found, place, update, today, f"cachecost: {words}{', rewritten' if update else ''}")
 

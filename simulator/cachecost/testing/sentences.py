@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from cachecost.base.formatting import counted, dollars, exact_dollars, percent
+from cachecost.base.formatting import count_text, dollars, exact_dollars, percent
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.results import CallRow
 from cachecost.testing.stability import LayerChange
@@ -56,7 +56,7 @@ def hit_rate_message(reached: Decimal, limit: Decimal, evidence: CostEvidence) -
 
 
 def _calls_cost(calls: Sequence[CallRow]) -> str:
-    return f"{counted(len(calls), 'call')} {'costs' if len(calls) == 1 else 'cost'}"
+    return f"{count_text(len(calls), 'call')} {'costs' if len(calls) == 1 else 'cost'}"
 
 
 def _causes(explanation: Explanation) -> Iterator[str]:
@@ -71,7 +71,7 @@ def _causes(explanation: Explanation) -> Iterator[str]:
 
 def _cause(first: Finding, count: int, cost: Decimal) -> Iterator[str]:
     since = f" since call {first.since}" if first.since else ""
-    more = f" and {counted(count - 1, 'more call')}" if count > 1 else ""
+    more = f" and {count_text(count - 1, 'more call')}" if count > 1 else ""
     shown = f": “{first.excerpt}”" if first.excerpt else ""
     yield f"  {first.code} call {first.call}{more}, {first.block}{since}: {first.message}{shown} ({dollars(cost)})"
     yield f"        → {first.fix}"
@@ -85,7 +85,7 @@ def _table(calls: Sequence[CallRow]) -> Iterator[str]:
         figures = f"{usage.read:>9,} {usage.write:>9,} {usage.input_tokens:>9,} {dollars(row.cost.total):>10}"
         yield f"  {row.call:>4} {figures}  {cause}"
     if len(calls) > SHOWN_CALLS:
-        yield f"  and {counted(len(calls) - SHOWN_CALLS, 'more call')}"
+        yield f"  and {count_text(len(calls) - SHOWN_CALLS, 'more call')}"
 
 
 def stability_message(found: Sequence[LayerChange]) -> str:
@@ -102,7 +102,7 @@ def _first_changes(found: Sequence[LayerChange]) -> Iterator[str]:
 
 
 def _change_lines(first: LayerChange, count: int) -> Iterator[str]:
-    more = f" (and in {counted(count - 1, 'more call')})" if count > 1 else ""
+    more = f" (and in {count_text(count - 1, 'more call')})" if count > 1 else ""
     yield f"  call {first.call}: {first.path} {first.what}, since call {first.since}{more}"
     if first.offset is not None:
         yield f"    was  {first.was}"
@@ -111,7 +111,7 @@ def _change_lines(first: LayerChange, count: int) -> Iterator[str]:
 
 def lint_message(found: Sequence[LintFinding]) -> str:
     """Each finding with its place and its fix."""
-    lines = [f"lint found {counted(len(found), 'problem')}"]
+    lines = [f"lint found {count_text(len(found), 'problem')}"]
     for one in found:
         where = f" call {one.call}" if one.call is not None else ""
         often = f" (in {one.calls} calls)" if one.calls > 1 else ""

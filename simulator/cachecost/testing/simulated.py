@@ -20,7 +20,7 @@ from cachecost.live.server.state import ServerState
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, data_date
-from cachecost.replay.setup import ReplaySetup
+from cachecost.simulation.setup import ReplaySetup
 from cachecost.testing.clock import MovableClock, movable
 from cachecost.testing.transport import AsyncTransport, Transport
 from cachecost.tokens.ctok_ import require_ctok

@@ -14,7 +14,7 @@ from statistics import median
 
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
-from cachecost.prompts.sizes import AsCounted
+from cachecost.prompts.sizes import CountedSizes
 from cachecost.providers.usage import Usage
 
 NO_CALL = 0
@@ -27,7 +27,7 @@ Bills = dict[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Anchors:
+class BilledLengths:
     """The billed lengths of a recording, each with the number of its call."""
 
     prefixes: dict[Prefix, Bills] = field(default_factory=dict)
@@ -67,17 +67,17 @@ class Anchors:
         """The length by any bill; None: unknown."""
         return other_bill(self.prefixes.get(prefix), NO_CALL)
 
-    def all(self, prompt: Prompt) -> AnchoredSizes:
+    def all(self, prompt: Prompt) -> BilledSizes:
         """Lengths for a replay: every bill counts. Costs work for what is new in the prompt."""
         return self._sizes(NO_CALL, prompt, self._path(prompt.end))
 
-    def without(self, call: int, prompt: Prompt) -> AnchoredSizes:
+    def without(self, call: int, prompt: Prompt) -> BilledSizes:
         """Lengths to validate `call`: only the bills of other calls count."""
         return self._sizes(call, prompt, sorted([(0, 0), *_points(self, call, prompt.end, {})]))
 
-    def _sizes(self, call: int, prompt: Prompt, points: Points) -> AnchoredSizes:
+    def _sizes(self, call: int, prompt: Prompt, points: Points) -> BilledSizes:
         others = [ratio for number, ratio in self.ratios.get(prompt.head, {}).items() if number != call]
-        return AnchoredSizes(self, call, points, median(others) if others else 1.0)
+        return BilledSizes(self, call, points, median(others) if others else 1.0)
 
     def _path(self, end: Prefix) -> Points:
         """(estimated, billed) tokens of each billed prefix up to `end`, from (0, 0)."""
@@ -96,7 +96,7 @@ def _prompt_key(prompt: Prompt) -> tuple[Prefix, int]:
     return (prompt.end, prompt.total_tokens - prompt.end.tokens)
 
 
-def _points(anchors: Anchors, call: int, end: Prefix, known: Container[Prefix]) -> Iterator[tuple[int, int]]:
+def _points(anchors: BilledLengths, call: int, end: Prefix, known: Container[Prefix]) -> Iterator[tuple[int, int]]:
     """(estimated, billed) tokens of each prefix back from `end` that other calls' bills give.
 
     Stops at a prefix that is `known`.
@@ -116,10 +116,10 @@ def other_bill(bills: Bills | None, call: int) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class AnchoredSizes:
+class BilledSizes:
     """Lengths for one call: exact where another call was billed, else estimates scaled to fit between those."""
 
-    anchors: Anchors
+    anchors: BilledLengths
     call: int
     points: list[tuple[int, int]]
     ratio: float
@@ -166,7 +166,7 @@ class AnchoredSizes:
         return at_low + round((estimate - low) * (at_high - at_low) / (high - low))
 
 
-class Estimates(AsCounted):
+class EstimatedSizes(CountedSizes):
     """Lengths without bills: for a prediction without recorded usage."""
 
     def told(self, prefix: Prefix) -> int | None:

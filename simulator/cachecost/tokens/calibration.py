@@ -51,7 +51,7 @@ class Calibration:
 
 def calibration(generation: str) -> Calibration:
     """The calibration of a tokenizer generation. Raises CannotEvaluate naming the nearest."""
-    known = _shipped()
+    known = _load_all()
     if generation not in known:
         raise CannotEvaluate(
             f"tokenizer generation '{generation}' is not calibrated: expected one of {', '.join(known)}"
@@ -61,11 +61,11 @@ def calibration(generation: str) -> Calibration:
 
 
 @cache
-def _shipped() -> dict[str, Calibration]:
-    return {**_file(DATA), **_file(MAKERS)}
+def _load_all() -> dict[str, Calibration]:
+    return {**_load_file(DATA), **_load_file(MAKERS)}
 
 
-def _file(name: str) -> dict[str, Calibration]:
+def _load_file(name: str) -> dict[str, Calibration]:
     data = tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
     return {generation: _read(generation, row, data["fit"]["date"]) for generation, row in data["generations"].items()}
 

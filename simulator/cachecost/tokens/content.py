@@ -14,37 +14,37 @@ from typing import Any
 
 from cachecost.prompts.blocks import THINKING, Block, compact
 from cachecost.tokens.media import document, image, search_result
-from cachecost.tokens.parts import NO_FACTS, Content, Parts, guess, some, together
+from cachecost.tokens.parts import NO_FACTS, BlockParts, Content, guess, merge_parts, nonzero
 from cachecost.tokens.prose import kind_of
 from cachecost.tokens.provider_tools import known_tool
 from cachecost.tokens.server_tools import is_server_result, server_result
 
-__all__ = ["NO_FACTS", "Content", "Parts", "facts_of", "parts_of", "parts_within", "prose_of", "well_formed"]
+__all__ = ["NO_FACTS", "BlockParts", "Content", "facts_of", "parts_of", "parts_within", "prose_of", "well_formed"]
 
 SIGNATURE_OVERHEAD = 200
 """A thinking signature is 174 to 207 bytes longer than the reasoning in it, where all of that is shown."""
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
 
-def parts_of(kind: str, content: Content) -> Parts:
+def parts_of(kind: str, content: Content) -> BlockParts:
     """The countable parts of `content`, a block of `kind`. Never fails: an unknown kind counts as its JSON."""
     if kind in _READERS:
         return _READERS[kind](content)
     return server_result(kind, content, parts_of) if is_server_result(kind) else _as_json(content)
 
 
-def prose_of(kind: str, parts: Parts) -> str:
+def prose_of(kind: str, parts: BlockParts) -> str:
     """The content kind of a block, which selects its tokenizer ratio."""
     return "tools" if kind == "tool" or parts.facts.get("tool") else kind_of(parts.texts)
 
 
-def parts_within(block: Block, content: Content) -> Parts:
+def parts_within(block: Block, content: Content) -> BlockParts:
     """The countable parts of a block with `content`, including the deferred tools that it loads."""
     own = parts_of(block.kind, content)
     if not block.brought:
         return own
-    brought = [together((parts_of("tool", tool), Parts((), {"tool": 1}))) for tool in block.brought]
-    return together((own, *brought))
+    brought = [merge_parts((parts_of("tool", tool), BlockParts((), {"tool": 1}))) for tool in block.brought]
+    return merge_parts((own, *brought))
 
 
 def facts_of(block: Block) -> dict[str, int]:
@@ -65,65 +65,67 @@ def well_formed(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _text(content: Content) -> Parts:
+def _text(content: Content) -> BlockParts:
     """A text; each citation in an answer that is sent again has an overhead."""
     citations = content.get("citations")
-    return Parts((str(content.get("text") or ""),), some(cited=len(citations) if isinstance(citations, list) else 0))
+    return BlockParts(
+        (str(content.get("text") or ""),), nonzero(cited=len(citations) if isinstance(citations, list) else 0)
+    )
 
 
-def _tool(content: Content) -> Parts:
+def _tool(content: Content) -> BlockParts:
     if "input_schema" not in content:
         return _provider_tool(content)
     shown = {"description": content.get("description"), "name": content.get("name")}
     function = {key: value for key, value in shown.items() if value is not None}
     function["parameters"] = content["input_schema"]
-    return Parts((f"<function>{dumps(function, ensure_ascii=False, sort_keys=True)}</function>\n",))
+    return BlockParts((f"<function>{dumps(function, ensure_ascii=False, sort_keys=True)}</function>\n",))
 
 
-def _provider_tool(content: Content) -> Parts:
+def _provider_tool(content: Content) -> BlockParts:
     """A tool that the provider defines: its row is its whole size, without the overhead of other definitions."""
     type_ = str(content.get("type"))
     row = known_tool(type_)
     if row is None:
         return _as_json(content)
-    return Parts((), {"tool": 0, row: 1} | some(guessed=int(row != type_)))
+    return BlockParts((), {"tool": 0, row: 1} | nonzero(guessed=int(row != type_)))
 
 
-def _call(content: Content) -> Parts:
+def _call(content: Content) -> BlockParts:
     given = content.get("input")
     arguments = given if isinstance(given, Mapping) else {"": given}
     texts = [str(content.get("name") or "")]
     for key, value in arguments.items():
         texts += [str(key), value if isinstance(value, str) else dumps(value, ensure_ascii=False)]
-    return Parts(tuple(texts), some(parameter=len(arguments)))
+    return BlockParts(tuple(texts), nonzero(parameter=len(arguments)))
 
 
-def _result(content: Content) -> Parts:
+def _result(content: Content) -> BlockParts:
     inner = content.get("content") or ""
     items = inner if isinstance(inner, list) else [{"type": "text", "text": inner}]
     parts = [parts_of(str(item.get("type")), item) for item in items if isinstance(item, Mapping)]
-    return together((*parts, Parts((), some(error=int(content.get("is_error") is True)))))
+    return merge_parts((*parts, BlockParts((), nonzero(error=int(content.get("is_error") is True)))))
 
 
-def _thinking(content: Content) -> Parts:
+def _thinking(content: Content) -> BlockParts:
     """The full reasoning is billed, which the signature holds; the text may be a summary or missing."""
     text = str(content.get("thinking") or "")
     sealed = str(content.get("signature") or content.get("data") or "")
     held = len(sealed) * 3 // 4 - SIGNATURE_OVERHEAD
-    return Parts((text,), some(unseen=max(0, held - len(text.encode("utf-8", "replace")))))
+    return BlockParts((text,), nonzero(unseen=max(0, held - len(text.encode("utf-8", "replace")))))
 
 
-def _reference(content: Content) -> Parts:
+def _reference(content: Content) -> BlockParts:
     """A tool found by a search: its name. The definition is not billed with it (six recorded results)."""
-    return Parts((str(content.get("tool_name") or ""),), {"reference": 1})
+    return BlockParts((str(content.get("tool_name") or ""),), {"reference": 1})
 
 
-def _compaction(content: Content) -> Parts:
+def _compaction(content: Content) -> BlockParts:
     """The summary of what came before; its overhead is unknown."""
     return guess(str(content.get("content") or ""))
 
 
-def _as_json(content: Content) -> Parts:
+def _as_json(content: Content) -> BlockParts:
     return guess(compact(_without_base64(content)).decode("utf-8", "replace"))
 
 
@@ -135,7 +137,7 @@ def _without_base64(value: Any) -> Any:
     return [_without_base64(inner) for inner in value] if isinstance(value, list) else value
 
 
-_READERS: Mapping[str, Callable[[Content], Parts]] = {
+_READERS: Mapping[str, Callable[[Content], BlockParts]] = {
     "text": _text,
     "image": image,
     "document": lambda content: document(content, parts_of),
@@ -146,7 +148,7 @@ _READERS: Mapping[str, Callable[[Content], Parts]] = {
     "mcp_tool_use": _call,
     "tool_result": _result,
     "tool_reference": _reference,
-    "container_upload": lambda content: Parts(),
+    "container_upload": lambda content: BlockParts(),
     "thinking": _thinking,
     "redacted_thinking": _thinking,
     "compaction": _compaction,

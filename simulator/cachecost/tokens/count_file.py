@@ -21,7 +21,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cachecost.tokens.measured import Measured
+from cachecost.tokens.measured import BlockCount
 
 WAIT_S = 5.0
 """How long a lock of another process is waited for."""
@@ -43,15 +43,15 @@ Result = TypeVar("Result")
 Identity = tuple[int, int]
 
 
-class Locked(Exception):
+class CountsLocked(Exception):
     """Another process held a lock for too long. The file is fine."""
 
 
-class Damaged(Exception):
+class DamagedCounts(Exception):
     """The file or a row of it is damaged."""
 
 
-class Unusable(Exception):
+class CountsUnusable(Exception):
     """The file cannot be opened, read or written: no rights, no space, no folder."""
 
 
@@ -75,7 +75,7 @@ class LockRetry:
                 self._waits = True
                 return result
         self._waits = False
-        raise Locked
+        raise CountsLocked
 
 
 def _pauses(total_s: float) -> Iterator[float]:
@@ -91,9 +91,9 @@ def _pauses(total_s: float) -> Iterator[float]:
 def _raise_unless_locked(error: Exception) -> None:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in DAMAGED_CODES:
-        raise Damaged from error
+        raise DamagedCounts from error
     if code not in LOCKED_CODES:
-        raise Unusable from error
+        raise CountsUnusable from error
 
 
 class CountFile:
@@ -102,7 +102,7 @@ class CountFile:
     def __init__(self, path: Path, retry: LockRetry) -> None:
         self._retry = retry
         self._thread_lock = threading.Lock()
-        self._connection = _connected(path)
+        self._connection = _connect(path)
         self.identity = identity_of(path)
         try:
             self.retry(self._prepare)
@@ -119,15 +119,15 @@ class CountFile:
         self._connection.execute("PRAGMA synchronous = NORMAL")
         self._connection.execute(TABLE)
 
-    def get(self, digest: bytes) -> Measured | None:
+    def get(self, digest: bytes) -> BlockCount | None:
         """The row of `digest`; None where there is none."""
         select = "SELECT checked FROM counts WHERE digest = ?"
         row = self.retry(lambda: self._connection.execute(select, (digest,)).fetchone())
-        return unpacked(digest, row[0]) if row else None
+        return unpack(digest, row[0]) if row else None
 
-    def write(self, rows: Mapping[bytes, Measured]) -> None:
+    def write(self, rows: Mapping[bytes, BlockCount]) -> None:
         """Add rows in one transaction; rows that another process wrote first are kept, as they are equal."""
-        packed_rows = [(digest, packed(digest, measured)) for digest, measured in rows.items()]
+        packed_rows = [(digest, pack(digest, measured)) for digest, measured in rows.items()]
         if packed_rows:
             self.retry(lambda: self._insert(packed_rows))
 
@@ -146,39 +146,39 @@ class CountFile:
             self._connection.close()
 
 
-def opened(path: Path, retry: LockRetry) -> CountFile:
+def open_counts(path: Path, retry: LockRetry) -> CountFile:
     """The file at `path`, recreated if it is damaged. Raises Locked, Damaged, Unusable."""
     identity = identity_of(path)
     try:
         return CountFile(path, retry)
-    except Damaged:
+    except DamagedCounts:
         put_aside(path, identity)
         return CountFile(path, retry)
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     """A connection without its own busy timeout: LockRetry waits. Raises Unusable."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
     except (OSError, sqlite3.Error) as error:
-        raise Unusable from error
+        raise CountsUnusable from error
 
 
-def packed(digest: bytes, measured: Measured) -> bytes:
+def pack(digest: bytes, measured: BlockCount) -> bytes:
     """The BLOB of a row."""
     value = json.dumps([measured.prose, measured.tokens, dict(measured.facts)]).encode()
     return _checksum(digest, value) + value
 
 
-def unpacked(digest: bytes, checked: object) -> Measured:
+def unpack(digest: bytes, checked: object) -> BlockCount:
     """The content of a BLOB. Raises Damaged."""
     if not isinstance(checked, bytes) or checked[:CHECKSUM_BYTES] != _checksum(digest, checked[CHECKSUM_BYTES:]):
-        raise Damaged
+        raise DamagedCounts
     value = json.loads(checked[CHECKSUM_BYTES:])
     if not _is_measured(value):
-        raise Damaged
-    return Measured(*value)
+        raise DamagedCounts
+    return BlockCount(*value)
 
 
 def _checksum(digest: bytes, value: bytes) -> bytes:

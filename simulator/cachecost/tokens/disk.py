@@ -18,7 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cachecost.tokens.measured import Measured
+from cachecost.tokens.measured import BlockCount
 
 if TYPE_CHECKING:
     from cachecost.tokens.count_file import CountFile, LockRetry
@@ -81,18 +81,18 @@ class DiskCounts:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.is_broken = False
-        self._new: dict[bytes, Measured] = {}
+        self._new: dict[bytes, BlockCount] = {}
         self._open: tuple[int, CountFile] | None = None
         self._retry: LockRetry | None = None
         self._at_end: Any = None
 
-    def get(self, digest: bytes) -> Measured | None:
+    def get(self, digest: bytes) -> BlockCount | None:
         """The stored count of `digest`, by any process."""
         if digest in self._new:
             return self._new[digest]
         return self._use(lambda file: file.get(digest))
 
-    def put(self, digest: bytes, measured: Measured) -> None:
+    def put(self, digest: bytes, measured: BlockCount) -> None:
         """Store a count."""
         if self.is_broken:
             return
@@ -116,24 +116,24 @@ class DiskCounts:
         """The result of `action` on the open file; None where the file cannot be used."""
         if self.is_broken:
             return None
-        from cachecost.tokens.count_file import Damaged, Locked, Unusable
+        from cachecost.tokens.count_file import CountsLocked, CountsUnusable, DamagedCounts
 
-        with suppress(Locked):
+        with suppress(CountsLocked):
             try:
                 return action(self._file())
-            except (Damaged, Unusable) as error:
-                self._give_up(is_damaged=isinstance(error, Damaged))
+            except (DamagedCounts, CountsUnusable) as error:
+                self._give_up(is_damaged=isinstance(error, DamagedCounts))
         return None
 
     def _file(self) -> CountFile:
-        """This process's open file; one inherited by a fork is not used. Raises as `opened` does."""
+        """This process's open file; one inherited by a fork is not used. Raises as `open_counts` does."""
         if self._open and self._open[0] == os.getpid():
             return self._open[1]
-        from cachecost.tokens.count_file import LockRetry, opened
+        from cachecost.tokens.count_file import LockRetry, open_counts
 
         self._retry = self._retry or LockRetry()
         is_new = not self.path.exists()
-        file = opened(self.path, self._retry)
+        file = open_counts(self.path, self._retry)
         if is_new:
             _forget_others(self.path)
         if self._at_end is not None:
@@ -154,7 +154,7 @@ class DiskCounts:
         self.is_broken = True
 
 
-def _write(file: CountFile, new: dict[bytes, Measured]) -> None:
+def _write(file: CountFile, new: dict[bytes, BlockCount]) -> None:
     """Write the new counts and forget them. If the file is locked, they are kept and written with the next ones."""
     rows = dict(new)
     file.write(rows)
@@ -162,12 +162,12 @@ def _write(file: CountFile, new: dict[bytes, Measured]) -> None:
         new.pop(digest, None)
 
 
-def _end(file: CountFile, new: dict[bytes, Measured], process: int) -> None:
+def _end(file: CountFile, new: dict[bytes, BlockCount], process: int) -> None:
     """The last write of a process; what cannot be written is counted again another time."""
-    from cachecost.tokens.count_file import Damaged, Locked, Unusable
+    from cachecost.tokens.count_file import CountsLocked, CountsUnusable, DamagedCounts
 
     if process == os.getpid():
-        with suppress(Locked, Damaged, Unusable):
+        with suppress(CountsLocked, DamagedCounts, CountsUnusable):
             _write(file, new)
         new.clear()
         file.close()

@@ -38,7 +38,7 @@ class Tiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownMedia:
     """The sizes assumed where a request does not state them: `image` in pixels, `pages` of a PDF, the size of a `page`
     in points, and the `characters` on one."""
 
@@ -55,7 +55,7 @@ def image_tokens(width: int, height: int, generation: str) -> int:
         return _tiles(width, height, Tiles(**_data()["tiles"][generation]["formula"]))
     if generation in _data()["uncounted"]:
         raise CannotCount(f"{width}x{height} image: {_data()['uncounted'][generation]['why']}. {INSTEAD}")
-    return _patches(*fitted(width, height, tier_of(generation)))
+    return _patches(*fit_image(width, height, tier_of(generation)))
 
 
 def _tiles(width: int, height: int, told: Tiles) -> int:
@@ -71,15 +71,15 @@ def page_tokens(width: int, height: int) -> int:
     """Tokens of the image of a PDF's page, of any size (only its shape matters)."""
     tier = _tier(_data()["page"]["tier"])
     scale = -(-tier.edge // max(1, min(width, height)))
-    return _patches(*fitted(width * scale, height * scale, tier))
+    return _patches(*fit_image(width * scale, height * scale, tier))
 
 
-def unknown() -> Unknown:
+def unknown() -> UnknownMedia:
     """The sizes assumed where none is stated: a guess."""
     told = _data()["unknown"]
     width, height = told["image"]
     page_width, page_height = told["page"]
-    return Unknown((width, height), told["pages"], (page_width, page_height), told["characters"])
+    return UnknownMedia((width, height), told["pages"], (page_width, page_height), told["characters"])
 
 
 def tier_of(generation: str) -> Tier:
@@ -93,7 +93,7 @@ def tier_of(generation: str) -> Tier:
     return _tier(known[generation]["tier"])
 
 
-def fitted(width: int, height: int, tier: Tier) -> Size:
+def fit_image(width: int, height: int, tier: Tier) -> Size:
     """The size an image is scaled down to: the largest of its shape that fits `tier`; its own where it fits.
 
     The long side is searched, the short one rounded half to even, as the documentation does it.
@@ -101,7 +101,7 @@ def fitted(width: int, height: int, tier: Tier) -> Size:
     if _fits(width, height, tier):
         return width, height
     if height > width:
-        short, long = fitted(height, width, tier)[::-1]
+        short, long = fit_image(height, width, tier)[::-1]
         return short, long
     low, high = 1, width
     while low < high:

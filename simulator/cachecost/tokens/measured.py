@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
-class Measured(NamedTuple):
+class BlockCount(NamedTuple):
     """The count of a block: tokens of its texts, their content kind, and the facts of its structure."""
 
     prose: str

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cachecost.tokens.images import unknown
-from cachecost.tokens.parts import GUESSED, Content, Parts, Reader, guess, some, together
+from cachecost.tokens.parts import GUESSED, BlockParts, Content, Reader, guess, merge_parts, nonzero
 from cachecost.tokens.pdf import Pdf, read_pdf
-from cachecost.tokens.pixels import decoded, image_size
+from cachecost.tokens.pixels import decode_base64, image_size
 from cachecost.tokens.sizes import image_fact, page_fact
 
 SENTENCE = re.compile(r"[.!?…](?=\s|\Z)|[。！？]|\S\Z")
@@ -18,32 +18,32 @@ SENTENCE_CHARS = 150
 """Of a sentence in a PDF, whose text is not read."""
 
 
-def image(content: Content) -> Parts:
+def image(content: Content) -> BlockParts:
     """An image by its pixels; a guess for one sent by URL or file id, or damaged."""
-    size = image_size(decoded(_source(content).get("data")))
+    size = image_size(decode_base64(_source(content).get("data")))
     if size is None:
-        return Parts((), {image_fact(*unknown().image): 1, GUESSED: 1})
-    return Parts((), {image_fact(*size): 1})
+        return BlockParts((), {image_fact(*unknown().image): 1, GUESSED: 1})
+    return BlockParts((), {image_fact(*size): 1})
 
 
-def document(content: Content, parts_of: Reader) -> Parts:
+def document(content: Content, parts_of: Reader) -> BlockParts:
     """A document: its title and context, its text, or the pages of a PDF.
 
     A PDF costs the image of each page and the text on it, of which only the number of characters is known (measured on
     a single page with one word). A PDF by URL or file id is a guess: neither its pages nor its text are known.
     """
-    inside = together(_inside(_source(content), parts_of))
-    named = Parts(tuple(str(content[key]) for key in ("title", "context") if content.get(key)))
+    inside = merge_parts(_inside(_source(content), parts_of))
+    named = BlockParts(tuple(str(content[key]) for key in ("title", "context") if content.get(key)))
     cited = _sentences(inside) if _cites(content) else 0
-    return together((named, inside, Parts((), some(document=1, sentence=cited))))
+    return merge_parts((named, inside, BlockParts((), nonzero(document=1, sentence=cited))))
 
 
-def search_result(content: Content, parts_of: Reader) -> Parts:
+def search_result(content: Content, parts_of: Reader) -> BlockParts:
     """A search result of the client: source, title and text. Its overhead is unknown."""
-    found = together(_blocks(content.get("content"), parts_of))
+    found = merge_parts(_blocks(content.get("content"), parts_of))
     cited = _sentences(found) if _cites(content) else 0
     named = guess(*(str(content.get(key) or "") for key in ("source", "title")))
-    return together((named, found, Parts((), some(document=1, sentence=cited))))
+    return merge_parts((named, found, BlockParts((), nonzero(document=1, sentence=cited))))
 
 
 def _source(content: Content) -> Content:
@@ -56,35 +56,35 @@ def _cites(content: Content) -> bool:
     return isinstance(citations, Mapping) and citations.get("enabled") is True
 
 
-def _inside(source: Content, parts_of: Reader) -> Iterator[Parts]:
+def _inside(source: Content, parts_of: Reader) -> Iterator[BlockParts]:
     kind, data = source.get("type"), source.get("data")
     if kind == "text":
-        yield Parts((str(data or ""),))
+        yield BlockParts((str(data or ""),))
     elif kind == "content":
         yield from _blocks(source.get("content"), parts_of)
     else:
-        yield _pages(read_pdf(decoded(data)) if kind == "base64" else None)
+        yield _pages(read_pdf(decode_base64(data)) if kind == "base64" else None)
 
 
-def _blocks(value: Any, parts_of: Reader) -> Iterator[Parts]:
+def _blocks(value: Any, parts_of: Reader) -> Iterator[BlockParts]:
     if isinstance(value, str):
-        yield Parts((value,))
+        yield BlockParts((value,))
     elif isinstance(value, list):
         yield from (parts_of(str(item.get("type")), item) for item in value if isinstance(item, Mapping))
 
 
-def _pages(pdf: Pdf | None) -> Parts:
+def _pages(pdf: Pdf | None) -> BlockParts:
     if pdf is None:
         told = unknown()
         facts = {page_fact(*told.page): told.pages, "unseen": told.pages * told.characters, GUESSED: 1}
-        return Parts((), facts)
+        return BlockParts((), facts)
     page = page_fact(pdf.width, pdf.height)
     if pdf.characters is None:
-        return Parts((), {page: pdf.pages, "unseen": pdf.pages * unknown().characters, GUESSED: 1})
-    return Parts((), {page: pdf.pages} | some(unseen=pdf.characters))
+        return BlockParts((), {page: pdf.pages, "unseen": pdf.pages * unknown().characters, GUESSED: 1})
+    return BlockParts((), {page: pdf.pages} | nonzero(unseen=pdf.characters))
 
 
-def _sentences(parts: Parts) -> int:
+def _sentences(parts: BlockParts) -> int:
     """Sentences of a document's text, estimated by length where the text is not read."""
     read = sum(max(1, len(SENTENCE.findall(text))) for text in parts.texts if text.strip())
     return read + -(-parts.facts.get("unseen", 0) // SENTENCE_CHARS)

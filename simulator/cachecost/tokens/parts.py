@@ -13,7 +13,7 @@ GUESSED = "guessed"
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class BlockParts:
     """The texts of a block, and the number of each fact in its content:
 
     `parameter`, `error`, `reference` (a tool it names), `cited` (a citation in an answer), `sentence` (of a document
@@ -25,21 +25,21 @@ class Parts:
     facts: Mapping[str, int] = field(default_factory=lambda: NO_FACTS)
 
 
-Reader = Callable[[str, Content], Parts]
+Reader = Callable[[str, Content], BlockParts]
 """What is counted of a block by its kind, for the blocks inside another one."""
 
 
-def some(**facts: int) -> dict[str, int]:
+def nonzero(**facts: int) -> dict[str, int]:
     """`facts` without the zeros."""
     return {name: number for name, number in facts.items() if number}
 
 
-def guess(*texts: str) -> Parts:
+def guess(*texts: str) -> BlockParts:
     """Parts whose tokens are a guess."""
-    return Parts(texts, {GUESSED: 1})
+    return BlockParts(texts, {GUESSED: 1})
 
 
-def together(parts: Iterable[Parts]) -> Parts:
+def merge_parts(parts: Iterable[BlockParts]) -> BlockParts:
     """All `parts` as those of one block."""
     texts: list[str] = []
     facts: dict[str, int] = {}
@@ -47,4 +47,4 @@ def together(parts: Iterable[Parts]) -> Parts:
         texts += part.texts
         for name, number in part.facts.items():
             facts[name] = facts.get(name, 0) + number
-    return Parts(tuple(texts), facts)
+    return BlockParts(tuple(texts), facts)

@@ -62,14 +62,14 @@ def _streams(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     for start in STREAM.finditer(data):
         end = data.find(b"endstream", start.end())
         head = data[max(0, start.start() - LONGEST_HEAD) : start.start()]
-        body = _inflated(data[start.end() : end if end >= 0 else len(data)], left)
+        body = _inflate(data[start.end() : end if end >= 0 else len(data)], left)
         left -= len(body)
         yield head[head.rfind(b"obj") + 1 :], body
         if left <= 0:
             return
 
 
-def _inflated(raw: bytes, most: int) -> bytes:
+def _inflate(raw: bytes, most: int) -> bytes:
     try:
         return zlib.decompressobj().decompress(raw, most)
     except zlib.error:
@@ -100,10 +100,10 @@ def _distance(one: bytes, other: bytes) -> int:
 
 def _characters(stream: bytes) -> int:
     """Characters of the strings in a content stream (with text, BT), and the spaces between them."""
-    return sum(map(_drawn, STRING.finditer(stream))) if TEXT.search(stream) else 0
+    return sum(map(_drawn_length, STRING.finditer(stream))) if TEXT.search(stream) else 0
 
 
-def _drawn(found: re.Match[bytes]) -> int:
+def _drawn_length(found: re.Match[bytes]) -> int:
     text, digits, step = found.groups()
     if step:
         return int(int(step) > SHORTEST_SPACE)

@@ -13,7 +13,7 @@ ALONE = (0x01, *range(0xD0, 0xD9))
 """JPEG markers that no length follows."""
 
 
-def decoded(data: object) -> bytes:
+def decode_base64(data: object) -> bytes:
     """The bytes of base64 `data`; cut at the first damaged place, empty if it is not base64."""
     if not isinstance(data, str):
         return b""

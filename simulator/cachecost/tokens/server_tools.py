@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cachecost.tokens.parts import GUESSED, Content, Parts, Reader, together
+from cachecost.tokens.parts import GUESSED, BlockParts, Content, Reader, merge_parts
 
 RESULT = "_tool_result"
 SEALED_SHARE = 0.93
@@ -27,35 +27,35 @@ def is_server_result(kind: str) -> bool:
     return kind.endswith(RESULT)
 
 
-def server_result(kind: str, content: Content, parts_of: Reader) -> Parts:
+def server_result(kind: str, content: Content, parts_of: Reader) -> BlockParts:
     """The texts of a result, and the length of its encrypted parts."""
-    unknown = () if kind.removesuffix(RESULT) in KNOWN else (Parts((), {GUESSED: 1}),)
-    return together((*_shown(content.get("content"), parts_of), *unknown))
+    unknown = () if kind.removesuffix(RESULT) in KNOWN else (BlockParts((), {GUESSED: 1}),)
+    return merge_parts((*_visible_parts(content.get("content"), parts_of), *unknown))
 
 
-def _shown(value: Any, parts_of: Reader) -> Iterator[Parts]:
+def _visible_parts(value: Any, parts_of: Reader) -> Iterator[BlockParts]:
     if isinstance(value, str):
-        yield Parts((value,))
+        yield BlockParts((value,))
     elif isinstance(value, list):
         for item in value:
-            yield from _shown(item, parts_of)
+            yield from _visible_parts(item, parts_of)
     elif isinstance(value, Mapping):
         yield from _of_object(value, parts_of)
 
 
-def _of_object(value: Content, parts_of: Reader) -> Iterator[Parts]:
+def _of_object(value: Content, parts_of: Reader) -> Iterator[BlockParts]:
     kind = str(value.get("type"))
     if kind in BLOCKS:
         yield parts_of(kind, value)
         return
     if kind == "web_search_result":
-        yield Parts((), {"found": 1})
+        yield BlockParts((), {"found": 1})
     for key, inner in value.items():
         if key in UNSHOWN:
             continue
-        yield from _sealed(inner) if key.startswith(SEALED) else _shown(inner, parts_of)
+        yield from _encrypted_parts(inner) if key.startswith(SEALED) else _visible_parts(inner, parts_of)
 
 
-def _sealed(value: Any) -> Iterator[Parts]:
+def _encrypted_parts(value: Any) -> Iterator[BlockParts]:
     if isinstance(value, str) and value:
-        yield Parts((), {"unseen": round(len(value) * SEALED_SHARE), GUESSED: 1})
+        yield BlockParts((), {"unseen": round(len(value) * SEALED_SHARE), GUESSED: 1})

@@ -15,8 +15,8 @@ from cachecost.tokens.calibration import Calibration
 from cachecost.tokens.content import facts_of, parts_within, prose_of, well_formed
 from cachecost.tokens.disk import DiskCounts, disk_counts
 from cachecost.tokens.hidden import hidden_tokens
-from cachecost.tokens.measured import Measured
-from cachecost.tokens.parts import GUESSED, Parts
+from cachecost.tokens.measured import BlockCount
+from cachecost.tokens.parts import GUESSED, BlockParts
 from cachecost.tokens.prose import KINDS
 from cachecost.tokens.sizes import constant_of, size_tokens
 
@@ -59,7 +59,7 @@ class TextCounter:
         self._schemas: dict[str, int] = {}
 
     @property
-    def guessed(self) -> tuple[str, ...]:
+    def guessed_kinds(self) -> tuple[str, ...]:
         """The kinds of blocks so far whose tokens are a guess, without recording or documentation. Sorted."""
         return tuple(sorted(self._guessed))
 
@@ -77,7 +77,7 @@ class TextCounter:
         return hidden_tokens(request, rules, self._calibration, self._format(request))
 
     def _count(self, block: Block) -> int:
-        prose, raw, told = self._measured(block)
+        prose, raw, told = self._measure(block)
         facts = {**facts_of(block), **told}
         if GUESSED in told or self._has_guess(facts):
             self._guessed.add(block.kind)
@@ -89,19 +89,19 @@ class TextCounter:
         guessed = self._calibration.guessed
         return bool(guessed) and any(constant_of(fact) in guessed for fact in facts)
 
-    def _measured(self, block: Block) -> Measured:
+    def _measure(self, block: Block) -> BlockCount:
         if (content := block.content) is not None:
-            return self._kept(block.digest, block.kind, lambda: parts_within(block, content))
+            return self._count_once(block.digest, block.kind, lambda: parts_within(block, content))
         if self._tally.key not in block.counts:
-            raise self._uncounted(f"{block.kind} block {block.digest.hex()[:8]}", block.counts)
-        return Measured(block.prose, block.counts[self._tally.key], block.counts)
+            raise self._cannot_count(f"{block.kind} block {block.digest.hex()[:8]}", block.counts)
+        return BlockCount(block.prose, block.counts[self._tally.key], block.counts)
 
-    def _kept(self, digest: bytes, kind: str, read: Callable[[], Parts]) -> Measured:
+    def _count_once(self, digest: bytes, kind: str, read: Callable[[], BlockParts]) -> BlockCount:
         """The count of these parts, from disk where stored."""
         if self._disk and (known := self._disk.get(digest)):
             return known
         parts = read()
-        measured = Measured(prose_of(kind, parts), count_texts(self._tally, parts.texts), parts.facts)
+        measured = BlockCount(prose_of(kind, parts), count_texts(self._tally, parts.texts), parts.facts)
         if self._disk:
             self._disk.put(digest, measured)
         return measured
@@ -128,21 +128,21 @@ class TextCounter:
         unseen = counts_unseen(wanted)
         schema = schema_text(wanted.get("schema"))
         if schema not in self._schemas:
-            raw = self._shown(schema) if unseen is None else self._stored(schema, unseen)
+            raw = self._schema_tokens(schema) if unseen is None else self._stored_schema_tokens(schema, unseen)
             worth = self._worth("tools") if self._schema_ratio is None else self._schema_ratio
             self._schemas[schema] = round(raw * worth + self._structure({"format": 1}))
         return self._schemas[schema]
 
-    def _shown(self, schema: str) -> int:
+    def _schema_tokens(self, schema: str) -> int:
         digest = digest_of("", "schema", schema.encode("utf-8", "surrogatepass"))
-        return self._kept(digest, "text", lambda: Parts((schema,))).tokens
+        return self._count_once(digest, "text", lambda: BlockParts((schema,))).tokens
 
-    def _stored(self, schema: str, counts: Mapping[str, int]) -> int:
+    def _stored_schema_tokens(self, schema: str, counts: Mapping[str, int]) -> int:
         if self._tally.key not in counts:
-            raise self._uncounted(f"schema {schema}", counts)
+            raise self._cannot_count(f"schema {schema}", counts)
         return counts[self._tally.key]
 
-    def _uncounted(self, what: str, counts: Mapping[str, int]) -> CannotCount:
+    def _cannot_count(self, what: str, counts: Mapping[str, int]) -> CannotCount:
         known = ", ".join(sorted(counts)) or "none"
         return CannotCount(
             f"{what} has no content and no {self._tally.key} count (counts: {known}): {self._tally.advice}"

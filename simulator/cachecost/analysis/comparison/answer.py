@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cachecost.analysis.comparison.sentences import MANY, join_names, who_is_cheapest
 from cachecost.analysis.comparison.summary import Line, Summary, complete, same_order, summarise
-from cachecost.base.formatting import UNKNOWN, all_of, compared, quoted
+from cachecost.base.formatting import UNKNOWN, all_of, change_text, quote
 from cachecost.ledger.results import Comparison
 
 
@@ -37,7 +37,7 @@ def _cheapest(summary: Summary, best: Line) -> Iterator[str]:
     if len(tied) > 1:
         yield f"{join_names(tied)} tie as the cheapest: {best.answer} each."
         return
-    yield f"{quoted(best.name)} is the cheapest: {best.answer}."
+    yield f"{quote(best.name)} is the cheapest: {best.answer}."
     near = [line.name for line in complete(summary.lines) if line is not best and line.answer == best.answer]
     if near:
         yield f"{join_names(near)} {'costs' if len(near) == 1 else 'cost'} more by less than rounding."
@@ -63,7 +63,7 @@ def _comparison(best: Line, first: Line) -> Iterator[str]:
         costs = f"{best.question_money} through “{best.name}”, {first.question_money} through “{first.name}”"
         yield f"A question costs {costs}."
     instead = f"{best.answer} instead of {first.answer}"
-    yield f"Over the whole conversation “{best.name}” costs {instead}: {compared(best.vs_first)}."
+    yield f"Over the whole conversation “{best.name}” costs {instead}: {change_text(best.vs_first)}."
 
 
 def _others(summaries: Sequence[Summary]) -> Iterator[str]:

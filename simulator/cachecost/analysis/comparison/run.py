@@ -17,11 +17,11 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Claim, Comparison, RunResult
 from cachecost.providers.rules import data_date
-from cachecost.replay.setup import Progress, ReplaySetup, no_progress
-from cachecost.replay.strategy_ledger import LowerBound, replay_strategy
-from cachecost.replay.workload import plan_workload, scenario_setup
 from cachecost.scenario import Scenario, talks_of
 from cachecost.scenario.models import ClaimSpec, SystemHead, ToolsHead
+from cachecost.simulation.setup import Progress, ReplaySetup, no_progress
+from cachecost.simulation.strategy_ledger import LowerBound, replay_strategy
+from cachecost.simulation.workload import plan_workload, scenario_setup
 
 
 def run(scenario: Scenario, folder: Path, progress: Progress = no_progress, pictured: bool = False) -> RunResult:

@@ -10,12 +10,12 @@ from cachecost.analysis.comparison.summary import Line, Refusal, Summary, comple
 from cachecost.base.formatting import (
     UNKNOWN,
     all_of,
-    compared,
-    counted,
+    change_text,
+    count_text,
     dollar_places,
     dollars,
     percent,
-    quoted,
+    quote,
     rough_dollars,
     times,
 )
@@ -40,7 +40,7 @@ class VariantRow:
 
 def join_names(names: Sequence[str]) -> str:
     """The names in quotes, or their number if they are many."""
-    return all_of(list(map(quoted, names))) if len(names) <= MANY else f"{len(names)} strategies"
+    return all_of(list(map(quote, names))) if len(names) <= MANY else f"{len(names)} strategies"
 
 
 def who_is_cheapest(winners: Sequence[str]) -> str:
@@ -102,7 +102,7 @@ def dollars_title(summary: Summary) -> str:
     cheapest = f"Cheapest: {join_names(summary.winners)}, {best.answer}"
     if first in summary.best_lines or first is None or best.vs_first is None:
         return cheapest
-    return f"{cheapest}, {compared(best.vs_first)} than {_quote_name(first)}"
+    return f"{cheapest}, {change_text(best.vs_first)} than {_quote_name(first)}"
 
 
 def cumulative_title(summary: Summary) -> str:
@@ -112,9 +112,9 @@ def cumulative_title(summary: Summary) -> str:
         return "Dollars spent, call after call"
     low, high = ranked[0], ranked[-1]
     if low.cost.total == high.cost.total:
-        return f"All strategies cost the same: {high.money} after {counted(high.calls, 'call')}"
+        return f"All strategies cost the same: {high.money} after {count_text(high.calls, 'call')}"
     factor = f", {times(high.cost.total / low.cost.total)} as much as {_quote_name(low)}" if low.cost.total else ""
-    return f"{_quote_name(high)}: {high.money} after {counted(high.calls, 'call')}{factor}"
+    return f"{_quote_name(high)}: {high.money} after {count_text(high.calls, 'call')}{factor}"
 
 
 def question_title(summary: Summary) -> str:
@@ -130,7 +130,7 @@ def question_title(summary: Summary) -> str:
 
 
 def _quote_name(line: Line) -> str:
-    return quoted(line.name)
+    return quote(line.name)
 
 
 def _dollars_of(known: tuple[Decimal, Line]) -> Decimal:
@@ -175,4 +175,4 @@ def _error_of_differences(lines: Sequence[Line], first: Line) -> Decimal:
 
 
 def _refusal(line: Line, refusal: Refusal) -> str:
-    return f"{line.name}: {refusal.calls:,} of {counted(line.calls, 'call')} {refusal.word}: {refusal.reason}"
+    return f"{line.name}: {refusal.calls:,} of {count_text(line.calls, 'call')} {refusal.word}: {refusal.reason}"

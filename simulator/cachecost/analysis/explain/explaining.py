@@ -29,7 +29,7 @@ from cachecost.ledger.rows import warm_reads
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.listing import switch_rows
 from cachecost.providers.quotes import PER_TOKEN
-from cachecost.replay.workload import Workload
+from cachecost.simulation.workload import Workload
 
 MATERIAL = Decimal("0.01")
 """The share of a conversation's cost that other breakpoints must save to count as an improvement."""

@@ -20,7 +20,7 @@ from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import lookback_steps
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Request
-from cachecost.prompts.sizes import Sizes
+from cachecost.prompts.sizes import PrefixSizes
 from cachecost.providers.rules import ModelRules
 
 
@@ -63,7 +63,7 @@ class CallInspection:
     prompt: Prompt
     rules: ModelRules
     start: float
-    sizes: Sizes
+    sizes: PrefixSizes
     cache: PrefixCache
     read: int
     shared: Prefix

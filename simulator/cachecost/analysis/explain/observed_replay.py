@@ -15,10 +15,10 @@ from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.request import TTL
-from cachecost.prompts.sizes import AS_COUNTED, Sizes
+from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
-from cachecost.replay.simulation import Simulation
+from cachecost.simulation.engine import Simulation
 
 Simulate = Callable[[PrefixCache], Simulation]
 """Makes a fresh simulation of the log with this cache."""
@@ -77,7 +77,7 @@ class ObservingCache(PrefixCache):
         rules: ModelRules,
         start: float,
         first_token_s: float = 0.0,
-        sizes: Sizes = AS_COUNTED,
+        sizes: PrefixSizes = AS_COUNTED,
     ) -> Outcome:
         self._passed += 1
         about, self.about = self.about, None
@@ -94,7 +94,7 @@ class ObservingCache(PrefixCache):
         """Whether any call read what this one wrote."""
         return any(prefix in self._hits for prefix in one.written)
 
-    def _look(self, call: Call, prompt: Prompt, rules: ModelRules, start: float, sizes: Sizes) -> None:
+    def _look(self, call: Call, prompt: Prompt, rules: ModelRules, start: float, sizes: PrefixSizes) -> None:
         found = self.find(prompt.marks, rules, start, sizes)
         looking = CallInspection(
             len(self.told.rows) + 1,
@@ -170,7 +170,7 @@ class CacheWithoutCauses(PrefixCache):
         rules: ModelRules,
         start: float,
         first_token_s: float = 0.0,
-        sizes: Sizes = AS_COUNTED,
+        sizes: PrefixSizes = AS_COUNTED,
     ) -> Outcome:
         self._passed += 1
         if self._passed in self._removal.any_length:
@@ -186,7 +186,7 @@ class CacheWithoutCauses(PrefixCache):
         return tuple(sorted((*kept, *more), key=lambda mark: mark.prefix.depth)) if more else tuple(kept)
 
     def find(
-        self, marks: Sequence[MarkedPrefix], rules: ModelRules, now: float, sizes: Sizes
+        self, marks: Sequence[MarkedPrefix], rules: ModelRules, now: float, sizes: PrefixSizes
     ) -> tuple[Prefix, Entry] | None:
         found = super().find(tuple(marks), rules, now, sizes)
         depth = self._removal.restored.get(self._passed, 0)

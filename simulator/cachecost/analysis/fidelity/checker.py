@@ -34,10 +34,10 @@ from cachecost.prompts.render import Prompt
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.replay.simulation import request_prices
-from cachecost.tokens.anchored import AnchoredSizes, Anchors, Estimates
+from cachecost.simulation.engine import request_prices
+from cachecost.tokens.anchored import BilledLengths, BilledSizes, EstimatedSizes
 
-KnownSizes = AnchoredSizes | Estimates
+KnownSizes = BilledSizes | EstimatedSizes
 VERDICTS = {"grid": judge_prefix_hit, "units": judge_prefix_hit, "best_effort": judge_range}
 """By what the rules of a host without marks state as `matching`."""
 
@@ -117,7 +117,7 @@ class _LogCheck(RecordingCheck):
         super().__init__(source, checker.prices)
         self.checker = checker
         self.cases: list[_Case] = []
-        self.anchors = Anchors()
+        self.anchors = BilledLengths()
         self.hosts = SimulatedHosts(checker.counter_for)
         self.written: set[Prefix] = set()
         self.sent = SentPrefixes()
@@ -216,7 +216,7 @@ class _LogCheck(RecordingCheck):
         )
 
     def _sizes(self, case: _Case, prompt: Prompt) -> KnownSizes:
-        return self.anchors.without(case.number, prompt) if self.checker.anchored else Estimates()
+        return self.anchors.without(case.number, prompt) if self.checker.anchored else EstimatedSizes()
 
     def _possible(self, case: _Case, sizes: Sequence[KnownSizes]) -> Iterator[PossibleEntry]:
         """Each entry that could be there, the longest first."""

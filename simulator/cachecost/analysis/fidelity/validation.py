@@ -19,7 +19,7 @@ from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.assumptions import read_switches
 from cachecost.providers.listing import switch_rows
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
+from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.calibration import CLAUDE
 from cachecost.tokens.ctok_ import has_ctok
 

@@ -1,10 +1,10 @@
 """Judges a prediction by its bill: right, wrong or unknowable, and why.
 
 On hosts with breakpoints a read must equal an entry that the recording can have written. Where such an entry had
-expired by the recording's own times, a call that nobody recorded may have kept it alive, so that this read is not to be
-known either. SimulatedHosts that cache by themselves keep every prefix, so any read up to what an earlier call sent can be one
-of the recording's; a hit is exact if it is the very number that was predicted, on the host's grid as it is told. A host
-that promises nothing gets a range.
+expired by the recording's own times, a call that nobody recorded may have kept it alive, so that this read is not
+to be known either. SimulatedHosts that cache by themselves keep every prefix, so any read up to what an earlier
+call sent can be one of the recording's; a hit is exact if it is the very number that was predicted, on the host's
+grid as it is told. A host that promises nothing gets a range.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from cachecost.analysis.optimum.plan_evaluator import PlanStep, build_call, simu
 from cachecost.ledger.rows import WARM_START
 from cachecost.providers.listing import switch_rows
 from cachecost.providers.usage import ZERO
-from cachecost.replay.setup import ReplaySetup
+from cachecost.simulation.setup import ReplaySetup
 
 Plan = Sequence[PlanStep]
 

@@ -38,8 +38,8 @@ from cachecost.conversations.calls import Call
 from cachecost.prompts.sizes import AS_COUNTED
 from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.usage import ZERO
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import request_prices
+from cachecost.simulation.engine import request_prices
+from cachecost.simulation.setup import ReplaySetup
 
 
 @dataclass(frozen=True, slots=True)

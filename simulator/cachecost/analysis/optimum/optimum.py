@@ -31,8 +31,8 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.margin import margin
 from cachecost.ledger.results import CallRow
 from cachecost.providers.usage import ZERO
-from cachecost.replay.setup import Progress, ReplaySetup, no_progress
-from cachecost.replay.simulation import AS_RECORDED
+from cachecost.simulation.engine import AS_RECORDED
+from cachecost.simulation.setup import Progress, ReplaySetup, no_progress
 
 HABITS = (
     PlannerOptions(),

@@ -16,13 +16,13 @@ from cachecost.prompts.passes import pass_times
 from cachecost.prompts.refusals import is_markable, marks_sent
 from cachecost.prompts.render import MarkedPrefix, Prompt
 from cachecost.prompts.request import Mark, Request, is_server_tool
-from cachecost.prompts.sizes import Sizes
+from cachecost.prompts.sizes import PrefixSizes
 from cachecost.providers.prices import Prices
 from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO, Usage
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import Pass, Simulation
+from cachecost.simulation.engine import Pass, Simulation
+from cachecost.simulation.setup import ReplaySetup
 
 Marks = tuple[MarkedPrefix, ...]
 NO_MARKS: Marks = ()
@@ -47,7 +47,7 @@ class BareCall:
         return self.passes[0].prompt
 
     @property
-    def sizes(self) -> Sizes:
+    def sizes(self) -> PrefixSizes:
         return self.passes[0].sizes
 
     @property

@@ -16,7 +16,7 @@ from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.blocks import TOOL_RUNS
 from cachecost.prompts.refusals import marks_sent
 from cachecost.providers.listing import switch_rows
-from cachecost.replay.workload import Workload
+from cachecost.simulation.workload import Workload
 
 PLAYS: dict[str, Callable[[Call], bool]] = {
     "tool_choice_invalidation": lambda call: "tool_choice" in call.request.params,

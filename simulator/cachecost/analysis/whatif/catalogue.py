@@ -27,7 +27,7 @@ from cachecost.analysis.whatif.volatile import volatile_options
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.ledger.results import CallRow
 from cachecost.providers.prices import Prices
-from cachecost.replay.workload import Workload
+from cachecost.simulation.workload import Workload
 
 SHORT_S = 300.0
 """The short TTL if no model's rules are known."""

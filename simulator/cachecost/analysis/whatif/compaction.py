@@ -13,7 +13,7 @@ from cachecost.conversations.calls import Call, derive_call
 from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, given_block
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.request import Mark
-from cachecost.replay.workload import Workload
+from cachecost.simulation.workload import Workload
 
 LIMITS = (50_000, 100_000, 150_000, 200_000, 400_000)
 SUMMARY_TOKENS = 2_000

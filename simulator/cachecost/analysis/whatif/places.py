@@ -18,7 +18,7 @@ from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.request import Request
 from cachecost.providers.rulefile import Model, catalogue
 from cachecost.providers.rules import ModelRules
-from cachecost.replay.workload import Workload
+from cachecost.simulation.workload import Workload
 
 HOSTS = ("anthropic", "bedrock", "google-cloud", "foundry")
 SAME_WORDS = "The other model is assumed to need as many output tokens and turns"

@@ -10,10 +10,10 @@ from cachecost.analysis.whatif.alternatives import NO_CHANGE, NOT_EVALUATED, NOT
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.replays import Replays
 from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, cost
-from cachecost.base.formatting import counted, percent, rough_dollars
+from cachecost.base.formatting import count_text, percent, rough_dollars
 from cachecost.ledger.margin import open_usd
 from cachecost.ledger.results import ZERO, CallRow
-from cachecost.replay.simulation import NOT_EVALUATED as ROW_NOT_EVALUATED
+from cachecost.simulation.engine import NOT_EVALUATED as ROW_NOT_EVALUATED
 
 LEAST = Decimal("0.001")
 """Share of the dollars: where token counts are estimates, what is less may be one token here and there."""
@@ -125,7 +125,7 @@ class AlternativePricing:
                 if row.error_type == ROW_NOT_EVALUATED:
                     return NOT_EVALUATED + row.error
                 refused = sum(one.error == row.error for one in made.rows)
-                return f"{NOT_EVALUATED}the API refuses {counted(refused, 'call')}: {row.error}"
+                return f"{NOT_EVALUATED}the API refuses {count_text(refused, 'call')}: {row.error}"
         return ""
 
     def _changes(self, made: ReplayedSteps) -> list[Decimal]:

@@ -12,8 +12,8 @@ from cachecost.ledger.results import CallRow
 from cachecost.prompts.refusals import marks_sent
 from cachecost.prompts.render import Prompt, Renderer
 from cachecost.providers.usage import Usage
-from cachecost.replay.simulation import Simulation
-from cachecost.replay.workload import Workload
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.workload import Workload
 
 Progress = Callable[[str, int], None]
 """Called with what is replayed and how many calls that is."""

@@ -17,7 +17,7 @@ from cachecost.analysis.whatif.pricing import AlternativePricing
 from cachecost.analysis.whatif.replays import Progress, Replays, quiet
 from cachecost.analysis.whatif.steps import cost
 from cachecost.conversations.bills import BillTotal
-from cachecost.replay.workload import Workload
+from cachecost.simulation.workload import Workload
 
 MOST_CALLS = 500
 """Recordings with more calls are replayed under other assumptions only on request."""

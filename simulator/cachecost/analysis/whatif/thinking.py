@@ -11,7 +11,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Message, Thread
 from cachecost.prompts.request import Request
-from cachecost.replay.workload import Workload
+from cachecost.simulation.workload import Workload
 
 ASSUMED = (
     "Answers are assumed to be the same without it; output shrinks by the recorded thinking, which is too little where "

@@ -10,7 +10,7 @@ import msgspec
 
 from cachecost.base.atomic_files import replace_when_done, safe_name
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.conversations.input_files import Warn, byte_lines, quiet
 from cachecost.conversations.readers.detect import detect
 
@@ -63,7 +63,7 @@ def _copy_lines(log: Path, folder: Path, warn: Warn) -> None:
     if faults:
         raise InputError(faults)
     if untimed:
-        warn(f"{log}: {counted(untimed, 'call')} without a timestamp: in their session's file they are 2 s apart")
+        warn(f"{log}: {count_text(untimed, 'call')} without a timestamp: in their session's file they are 2 s apart")
 
 
 class _SessionFiles:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from cachecost.base.formatting import counted, dollars, exact
+from cachecost.base.formatting import count_text, dollars, exact
 from cachecost.ledger.results import ZERO
 from cachecost.live.driver.comparison import ComparedCall, StrategyOutcome
 from cachecost.live.driver.live_run import LiveResult
@@ -71,7 +71,7 @@ def plan_sentences(plan: Plan, limit: Decimal, pace: float, output: int) -> Iter
     for planned in plan.strategies:
         refused = [step for step in planned.steps if step.refused]
         if refused:
-            calls = counted(len(refused), "call")
+            calls = count_text(len(refused), "call")
             yield f"{planned.name}: {calls} not sent because the API would refuse: {refused[0].refused}"
 
 
@@ -157,7 +157,7 @@ def sentences(driven: LiveResult) -> Iterator[str]:
         yield driven.ended.why
     if undone := driven.ended.undone:
         named = ", ".join(undone[:5]) + (" …" if len(undone) > 5 else "")
-        yield f"{counted(len(undone), 'call')} not sent: {named}; continue with --resume {driven.journal}"
+        yield f"{count_text(len(undone), 'call')} not sent: {named}; continue with --resume {driven.journal}"
     yield f"journal {driven.journal}, recording {driven.recording}"
 
 

@@ -26,10 +26,10 @@ from cachecost.prompts.request import Request
 from cachecost.providers.assumptions import switches_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import Simulation
-from cachecost.replay.workload import plan_calls
 from cachecost.scenario import Scenario, talks_of
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import plan_calls
 from cachecost.strategies.spec import StrategySpec
 
 HOST = "anthropic"

@@ -11,7 +11,7 @@ from cachecost.conversations.readers.anthropic_batch.results import STATUS
 from cachecost.conversations.readers.http.bodies import answer, decode_content
 from cachecost.conversations.readers.http.streams import join_events
 from cachecost.live.recorder.capture import MOST_BYTES, BodyCopy
-from cachecost.prompts.wire import NotAMessage, Word
+from cachecost.prompts.wire import BareWord, NotAMessage
 
 FIRST_CONTENT = b"event: content_block_start"
 FIRST_CONTENT_TYPE = b'"content_block_start"'
@@ -57,9 +57,9 @@ def decode_body(data: bytes, encoding: str, at: str) -> bytes:
     try:
         plain = inflating.decompress(data, MOST_BYTES)
     except zlib.error:
-        raise NotAMessage(at, f"a body in {coding}", Word("damaged bytes")) from None
+        raise NotAMessage(at, f"a body in {coding}", BareWord("damaged bytes")) from None
     if inflating.unconsumed_tail:
-        raise NotAMessage(at, f"at most {MOST_BYTES:,} bytes", Word("more"))
+        raise NotAMessage(at, f"at most {MOST_BYTES:,} bytes", BareWord("more"))
     return plain
 
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 MOST_BYTES = 64 << 20
-"""The longest body that is recorded, encode_record or decoded; the API accepts 32 MB. A longer one is only forwarded."""
+"""The longest body that is recorded, encoded or decoded; the API accepts 32 MB. A longer one is only
+forwarded.
+"""
 ROOM = 512 << 20
 """Bytes of all calls that are kept at once; beyond that, bytes are forwarded and not kept."""
 PER_CHUNK = 128

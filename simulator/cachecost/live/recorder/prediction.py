@@ -10,8 +10,8 @@ from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import CallRow
 from cachecost.providers.usage import Usage
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import NOT_EVALUATED, Simulation
+from cachecost.simulation.engine import NOT_EVALUATED, Simulation
+from cachecost.simulation.setup import ReplaySetup
 
 
 class Predictor:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeVar
 
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.ledger.results import ZERO, Cost
 from cachecost.ledger.unread import UnreadWrites
 from cachecost.live.server.conversations import title
@@ -115,4 +115,4 @@ def _conversation_name(call: MeteredCall, several: bool) -> str:
 def _not_messages(count: int) -> Sequence[str]:
     if not count:
         return ()
-    return (f"{counted(count, 'invalid request')} refused with status 400 and not billed",)
+    return (f"{count_text(count, 'invalid request')} refused with status 400 and not billed",)

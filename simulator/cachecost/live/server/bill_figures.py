@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES
-from cachecost.base.formatting import change, compared, counted, dollars, exact, percent, point_aligned, tokens
+from cachecost.base.formatting import change, change_text, count_text, dollars, exact, percent, point_aligned, tokens
 from cachecost.ledger.results import TOKEN_CLASSES
 from cachecost.live.server.bill import BillShare, ServerBill
 from cachecost.live.server.uncached_loops import UncachedLoop
@@ -31,11 +31,11 @@ def verdict(bill: ServerBill) -> str:
     total = bill.total
     if not total.calls:
         return NOTHING_YET
-    cost = f"{dollars(total.cost.total)} for {counted(total.calls, 'call')}"
+    cost = f"{dollars(total.cost.total)} for {count_text(total.calls, 'call')}"
     if not total.unmarked:
         return f"{cost}."
     difference = change(total.cost.total, total.unmarked)
-    words = f"{compared(difference)} {'than' if difference else 'as'} without caching"
+    words = f"{change_text(difference)} {'than' if difference else 'as'} without caching"
     return f"{cost}, {words} ({dollars(total.unmarked)})."
 
 
@@ -50,7 +50,7 @@ def facts(bill: ServerBill) -> list[str]:
     if unread.tokens:
         lost = f"{dollars(unread.paid)}, {dollars(unread.extra)} more than without caching"
         told.append(f"Written but not read so far: {tokens(unread.tokens)} tokens ({lost}).")
-    told += [f"{counted(count, 'call')} refused at no charge: {words}" for words, count in bill.errors]
+    told += [f"{count_text(count, 'call')} refused at no charge: {words}" for words, count in bill.errors]
     return [*told, *(f"{note}." for note in bill.notes)]
 
 

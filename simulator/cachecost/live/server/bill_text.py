@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cachecost.base.formatting import counted, point_aligned
+from cachecost.base.formatting import count_text, point_aligned
 from cachecost.base.inert import encodable
 from cachecost.live.server.bill import BillShare, ServerBill, bill_of
 from cachecost.live.server.bill_figures import class_rows, columns, counted_by, facts, verdict
@@ -76,7 +76,7 @@ def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
             yield from _table(header, shares, width)
     if bill.loops:
         yield Text()
-        yield Text(f"{counted(len(bill.loops), 'conversation')} left uncached", "bold red")
+        yield Text(f"{count_text(len(bill.loops), 'conversation')} left uncached", "bold red")
     for loop in bill.loops:
         yield _indent(Text(loop.sentence))
     if counted_by(bill):
@@ -107,7 +107,7 @@ def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[Ren
     if note := hidden_note([replace(fitted, missing=0)], "the page at /cachecost"):
         yield _indent(Text(note, "dim"))
     if len(shares) > len(shown):
-        yield _indent(Text(f"and {counted(len(shares) - len(shown), header)} more", "dim"))
+        yield _indent(Text(f"and {count_text(len(shares) - len(shown), header)} more", "dim"))
 
 
 def _with_rank(column: Column) -> Column:

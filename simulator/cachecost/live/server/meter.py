@@ -24,8 +24,8 @@ from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, answer_blocks
 from cachecost.providers.usage import Usage
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import REFUSED, SimulatedCall, Simulation
+from cachecost.simulation.engine import REFUSED, SimulatedCall, Simulation
+from cachecost.simulation.setup import ReplaySetup
 
 CUT = "max_tokens"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.base.formatting import counted, dollars, percent, tokens
+from cachecost.base.formatting import count_text, dollars, percent, tokens
 from cachecost.live.server.conversations import answers_tools, last_mark, marks_tool_results
 from cachecost.live.server.meter import MeteredCall
 
@@ -37,7 +37,7 @@ class UncachedLoop:
     def sentence(self) -> str:
         share = percent(Decimal(self.again) / self.had_been_sent)
         paid = f"paid the full price again for {tokens(self.again)} tokens, {share} of what had been sent before"
-        return f"{self.conversation}: {self.why}. {counted(self.steps, 'later call')} {paid}: {dollars(self.cost)}."
+        return f"{self.conversation}: {self.why}. {count_text(self.steps, 'later call')} {paid}: {dollars(self.cost)}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from cachecost.conversations.calls import Call
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.simulation import NOT_EVALUATED
-from cachecost.replay.workload import Workload
+from cachecost.simulation.engine import NOT_EVALUATED
+from cachecost.simulation.workload import Workload
 from cachecost.sweep.montecarlo.distribution import TOKEN_FIELDS, CostDistribution
 from cachecost.sweep.montecarlo.draws import Draw, Floats
 from cachecost.sweep.montecarlo.seed_caches import SeedCaches, Some

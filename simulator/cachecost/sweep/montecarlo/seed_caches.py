@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cachecost.base.seeded_draws import seeded_share
-from cachecost.caches.breakpoints import TTLS, lag_s
+from cachecost.caches.breakpoints import lag_s
 from cachecost.providers.rules import ModelRules, Switches
 from cachecost.sweep.montecarlo.draws import Floats
 from cachecost.sweep.montecarlo.visits import TTLS, Candidate, EntryWrite, Visit

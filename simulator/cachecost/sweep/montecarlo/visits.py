@@ -15,12 +15,12 @@ from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import MarkedPrefix, Prompt
-from cachecost.prompts.sizes import AS_COUNTED, Sizes
+from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
-from cachecost.replay.simulation import SimulatedCall
-from cachecost.replay.workload import Workload
+from cachecost.simulation.engine import SimulatedCall
+from cachecost.simulation.workload import Workload
 from cachecost.sweep.lookback import EntryIndex, Numbers, build_tree
 from cachecost.sweep.montecarlo.times import MAIN
 
@@ -86,7 +86,7 @@ class _Lookup:
     rules: ModelRules
     start: float
     first_token_s: float
-    sizes: Sizes
+    sizes: PrefixSizes
 
 
 @dataclass(slots=True)
@@ -99,7 +99,12 @@ class _RecordingCache(PrefixCache):
         PrefixCache.__init__(self)
 
     def call(
-        self, prompt: Prompt, rules: ModelRules, start: float, first_token_s: float = 0.0, sizes: Sizes = AS_COUNTED
+        self,
+        prompt: Prompt,
+        rules: ModelRules,
+        start: float,
+        first_token_s: float = 0.0,
+        sizes: PrefixSizes = AS_COUNTED,
     ) -> Outcome:
         self.lookups.append(_Lookup(prompt, rules, start, first_token_s, sizes))
         return PrefixCache.call(self, prompt, rules, start, first_token_s, sizes)
@@ -184,5 +189,5 @@ def _divide(lookup: _Lookup, hit: Candidate | None, output_tokens: int) -> Usage
     return Usage(sizes.total(prompt) - c, a, c - b, b - a, output_tokens)
 
 
-def _sizes(marks: Sequence[MarkedPrefix], sizes: Sizes, ttl: str | None = None) -> list[int]:
+def _sizes(marks: Sequence[MarkedPrefix], sizes: PrefixSizes, ttl: str | None = None) -> list[int]:
     return [sizes.of(mark.prefix) for mark in marks if ttl in (None, mark.ttl)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cachecost.base.structs import thing
+from cachecost.base.structs import identity_struct
 from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules
-from cachecost.replay.simulation import request_prices
+from cachecost.simulation.engine import request_prices
 from cachecost.sweep.lookback import EntryIndex, Numbers, build_tree
 from cachecost.sweep.totals.plans import SOME_MODEL, AgentPlan, CallTarget, PlannedRequest, RequestExample
 from cachecost.sweep.totals.prompts import ModelPrompts, PromptStore
@@ -27,7 +27,7 @@ class CallKind(NamedTuple):
     rules: ModelRules
 
 
-@thing
+@identity_struct
 class CallTable:
     """All calls in order, as columns. Times are seconds; `totals`, `outputs` and `sizes` tokens; `depths` blocks.
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, NamedTuple, cast
 
-from cachecost.base.structs import thing
+from cachecost.base.structs import identity_struct
 from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
 from cachecost.prompts.blocks import Block, Thread
 from cachecost.prompts.refusals import SentMarks, as_sent, marks_sent
 from cachecost.prompts.request import TTL, Mark, Request
-from cachecost.replay.workload import plan_calls
+from cachecost.simulation.workload import plan_calls
 from cachecost.strategies.agent import Agent
 from cachecost.sweep.lookback import EntryTree, Numbers
 
@@ -71,7 +71,7 @@ class RequestExample(NamedTuple):
         return replace(self.request, automatic=automatic), SentMarks(marks, self.marks.fault, idle)
 
 
-@thing
+@identity_struct
 class AgentPlan:
     """The calls of an agent in the order they start, as columns; times are seconds.
 

@@ -11,7 +11,7 @@ from cachecost.prompts.render import Renderer
 from cachecost.providers.assumptions import Switches
 from cachecost.providers.own_rules import OwnRules
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.replay.setup import ReplaySetup
+from cachecost.simulation.setup import ReplaySetup
 from cachecost.sweep.totals.plans import NotShared, PlannedRequest
 
 

@@ -12,7 +12,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.model import Conversation
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.replay.setup import ReplaySetup
+from cachecost.simulation.setup import ReplaySetup
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.spec import StrategySpec
 from cachecost.sweep.totals.call_table import CallTable, build_call_table

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from cachecost.base.formatting import change, counted, dollars, percent
+from cachecost.base.formatting import change, count_text, dollars, percent
 from cachecost.base.inert import inert
 from cachecost.views.check.text import MARKS, change_words, projection_words, ranked_budgets, with_changes_once
 from cachecost.views.tables.markdown import escape_markdown, markdown_table
@@ -37,7 +37,7 @@ def render(check: CheckObject) -> str:
 def _headline(check: CheckObject) -> Iterator[str]:
     states = [one["verdict"] for one in check["budgets"]]
     parts = [
-        f"{counted(states.count('fail'), 'budget')} broken" if "fail" in states else "",
+        f"{count_text(states.count('fail'), 'budget')} broken" if "fail" in states else "",
         f"{states.count('not_comparable')} not comparable" if "not_comparable" in states else "",
         f"{states.count('pass')} hold" if "pass" in states else "",
     ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from cachecost.base.formatting import counted, dollars, rough_dollars
+from cachecost.base.formatting import count_text, dollars, rough_dollars
 from cachecost.base.inert import inert
 
 MARKS = {"fail": "✗", "not_comparable": "?", "pass": "✓"}
@@ -52,7 +52,7 @@ def change_words(change: CheckObject) -> str:
     """ "since call 18: tool x changed → tools written again: $1.74"; "and 3 more calls: $0.18"."""
     cost = dollars(Decimal(change["cost_usd"]))
     if not change["what"]:
-        return f"and {counted(change['calls'], 'more call')}: {cost}"
+        return f"and {count_text(change['calls'], 'more call')}: {cost}"
     first, last = change["call"], change["last"]
     since = f"since call {first}" if first == last else f"since one of calls {first} to {last}"
     effect = f" → {change['effect']}" if change["effect"] else ""
@@ -80,5 +80,5 @@ def projection_words(one: CheckObject) -> str:
     """ "mine, progressive: $723.00 a month at 10 sessions a day, ±$22.00 (30 days)"."""
     month, high = Decimal(one["usd_per_month"]), Decimal(one["high_usd"])
     band = f", ±{rough_dollars(high - month)}" if high != month else ""
-    rate = f"{counted(one['sessions_per_day'], 'session')} a day"
+    rate = f"{count_text(one['sessions_per_day'], 'session')} a day"
     return f"{one['scenario']}, {one['strategy']}: {dollars(month)} a month of {one['days']} days at {rate}{band}"

@@ -9,7 +9,7 @@ from typing import IO
 
 from rich.console import Console
 
-from cachecost.base.formatting import counted, dollars, percent, rough_dollars
+from cachecost.base.formatting import count_text, dollars, percent, rough_dollars
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import ZERO
 from cachecost.views.explain.tables import CauseGroup, findings_table, group_findings
@@ -49,10 +49,10 @@ def headline(explanation: Explanation, groups: Sequence[CauseGroup]) -> Iterator
         yield f"{name}{dollars(explanation.cost)} · no avoidable cost with these prompts, breakpoints and times"
         return
     share = percent(explanation.avoidable / explanation.cost) if explanation.cost else percent(0)
-    causes = counted(len(groups), "cause")
+    causes = count_text(len(groups), "cause")
     count, part = _main_causes(groups, explanation.avoidable)
     if count < len(groups):
-        causes = f"{counted(count, 'cause')} {'makes' if count == 1 else 'make'} {percent(part)} of it"
+        causes = f"{count_text(count, 'cause')} {'makes' if count == 1 else 'make'} {percent(part)} of it"
     yield f"{name}{dollars(explanation.cost)} · {dollars(explanation.avoidable)} avoidable ({share}) · {causes}"
 
 
@@ -82,7 +82,9 @@ def closing(explanation: Explanation) -> Iterator[str]:
         rest = explanation.calls - len({finding.call for finding in explanation.findings})
         yield ""
         yield (
-            f"No avoidable cost in the other {counted(rest, 'call')}." if rest else "Every call has an avoidable cost."
+            f"No avoidable cost in the other {count_text(rest, 'call')}."
+            if rest
+            else "Every call has an avoidable cost."
         )
     if explanation.warm.calls:
         yield explanation.warm.sentence

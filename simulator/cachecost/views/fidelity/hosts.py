@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.ledger.results import Fidelity, Judgement
 from cachecost.providers.rulefile import hosts
 from cachecost.views.fidelity.scores import Score, score
@@ -45,7 +45,7 @@ class HostScore:
         right = totals.exact_hits + totals.exact_cold
         if right == judged:
             return "confirmed" if totals.hits >= FEW else "confirmed, by few calls"
-        missed = f"; {counted(self.missed, 'hit')} read nothing" if self.missed else ""
+        missed = f"; {count_text(self.missed, 'hit')} read nothing" if self.missed else ""
         return f"right in {right:,} of {judged:,}{missed}"
 
 

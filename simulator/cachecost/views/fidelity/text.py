@@ -7,7 +7,7 @@ from typing import IO
 
 from rich.console import Console
 
-from cachecost.base.formatting import counted, dollars, percent
+from cachecost.base.formatting import count_text, dollars, percent
 from cachecost.ledger.results import Fidelity
 from cachecost.views.fidelity.hosts import has_other_hosts
 from cachecost.views.fidelity.scores import GROUPS, Score, score
@@ -47,7 +47,7 @@ def _tables(fidelity: Fidelity) -> Iterator[Table]:
 def score_lines(whole: Score) -> list[str]:
     """The score in sentences: hits, cold starts, what cannot be known, tokens, dollars."""
     late = f"; {whole.late:,} misses are probably visibility lag" if whole.late else ""
-    warm = f"; {counted(whole.warm, 'warm start')}" if whole.warm else ""
+    warm = f"; {count_text(whole.warm, 'warm start')}" if whole.warm else ""
     known, not_known = whole.known, whole.not_known
     apart = f"; {dollars(not_known.billed)} more billed for the unknown" if whole.unknown else ""
     return [
@@ -62,8 +62,8 @@ def score_lines(whole: Score) -> list[str]:
 
 def _print_headlines(console: Console, fidelity: Fidelity) -> None:
     """Requests and transcripts apart: of a transcript only usages are known, and no sum may mix the two."""
-    calls = f"{counted(len(fidelity.requests), 'recorded call')} judged, none with its own bill in its sizes"
-    steps = f"{counted(len(fidelity.transcripts), 'step')} of transcripts judged by their usages alone"
+    calls = f"{count_text(len(fidelity.requests), 'recorded call')} judged, none with its own bill in its sizes"
+    steps = f"{count_text(len(fidelity.transcripts), 'step')} of transcripts judged by their usages alone"
     parts = ((calls, fidelity.requests), (steps, fidelity.transcripts))
     for words, judgements in parts:
         if judgements or not fidelity.judgements:

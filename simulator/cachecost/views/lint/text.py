@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cachecost.base.formatting import counted, tokens
+from cachecost.base.formatting import count_text, tokens
 from cachecost.base.inert import encodable
 from cachecost.views.charts.palette import SEVERITY_STYLES
 from cachecost.views.streams import REPORT_WIDTH, inert_console, stream_look, styled_stream
@@ -119,8 +119,8 @@ def _parts(findings: Sequence[ShownFinding], requests: int) -> Iterator[Renderab
 
 def _headline(findings: Sequence[ShownFinding], requests: int) -> str:
     many = Counter(one.severity for one in findings)
-    counts = [counted(many[name], name) for name in SEVERITY_STYLES if many[name]]
-    return " · ".join([counted(requests, "request"), *(counts or ["nothing found"])])
+    counts = [count_text(many[name], name) for name in SEVERITY_STYLES if many[name]]
+    return " · ".join([count_text(requests, "request"), *(counts or ["nothing found"])])
 
 
 def _title(one: ShownFinding, shows_request: bool) -> RenderableType:

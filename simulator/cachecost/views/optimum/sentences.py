@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cachecost.analysis.optimum.plan_evaluator import PlanStep, build_call
 from cachecost.analysis.optimum.tree import BlockTree
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.request import Mark, Request, place_as_sent
 
@@ -36,7 +36,7 @@ def plan_words(plan: Sequence[PlanStep]) -> str:
     parts = [_habit_words(habit, len(real)) for habit in habits.values() if _matters(habit, len(real))]
     rare = sum(habit.calls for habit in habits.values() if habit.place != EARLIER and not _matters(habit, len(real)))
     if rare:
-        parts.append(f"{counted(rare, 'more breakpoint')} elsewhere")
+        parts.append(f"{count_text(rare, 'more breakpoint')} elsewhere")
     if EARLIER in habits:
         parts.append(f"and {EARLIER}, in {habits[EARLIER].calls:,} calls, so that it is found and stays")
     unmarked = sum(not step.marks for step in real)
@@ -44,7 +44,7 @@ def plan_words(plan: Sequence[PlanStep]) -> str:
         return "Place no breakpoint: no block is read again soon enough to pay for its write."
     sentence = "Place breakpoints at " + "; ".join(parts) + "."
     if unmarked:
-        sentence += f" {counted(unmarked, 'call')} without a breakpoint."
+        sentence += f" {count_text(unmarked, 'call')} without a breakpoint."
     return sentence + "".join(f" {words}" for words in extra_words(plan))
 
 
@@ -73,9 +73,9 @@ def extra_words(plan: Sequence[PlanStep]) -> Iterator[str]:
     pings = sum(step.sent.call.purpose == "ping" for step in plan)
     warms = sum(step.sent.call.purpose == "warm" for step in plan)
     if pings:
-        yield f"Send {counted(pings, 'keep-alive')} during pauses."
+        yield f"Send {count_text(pings, 'keep-alive')} during pauses."
     if warms:
-        yield f"Send {counted(warms, 'pre-warming call')} before parallel ones."
+        yield f"Send {count_text(warms, 'pre-warming call')} before parallel ones."
 
 
 def habits_of(real: Sequence[PlanStep]) -> dict[str, Habit]:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cachecost.analysis.optimum.optimum import Optimum
-from cachecost.base.formatting import change, compared, counted, dollars, percent, rough_dollars, tokens
+from cachecost.base.formatting import change, change_text, count_text, dollars, percent, rough_dollars, tokens
 from cachecost.views.optimum.sentences import plan_words
 from cachecost.views.optimum.tables import short_plan_table
 from cachecost.views.streams import REPORT_WIDTH, inert_console, stream_look, styled_stream
@@ -26,7 +26,7 @@ def print_optimum(optimum: Optimum, title: str, stream: IO[str]) -> None:
     prose = min(width, REPORT_WIDTH)
     page = StringIO()
     console = inert_console(page, width=width, highlight=False)
-    calls = counted(len(optimum.plan) - len(optimum.extras), "call")
+    calls = count_text(len(optimum.plan) - len(optimum.extras), "call")
     console.print(Text.assemble((title, "bold"), f"   {calls}"), soft_wrap=True)
     console.print()
     for sentence in answer(optimum):
@@ -46,7 +46,7 @@ def answer(optimum: Optimum) -> Iterator[str]:
     yield plan_words(optimum.plan)
     before = optimum.recorded_usd if optimum.recorded_usd is not None else optimum.best_preset.usd
     name = optimum.first if optimum.recorded_usd is not None else optimum.best_preset.name
-    less = compared(change(optimum.usd, before))
+    less = change_text(change(optimum.usd, before))
     yield f"That costs {dollars(optimum.usd)} instead of {dollars(before)} ({name}): {less}. {_proof(optimum)}"
 
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from cachecost.analysis.comparison.sentences import who_is_cheapest
 from cachecost.analysis.comparison.summary import Summary, summarise
-from cachecost.base.formatting import change, compared, counted, dollars, percent, tokens
+from cachecost.base.formatting import change, change_text, count_text, dollars, percent, tokens
 from cachecost.base.times import day_of
 from cachecost.base.version import __version__
 from cachecost.ledger.findings import Explanation
@@ -47,7 +47,7 @@ def replay_page(
         RunResult(
             log,
             "What does this recording cost, call by call?",
-            " · ".join([counted(len(ledgers[0].rows), "call"), *_billed_words(billed), models, _days(days)]),
+            " · ".join([count_text(len(ledgers[0].rows), "call"), *_billed_words(billed), models, _days(days)]),
             _verdict(summary, billed),
             [comparison],
             [*([] if as_of else [OWN_DAY]), LEAST_RECENT if is_bounded else UPPER_BOUND],
@@ -59,7 +59,7 @@ def replay_page(
 
 
 def _billed_words(billed: Billed | None) -> list[str]:
-    return [f"billed {dollars(billed.dollars)} for {counted(billed.calls, 'call')}"] if billed else []
+    return [f"billed {dollars(billed.dollars)} for {count_text(billed.calls, 'call')}"] if billed else []
 
 
 def _days(days: Sequence[date]) -> str:
@@ -72,10 +72,10 @@ def _verdict(summary: Summary, billed: Billed | None) -> str:
         return "No strategy ran without a refused call."
     if len(summary.lines) > 1:
         is_other = first not in summary.best_lines and not first.refused
-        against = f", {compared(best.vs_first)} than “{first.name}”" if is_other else ""
+        against = f", {change_text(best.vs_first)} than “{first.name}”" if is_other else ""
         return f"{who_is_cheapest(summary.winners)}: {best.answer}{against}."
     whole = best.usage.total_input
     share = percent(Decimal(best.usage.read) / whole) if whole else percent(0)
     cost = f"{best.answer} for {tokens(whole)} tokens of input, {share} of them read from the cache"
     gap = change(best.total, billed.dollars) if billed else None
-    return f"{cost}; that is {compared(gap)} than was billed." if gap else f"{cost}."
+    return f"{cost}; that is {change_text(gap)} than was billed." if gap else f"{cost}."

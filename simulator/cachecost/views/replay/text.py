@@ -7,7 +7,7 @@ from typing import IO
 
 from rich.console import Console
 
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.ledger.results import CallRow, Ledger
 from cachecost.ledger.rows import warm_reads
 from cachecost.views.replay.tables import Billed, cause_table, sum_table
@@ -37,7 +37,7 @@ def print_ledgers(
     if not ledgers:
         console.print(f"{title}   no calls", markup=False, soft_wrap=True)
         return
-    console.print(f"{title}   {counted(calls or len(ledgers[0].rows), 'call')}", markup=False, soft_wrap=True)
+    console.print(f"{title}   {count_text(calls or len(ledgers[0].rows), 'call')}", markup=False, soft_wrap=True)
     if ranked:
         ledgers = sorted(ledgers, key=_rank if _are_priced(ledgers) else _rank_by_tokens)
     sums = fit_table(sum_table(ledgers, billed), console.width, NARROWEST_NAME)
@@ -61,16 +61,16 @@ def _print_details(console: Console, ledgers: Sequence[Ledger], with_causes: boo
         for reason, count in _errors(ledger.rows).items():
             if (reason, count) not in everywhere:
                 name = f"{ledger.strategy}: " if len(ledgers) > 1 else ""
-                _print_note(console, f"{name}{counted(count, 'call')} without usage: {reason}")
+                _print_note(console, f"{name}{count_text(count, 'call')} without usage: {reason}")
     _print_missing(console, ledgers, everywhere)
 
 
 def _print_missing(console: Console, ledgers: Sequence[Ledger], everywhere: dict[tuple[str, int], None]) -> None:
     """Calls that no ledger has a usage of, and those whose output nobody recorded."""
     for reason, count in everywhere:
-        _print_note(console, f"{counted(count, 'call')} without usage: {reason}")
+        _print_note(console, f"{count_text(count, 'call')} without usage: {reason}")
     if silent := max(map(_without_output, ledgers)):
-        _print_note(console, f"{counted(silent, 'call')} without recorded output: 0 output tokens counted")
+        _print_note(console, f"{count_text(silent, 'call')} without recorded output: 0 output tokens counted")
 
 
 def _without_output(ledger: Ledger) -> int:

@@ -18,7 +18,7 @@ from cachecost.analysis.comparison.sentences import (
     who_is_cheapest,
 )
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary, shared_notes, summarise
-from cachecost.base.formatting import UNKNOWN, compared, counted, dollars, percent, rough_dollars, tokens
+from cachecost.base.formatting import UNKNOWN, change_text, count_text, dollars, percent, rough_dollars, tokens
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Ledger, RunResult
 from cachecost.views.charts.pictures import inline
@@ -132,7 +132,7 @@ def _saving(summary: Summary) -> tuple[str, str] | None:
     if first in summary.best_lines or first is None or best.vs_first is None:
         subject = who_is_cheapest(summary.winners) if len(summary.lines) > 1 else f"“{best.name}”"
         return best.answer, subject
-    return compared(best.vs_first), f"{best.answer} instead of {first.answer}: {join_names(summary.winners)}"
+    return change_text(best.vs_first), f"{best.answer} instead of {first.answer}: {join_names(summary.winners)}"
 
 
 def _rows(summary: Summary) -> list[StrategyRow]:
@@ -229,12 +229,12 @@ def _strip_says(ledger: Ledger) -> str:
     """The picture in one sentence."""
     usage, whole = ledger.usage, ledger.usage.total_input
     if not whole:
-        return f"{counted(len(ledger.rows), 'call')}, none with a usage"
+        return f"{count_text(len(ledger.rows), 'call')}, none with a usage"
     written = Decimal(usage.write_5m + usage.write_1h) / whole
     read, uncached = Decimal(usage.read) / whole, Decimal(usage.input_tokens) / whole
     shares = f"{percent(read)} read, {percent(written)} written, {percent(uncached)} uncached"
     cost = f" · {dollars(ledger.cost.total)}" if ledger.is_priced else ""
-    return f"{counted(len(ledger.rows), 'call')}, {tokens(whole)} tokens: {shares}{cost}"
+    return f"{count_text(len(ledger.rows), 'call')}, {tokens(whole)} tokens: {shares}{cost}"
 
 
 def _cumulative(summary: Summary) -> list[ChartView]:

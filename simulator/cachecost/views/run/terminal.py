@@ -14,7 +14,7 @@ from rich.text import Text
 
 from cachecost.analysis.comparison.sentences import refusal_sentences, rules_sentence, token_sentences
 from cachecost.analysis.comparison.summary import Summary, shared_notes, summarise
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.base.inert import encodable
 from cachecost.ledger.results import ZERO, RunResult
 from cachecost.views.charts.palette import ERROR_STYLE
@@ -114,7 +114,9 @@ def _labelled_facts(summary: Summary, has_report: bool) -> list[tuple[str, str]]
         noted = (f"{', '.join(names)}: {note}" for note, names in notes)
         facts += [("" if number else "notes", text) for number, text in enumerate(noted)]
     elif notes:
-        facts.append(("notes", f"{counted(len(notes), 'note')} on what strategies assume or cannot do: see the report"))
+        facts.append(
+            ("notes", f"{count_text(len(notes), 'note')} on what strategies assume or cannot do: see the report")
+        )
     return facts
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.analysis.comparison.summary import CLASS_NAMES
-from cachecost.base.formatting import counted, dollars, tokens
+from cachecost.base.formatting import count_text, dollars, tokens
 from cachecost.ledger.results import ZERO, CallRow, LayerTokens
 from cachecost.ledger.timelines import CallTimeline, MarkAt
 from cachecost.prompts.blocks import Layer
@@ -108,7 +108,7 @@ def _sum(group: Sequence[CallColumn], name: str) -> int:
 def _cells(group: Sequence[CallColumn]) -> list[str]:
     counts = [tokens(_sum(group, name)) for name in (*STATES, "output")]
     if len(group) > 1:
-        return [_range(group).partition(" ")[2], counted(len(group), "call"), *counts, _cost(group), ""]
+        return [_range(group).partition(" ")[2], count_text(len(group), "call"), *counts, _cost(group), ""]
     row, strip = group[0].row, group[0].strip
     what = f"question {row.inquiry}" if row.inquiry is not None else row.purpose
     return [f"{row.call:,}", what, *counts, _cost(group), row.error or _kinds(strip)]

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from cachecost.base.formatting import (
     all_of,
-    counted,
+    count_text,
     dollar_places,
     dollar_range,
     dollars,
@@ -85,7 +85,7 @@ def print_sweep(
         summary.add(point)
     console = inert_console(stream, highlight=False, soft_wrap=True)
     grid = f"{' × '.join(axes)} · " if axes else ""
-    console.print(Text(f"{name}   {grid}{counted(cells, 'cell')}"))
+    console.print(Text(f"{name}   {grid}{count_text(cells, 'cell')}"))
     for sentence in _answer(summary):
         console.print(Text(sentence))
     if summary.may_miss:
@@ -194,7 +194,7 @@ def _rest(axes: Sequence[str], summary: SweepSummary, out: Path | None) -> Itera
     if summary.count > MOST_LINES:
         yield f"… {summary.count - MOST_LINES:,} more{where}"
     if summary.faults:
-        yield f"\n{counted(summary.fault_count, 'error')}; all other cells were computed:"
+        yield f"\n{count_text(summary.fault_count, 'error')}; all other cells were computed:"
     for line in summary.faults:
         at = ", ".join(f"{axis}={label}" for axis, label in zip(axes, line.labels, strict=True))
         yield f"  {at or 'the scenario'}{f' {line.strategy}' if line.strategy else ''}: {line.fault}"

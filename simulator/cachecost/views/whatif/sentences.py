@@ -14,13 +14,13 @@ from cachecost.analysis.whatif.alternatives import (
     Combination,
     WhatifReport,
 )
-from cachecost.base.formatting import all_of, change, counted, dollar_change, dollars, percent, tokens
+from cachecost.base.formatting import all_of, change, count_text, dollar_change, dollars, percent, tokens
 from cachecost.ledger.results import ZERO
 
 
 def headline(whatif: WhatifReport) -> Iterator[str]:
     """What it cost, and the best single change: one that keeps the answers, then one that may not."""
-    yield f"{whatif.name}   {counted(whatif.calls, 'call')} · {_cost_words(whatif)}"
+    yield f"{whatif.name}   {count_text(whatif.calls, 'call')} · {_cost_words(whatif)}"
     kept = best(whatif, keeps_answers=True)
     other = best(whatif, keeps_answers=False)
     if kept is None:
@@ -95,7 +95,7 @@ def action_lines(action: Action) -> Iterator[str]:
     elif action.pays_after == 1:
         yield f"  It pays at once; the call after that costs {later}."
     else:
-        yield f"  It has paid for itself after {counted(action.pays_after, 'call')}; the second costs {later}."
+        yield f"  It has paid for itself after {count_text(action.pays_after, 'call')}; the second costs {later}."
     yield f"  assumed: {action.assumption}"
 
 

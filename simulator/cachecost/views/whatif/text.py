@@ -10,7 +10,7 @@ from rich.console import Console
 
 from cachecost.analysis.whatif.alternatives import NO_CHANGE, NOT_SUPPORTED, Alternative, WhatifReport
 from cachecost.base.formatting import (
-    counted,
+    count_text,
     dollar_change,
     dollar_column,
     dollar_places,
@@ -148,5 +148,5 @@ def _sure(whatif: WhatifReport) -> Iterator[str]:
     if not whatif.readings_asked:
         yield "rules    other assumptions on the open rules were not tried (try them with --readings)"
     elif whatif.readings and not any(one.depends_on for one in whatif.alternatives):
-        tried = counted(len(whatif.readings), "other assumption")
+        tried = count_text(len(whatif.readings), "other assumption")
         yield f"rules    no verdict changes under {tried} on the open rules"

@@ -43,7 +43,7 @@ from cachecost.conversations.readers.common.json_documents import objects
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.prompts.wire import NotAMessage, shown
+from cachecost.prompts.wire import NotAMessage, show_found
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 LIST = re.compile(rb"\s*\[\s*(?={)")
@@ -180,7 +180,7 @@ class _AnthropicBatch:
     def _end(self) -> None:
         for name, (line, _) in self.results.items():
             if self.requested and name and name not in self.requested:
-                reason = f"custom_id: no request in {self.request_file.name} has the id {shown(name)}"
+                reason = f"custom_id: no request in {self.request_file.name} has the id {show_found(name)}"
                 self.faults.append(Fault(str(self.path), reason, line))
         if self.faults:
             raise InputError(sorted(self.faults, key=lambda fault: (fault.file != str(self.path), fault.line or 0)))
@@ -205,7 +205,7 @@ def _entries(path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject
 def _unique(entry: JsonObject, earlier: Container[str]) -> str:
     name = entry.text("custom_id")
     if name and name in earlier:
-        entry.fault("custom_id", f"expected a unique id; got {shown(name)} again")
+        entry.fault("custom_id", f"expected a unique id; got {show_found(name)} again")
     return name
 
 

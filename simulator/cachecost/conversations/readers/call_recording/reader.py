@@ -19,7 +19,7 @@ from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
 from cachecost.prompts.request import TTL, Mark, Request
-from cachecost.prompts.wire import ROLES, shown
+from cachecost.prompts.wire import ROLES, show_found
 from cachecost.providers.usage import Usage
 
 __all__ = ["calls", "sniff", "title"]
@@ -98,7 +98,7 @@ class _CallRecordingParser:
         if number is None:
             return
         if number != FORMAT or isinstance(number, bool):
-            line.fault("format", f"expected {FORMAT}; got {shown(number)}, which this version cannot read")
+            line.fault("format", f"expected {FORMAT}; got {show_found(number)}, which this version cannot read")
         elif line.one_of("kind", (KIND,)) == line.data.get("kind"):
             self.header = line
             line.one_of("content", CONTENTS)
@@ -221,7 +221,7 @@ def _marks(line: JsonObject, head: _RequestHead, thread: Thread) -> tuple[Mark, 
 
 def _mark(line: JsonObject, place: str, value: object, head: _RequestHead, thread: Thread) -> Mark | None:
     if not _is_mark(value):
-        line.fault(place, f"{MARK}; got {shown(value)}")
+        line.fault(place, f"{MARK}; got {show_found(value)}")
         return None
     layer, *message, index, ttl = cast("list[Any]", value)
     parts = {Layer.TOOLS: head.tools.blocks, Layer.SYSTEM: head.system.blocks}

@@ -8,7 +8,7 @@ from typing import Any
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.conversations.wire_usage import parse_usage
-from cachecost.prompts.wire import NotAMessage, shown
+from cachecost.prompts.wire import NotAMessage, show_found
 from cachecost.providers.usage import Usage
 
 THINKING = ("thinking", "redacted_thinking")
@@ -59,7 +59,7 @@ def content_of(message: JsonObject) -> list[Any]:
     if isinstance(content, list):
         return content
     if content is not None and not isinstance(content, str):
-        message.fault("content", f"expected a text or an array of blocks; got {shown(content)}")
+        message.fault("content", f"expected a text or an array of blocks; got {show_found(content)}")
     return [content] if isinstance(content, str) else []
 
 

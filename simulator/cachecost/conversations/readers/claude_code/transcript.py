@@ -41,7 +41,7 @@ from cachecost.conversations.readers.claude_code.line import (
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.transcript_steps import BETWEEN, KIND, TranscriptStep, parse_steps, steps_to_records
-from cachecost.prompts.wire import shown
+from cachecost.prompts.wire import show_found
 from cachecost.providers.usage import Usage
 
 __all__ = ["TranscriptStep", "read_steps", "sniff", "steps_to_records"]
@@ -227,7 +227,7 @@ class Transcript:
             self.notes.skip("line", "same uuid as an earlier line")
             return
         if kind and kind not in HANDLERS and kind not in SILENT:
-            self.notes.skip("line", f"unknown type {shown(kind)}")
+            self.notes.skip("line", f"unknown type {show_found(kind)}")
         if kind in HANDLERS or isinstance(uuid, str):
             self._place(line, kind, uuid)
 

@@ -12,7 +12,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import OutOfLimits, json_prefix
 from cachecost.conversations.input_files import Warn, open_input, read_input
 from cachecost.conversations.json_object import JsonObject, json_lines
-from cachecost.prompts.wire import shown
+from cachecost.prompts.wire import show_found
 
 BOM = b"\xef\xbb\xbf"
 MOST_BLANKS = 1 << 16
@@ -79,13 +79,13 @@ def _json_objects(value: Any, faults: list[Fault], path: Path, line: int) -> Ite
         yield JsonObject(value, faults, str(path), line)
         return
     if not isinstance(value, list):
-        faults.append(Fault(str(path), f"expected an object; got {shown(value)}", line))
+        faults.append(Fault(str(path), f"expected an object; got {show_found(value)}", line))
         return
     for number, one in enumerate(value):
         if isinstance(one, dict):
             yield JsonObject(one, faults, str(path), line, f"[{number}].")
         else:
-            faults.append(Fault(str(path), f"[{number}]: expected an object; got {shown(one)}", line))
+            faults.append(Fault(str(path), f"[{number}]: expected an object; got {show_found(one)}", line))
 
 
 def must_hold(path: Path, expected: str, found: int, faults: list[Fault]) -> None:

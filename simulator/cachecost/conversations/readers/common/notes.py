@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.conversations.input_files import Warn
 
 
@@ -27,4 +27,4 @@ class ReaderNotes:
         """Pass each kind that occurred to `warn`."""
         for (verb, noun, rest), times in self._counts.items():
             if times:
-                warn(f"{path}: {verb}{counted(times, noun)}{rest}")
+                warn(f"{path}: {verb}{count_text(times, noun)}{rest}")

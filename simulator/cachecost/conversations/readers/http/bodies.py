@@ -17,7 +17,7 @@ from cachecost.base.limits import LINE, OutOfLimits, json_value
 from cachecost.conversations.input_files import GZIP
 from cachecost.conversations.json_object import JsonObject
 from cachecost.prompts.exact_json import out_of_limits
-from cachecost.prompts.wire import NotAMessage, Word, shown
+from cachecost.prompts.wire import BareWord, NotAMessage, show_found
 
 DECODERS: Mapping[str, tuple[str, ...]] = {
     "br": ("brotli", "brotlicffi"),
@@ -58,7 +58,7 @@ def decode_base64(half: JsonObject, name: str, value: object) -> bytes:
     try:
         return b64decode("".join(str(value).split()), validate=True)
     except ValueError:
-        half.fault(name, f"expected base64; got {shown(value)}")
+        half.fault(name, f"expected base64; got {show_found(value)}")
         return b""
 
 
@@ -83,7 +83,7 @@ def _inflate(data: bytes, coding: str, at: str) -> bytes:
         if len(found) > most:
             raise out_of_limits(at, LINE.error())
         return found
-    raise NotAMessage(at, f"a body in {coding}", Word("damaged bytes"))
+    raise NotAMessage(at, f"a body in {coding}", BareWord("damaged bytes"))
 
 
 def _decompress(data: bytes, coding: str, at: str) -> bytes:
@@ -95,9 +95,9 @@ def _decompress(data: bytes, coding: str, at: str) -> bytes:
         try:
             return bytes(decompress(data))
         except Exception:
-            raise NotAMessage(at, f"a body in {coding}", Word("damaged bytes")) from None
+            raise NotAMessage(at, f"a body in {coding}", BareWord("damaged bytes")) from None
     expected = f"a body that can be decompressed ({coding} requires {DECODERS[coding][0]})"
-    raise NotAMessage(at, expected, Word("bytes"))
+    raise NotAMessage(at, expected, BareWord("bytes"))
 
 
 def json_object(data: bytes, at: str) -> dict[str, Any]:
@@ -112,13 +112,13 @@ def _value(data: bytes, at: str) -> Any:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise NotAMessage(at, "JSON", Word("bytes that are not UTF-8")) from None
+        raise NotAMessage(at, "JSON", BareWord("bytes that are not UTF-8")) from None
     try:
         return json_value(text)
     except OutOfLimits as error:
         raise out_of_limits(at, error) from None
     except ValueError:
-        raise NotAMessage(at, "JSON", text.strip() or Word("nothing")) from None
+        raise NotAMessage(at, "JSON", text.strip() or BareWord("nothing")) from None
 
 
 def answer(data: bytes, content_type: str, at: str) -> dict[str, Any] | Events:
@@ -177,12 +177,12 @@ def _frame_events(data: bytes, at: str) -> Iterator[dict[str, Any]]:
         whole = int.from_bytes(data[start : start + 4], "big")
         headers = int.from_bytes(data[start + 4 : start + 8], "big")
         if zlib.crc32(data[start : start + 8]) != int.from_bytes(data[start + 8 : start + 12], "big"):
-            raise NotAMessage(at, "an event stream", Word(f"a damaged frame at byte {start}"))
+            raise NotAMessage(at, "an event stream", BareWord(f"a damaged frame at byte {start}"))
         if start + whole > len(data):
             return
         frame = data[start : start + whole]
         if whole < headers + 16 or zlib.crc32(frame[:-4]) != int.from_bytes(frame[-4:], "big"):
-            raise NotAMessage(at, "an event stream", Word(f"a damaged frame at byte {start}"))
+            raise NotAMessage(at, "an event stream", BareWord(f"a damaged frame at byte {start}"))
         yield _payload(frame[12 + headers : -4], at)
         start += whole
 

@@ -23,7 +23,7 @@ from cachecost.conversations.json_object import JsonObject, parse_json, reason
 from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
-from cachecost.prompts.wire import shown
+from cachecost.prompts.wire import show_found
 
 ARCHIVE = re.compile(rb'\s*\{\s*"log"\s*:\s*\{\s*"(version|creator|browser|pages|entries|comment|_\w+)"\s*:')
 BEFORE_FIRST_BYTE = ("blocked", "dns", "connect", "send", "wait")
@@ -42,7 +42,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     if isinstance(value, ValueError):
         raise InputError([Fault(str(path), reason(value))])
     if not isinstance(value, dict):
-        raise InputError([Fault(str(path), f"expected an object; got {shown(value)}")])
+        raise InputError([Fault(str(path), f"expected an object; got {show_found(value)}")])
     whole = JsonObject(value, log.faults, str(path))
     archive = whole.within(whole.mapping("log"), "log")
     archive.get("entries", "an array", lambda entries: isinstance(entries, list), [])

@@ -25,7 +25,7 @@ from cachecost.conversations.readers.http.exchange import HttpExchange, headers_
 from cachecost.conversations.readers.http.log import ExchangeLog
 from cachecost.conversations.readers.http.routes import NO_CALL
 from cachecost.conversations.readers.http.tnetstrings import DamagedNetstring, TruncatedNetstring, values
-from cachecost.prompts.wire import shown
+from cachecost.prompts.wire import show_found
 
 FLOW = re.compile(
     rb"\d{2,12}:(?:7:version|4:type|2:id|5:error|11:client_conn|11:server_conn|11:intercepted|9:is_replay|6:marked"
@@ -44,7 +44,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     log = ExchangeLog(path, keep_content)
     for number, flow in enumerate(_flows(path, log.faults, warn)):
         if not isinstance(flow, dict):
-            log.faults.append(Fault(str(path), f"flows[{number}]: expected an object; got {shown(flow)}"))
+            log.faults.append(Fault(str(path), f"flows[{number}]: expected an object; got {show_found(flow)}"))
         elif _text(flow.get("type", "http")) != "http":
             log.notes.skip("entry", NO_CALL)
         else:

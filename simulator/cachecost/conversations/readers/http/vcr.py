@@ -33,7 +33,7 @@ from cachecost.conversations.readers.http import yaml_values
 from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
-from cachecost.prompts.wire import shown
+from cachecost.prompts.wire import show_found
 
 LISTS = ("interactions", "http_interactions")
 JSON = re.compile(
@@ -75,14 +75,14 @@ def _interactions(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
     items = value[name] if name else value
     if not isinstance(items, list):
         place = f"{name}: " if name else ""
-        faults.append(Fault(str(path), f"{place}expected an array of interactions; got {shown(items)}"))
+        faults.append(Fault(str(path), f"{place}expected an array of interactions; got {show_found(items)}"))
         return
     for number, item in enumerate(items):
         line = lines.get(id(item))
         if isinstance(item, dict):
             yield JsonObject(item, faults, str(path), line, f"{name}[{number}].")
         else:
-            faults.append(Fault(str(path), f"{name}[{number}]: expected an object; got {shown(item)}"))
+            faults.append(Fault(str(path), f"{name}[{number}]: expected an object; got {show_found(item)}"))
 
 
 def _document(path: Path) -> tuple[Any, dict[int, int]]:
@@ -140,7 +140,7 @@ def _body(half: JsonObject) -> bytes:
         return value.encode("utf-8", "surrogatepass")
     if value is None or isinstance(value, bytes):
         return value or b""
-    half.fault("body", f"expected a text or bytes; got {shown(value)}")
+    half.fault("body", f"expected a text or bytes; got {show_found(value)}")
     return b""
 
 
@@ -160,7 +160,7 @@ def _status(response: JsonObject) -> int:
         number = str(told).partition(" ")[0]
         if number.isdecimal() and 100 <= int(number) <= 599:
             return int(number)
-    response.fault("status", f"expected an HTTP status; got {shown(code if code is not None else status)}")
+    response.fault("status", f"expected an HTTP status; got {show_found(code if code is not None else status)}")
     return 0
 
 
@@ -170,7 +170,7 @@ def _start_time(interaction: JsonObject, date: str | None) -> str | None:
         return _moment(date or "")
     time = _moment(str(raw))
     if time is None:
-        interaction.fault("recorded_at", f"expected a time; got {shown(raw)}")
+        interaction.fault("recorded_at", f"expected a time; got {show_found(raw)}")
     return time
 
 

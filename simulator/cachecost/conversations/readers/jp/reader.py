@@ -33,7 +33,7 @@ from cachecost.conversations.json_object import JsonObject, parse_json, reason
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.jp.events import ConversationBuilder, Question
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.wire import block_of, shown, text_block
+from cachecost.prompts.wire import block_of, show_found, text_block
 
 SIGNATURE = "anthropic_thinking_signature"
 REDACTED = "anthropic_redacted_thinking"
@@ -67,7 +67,9 @@ def _events(path: Path, faults: list[Fault]) -> list[JsonObject]:
     if isinstance(value, ValueError):
         faults.append(Fault(str(path), reason(value)))
     elif not isinstance(value, list) or not value:
-        faults.append(Fault(str(path), f"expected an array of events; got {'none' if value == [] else shown(value)}"))
+        faults.append(
+            Fault(str(path), f"expected an array of events; got {'none' if value == [] else show_found(value)}")
+        )
     items = value if isinstance(value, list) else []
     return [JsonObject(_object(item), faults, str(path), None, f"events[{n}].") for n, item in enumerate(items)]
 

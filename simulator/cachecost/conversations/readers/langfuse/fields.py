@@ -10,7 +10,7 @@ from cachecost.conversations.readers.common.dialects import parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.usage_shapes import usage_from
-from cachecost.prompts.wire import shown
+from cachecost.prompts.wire import show_found
 from cachecost.providers.usage import Usage
 
 USAGES = ("usageDetails", "usage_details", "usage")
@@ -73,7 +73,7 @@ def usage_of(row: JsonObject) -> Usage | None:
     for name in USAGES:
         value = parse_json_text(row.data.get(name))
         if value and not isinstance(value, Mapping):
-            row.fault(name, f"expected an object; got {shown(value)}")
+            row.fault(name, f"expected an object; got {show_found(value)}")
         told = {key: _number(count) for key, count in object_or_empty(value).items() if count is not None}
         if told.get("unit", "TOKENS") == "TOKENS" and any(isinstance(count, int) and count for count in told.values()):
             return usage_from(_without_writes(told), name, "langfuse")

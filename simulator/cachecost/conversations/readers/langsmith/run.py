@@ -12,7 +12,7 @@ from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.readers.common.traces import as_text
 from cachecost.conversations.readers.langsmith.langchain_messages import answer_blocks, body_from_request, plain
-from cachecost.prompts.wire import NotAMessage, shown
+from cachecost.prompts.wire import NotAMessage, show_found
 
 THREADS = ("session_id", "thread_id", "conversation_id")
 """Keys of the metadata that LangSmith groups traces by."""
@@ -84,7 +84,7 @@ def _part(row: JsonObject, name: str) -> Mapped:
     """An object of a run. Database rows contain it as a JSON string."""
     value = parse_json_text(row.data.get(name))
     if value and not isinstance(value, Mapping):
-        row.fault(name, f"expected an object; got {shown(value)}")
+        row.fault(name, f"expected an object; got {show_found(value)}")
     return object_or_empty(value)
 
 

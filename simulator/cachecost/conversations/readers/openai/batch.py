@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.conversations.input_files import Warn
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.anthropic_batch.results import NOT_RUN
 from cachecost.conversations.readers.common.json_documents import objects
 from cachecost.conversations.readers.openai.exchange import OpenAIExchange, time_of
-from cachecost.prompts.wire import shown
+from cachecost.prompts.wire import show_found
 
 RESULTS = re.compile(r"outputs?|errors?|results?")
 
@@ -38,7 +38,7 @@ class OpenAIBatch:
         name = line.text("custom_id")
         known = self.requests if "body" in line.data else self.results
         if name in known:
-            line.fault("custom_id", f"expected a unique id; got {shown(name)} again")
+            line.fault("custom_id", f"expected a unique id; got {show_found(name)} again")
         known.setdefault(name, line)
 
     def exchanges(self, faults: list[Fault]) -> Iterator[OpenAIExchange]:
@@ -85,7 +85,7 @@ class OpenAIBatch:
             return
         for name, line in self.results.items():
             if name not in self.requests:
-                line.fault("custom_id", f"no request has the id {shown(name)}")
+                line.fault("custom_id", f"no request has the id {show_found(name)}")
         unanswered = len(self.requests.keys() - self.results.keys())
         if self.results and unanswered:
-            self.warn(f"{self.path}: {counted(unanswered, 'request')} without a result: no usage")
+            self.warn(f"{self.path}: {count_text(unanswered, 'request')} without a result: no usage")

@@ -18,7 +18,7 @@ from cachecost.conversations.readers.common.parsed_call import CallBuilder, Pars
 from cachecost.conversations.readers.openai.chat import from_chat, from_chat_message
 from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
 from cachecost.conversations.usage_shapes import usage_from
-from cachecost.prompts.wire import NotAMessage, shown
+from cachecost.prompts.wire import NotAMessage, show_found
 from cachecost.providers.usage import Usage
 
 T = TypeVar("T")
@@ -126,7 +126,7 @@ class ExchangeParser:
     def _note_tier(self, one: OpenAIExchange) -> None:
         tier = one.answer.get("service_tier")
         if tier not in PLAIN_TIERS and not one.is_batch:
-            self.notes.add("call", f"in service tier {shown(tier)}, which has its own prices")
+            self.notes.add("call", f"in service tier {show_found(tier)}, which has its own prices")
 
 
 def kind_of(body: Body, answer: Body) -> str:
@@ -155,7 +155,7 @@ def _created_at(one: OpenAIExchange) -> str | None:
     at = answer.number(name)
     if at is None or at <= LATEST:
         return None if at is None else iso(at)
-    answer.fault(name, f"expected seconds since the epoch; got {shown(one.answer[name])}")
+    answer.fault(name, f"expected seconds since the epoch; got {show_found(one.answer[name])}")
     return None
 
 

@@ -30,7 +30,7 @@ from cachecost.conversations.readers.common.parsed_call import CallBuilder
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.openai.batch import OpenAIBatch
 from cachecost.conversations.readers.openai.exchange import CHAT, RESPONSE, ExchangeParser, OpenAIExchange, time_of
-from cachecost.prompts.wire import shown
+from cachecost.prompts.wire import show_found
 
 ANSWER = re.compile(rb'"object"\s*:\s*"(chat\.completion|response)"')
 REQUEST = re.compile(rb'"request"\s*:\s*(?=\{)')
@@ -112,7 +112,7 @@ class _OpenAILog:
     def _stored_answer(self, entry: JsonObject) -> Iterator[OpenAIExchange]:
         kind = entry.data.get("object")
         if kind not in (CHAT, RESPONSE):
-            entry.fault("object", f"expected '{CHAT}' or '{RESPONSE}' (or a \"request\"); got {shown(kind)}")
+            entry.fault("object", f"expected '{CHAT}' or '{RESPONSE}' (or a \"request\"); got {show_found(kind)}")
         elif ("messages" if kind == CHAT else "input") not in entry.data:
             self.exchanges.notes.skip("stored answer", "its messages or input are not in the file")
         else:

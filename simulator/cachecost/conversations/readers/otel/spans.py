@@ -15,7 +15,7 @@ from cachecost.base.errors import Fault
 from cachecost.conversations.input_files import Warn
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.json_documents import objects
-from cachecost.prompts.wire import shown
+from cachecost.prompts.wire import show_found
 
 NANOSECONDS = 10**9
 ERRORS = (2, "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR")
@@ -147,7 +147,7 @@ def _attributes(span: JsonObject, name: str) -> Attributes:
 def _value(at: JsonObject, name: str, value: Any) -> Any:
     """The plain value of an AnyValue; None if it is empty."""
     if not isinstance(value, Mapping):
-        at.fault(name, f"expected a value object; got {shown(value)}")
+        at.fault(name, f"expected a value object; got {show_found(value)}")
         return None
     kind, inner = next(iter(value.items()), ("", None))
     if kind in TEXTS or not kind:
@@ -161,7 +161,7 @@ def _value(at: JsonObject, name: str, value: Any) -> Any:
     if kind == "kvlistValue":
         pairs = [one for one in _list(inner, "values") if isinstance(one, Mapping)]
         return {str(one.get("key")): _value(at, f"{name}.{kind}", one.get("value", {})) for one in pairs}
-    at.fault(name, f"expected a value type; got {shown(kind)}")
+    at.fault(name, f"expected a value type; got {show_found(kind)}")
     return None
 
 
@@ -170,7 +170,7 @@ def _integer(at: JsonObject, name: str, value: Any) -> int | None:
         return value
     if isinstance(value, str) and value.removeprefix("-").isdecimal():
         return int(value)
-    at.fault(name, f"expected a whole number; got {shown(value)}")
+    at.fault(name, f"expected a whole number; got {show_found(value)}")
     return None
 
 

@@ -11,7 +11,7 @@ import re
 from typing import Any, NamedTuple
 
 from cachecost.conversations.line_buffer import BufferLine
-from cachecost.prompts.intake import Heads
+from cachecost.prompts.intake import BodyHead
 from cachecost.prompts.request import Request
 
 TIME = re.compile(rb'\{\s*"timestamp"\s*:\s*"')
@@ -44,7 +44,7 @@ class Frame(NamedTuple):
     """A frame and what it means: the request without its messages, and `row`, the other fields of the call."""
 
     frame_bytes: FrameBytes
-    heads: Heads
+    heads: BodyHead
     request: Request
     row: tuple[Any, ...]
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import msgspec
 
 from cachecost.conversations.line_buffer import BufferLine
-from cachecost.prompts.intake import Trail
+from cachecost.prompts.intake import MessageTrail
 
 CUT = b"-0.0e-000007"
 """A number that no client writes, in place of what was cut out."""
@@ -45,7 +45,7 @@ class KnownConversation(msgspec.Struct, eq=False):
     """
 
     opening: bytes
-    trail: Trail
+    trail: MessageTrail
     settled: bytearray = msgspec.field(default_factory=bytearray)
     ends: list[int] = msgspec.field(default_factory=list)
     loose: list[bytes] = msgspec.field(default_factory=list)
@@ -137,7 +137,7 @@ class IncrementalParser:
                 break
         return best
 
-    def begin(self, line: bytes, raws: Sequence[msgspec.Raw], trail: Trail) -> None:
+    def begin(self, line: bytes, raws: Sequence[msgspec.Raw], trail: MessageTrail) -> None:
         """Remember a conversation that was parsed whole."""
         for array in ARRAY.finditer(line):
             start = array.end()
@@ -148,7 +148,7 @@ class IncrementalParser:
                 self._keep(talk)
                 return
 
-    def go_on(self, repeat: Repeat, trail: Trail, rest: bytes, at: int, raws: Sequence[msgspec.Raw]) -> int:
+    def go_on(self, repeat: Repeat, trail: MessageTrail, rest: bytes, at: int, raws: Sequence[msgspec.Raw]) -> int:
         """Add what `rest` has from `at` on to a conversation, whose trail is then `trail`. Returns where that ends.
 
         0 if the messages are not there; then the conversation is dropped.

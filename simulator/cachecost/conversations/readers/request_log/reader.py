@@ -22,8 +22,8 @@ from cachecost.conversations.readers.request_log.row import RawRow
 from cachecost.conversations.start_times import StartTimes
 from cachecost.conversations.wire_usage import parse_iterations, parse_usage
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.exact_json import decoded, out_of_limits
-from cachecost.prompts.intake import Intake, NotTheSame, Trail, not_a_message
+from cachecost.prompts.exact_json import decode, out_of_limits
+from cachecost.prompts.intake import CannotContinue, Intake, MessageTrail, not_a_message
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, answer_blocks
 
@@ -92,7 +92,7 @@ class RequestLog:
         try:
             framed = self._frames.find(line)
             return self._read_framed(line, *framed) if framed else self._read_repeated(line)
-        except (NotAMessage, NotTheSame, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except (NotAMessage, CannotContinue, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._starts.last = began
             return None
 
@@ -148,9 +148,9 @@ class RequestLog:
         """The call of a line, parsed whole. Errors are collected."""
         if not line.strip():
             return None
-        trail = Trail({}, [], [], [])
+        trail = MessageTrail({}, [], [], [])
         try:
-            line, raw = decoded(self._decode, line)
+            line, raw = decode(self._decode, line)
             call = self._call(number, raw, trail)
         except NotAMessage as fault:
             self._fault(number, str(fault))
@@ -174,7 +174,7 @@ class RequestLog:
         except RecursionError:
             raise out_of_limits("line", OutOfLimits(*TOO_DEEP)) from None
 
-    def _call(self, number: int, raw: RawRow, before: Trail | None = None) -> RecordedCall:
+    def _call(self, number: int, raw: RawRow, before: MessageTrail | None = None) -> RecordedCall:
         timestamp, status = raw.parse("timestamp"), raw.parse("status", int)
         usage, path = raw.usage_and_path()
         host = raw.complete_body() or raw.parse("host")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cachecost.base.errors import nearest
-from cachecost.base.formatting import counted
+from cachecost.base.formatting import count_text
 from cachecost.live.server.model import Answerer
 
 ANSWERS = (
@@ -44,4 +44,4 @@ def notes_of(answerer: Answerer) -> Sequence[str]:
     missed = getattr(answerer, "missed", 0)
     if not missed:
         return tuple(getattr(answerer, "notes", ()))
-    return (f"{counted(missed, 'call')} not found in the recording and answered with a placeholder",)
+    return (f"{count_text(missed, 'call')} not found in the recording and answered with a placeholder",)

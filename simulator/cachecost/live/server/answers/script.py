@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.schema_errors import faults_of, shown
-from cachecost.base.yaml_text import Placed
+from cachecost.base.schema_errors import faults_of, show_value
+from cachecost.base.yaml_text import PlacedValue
 from cachecost.live.server.answers.blocks import Item, stop_reason, text, thinking, tool_use
 from cachecost.live.server.model import ApiError, ClientCall, ModelAnswer
 
@@ -126,9 +126,9 @@ class ScriptAnswerer:
         return replies[-1] if self._then == "last" else steps[turn % len(steps)]
 
 
-def _validate(placed: Placed, faults: list[Fault]) -> ScriptFile | None:
+def _validate(placed: PlacedValue, faults: list[Fault]) -> ScriptFile | None:
     if not isinstance(placed.value, dict):
-        faults.append(placed.fault((), f"expected a mapping; got {shown(placed.value)}"))
+        faults.append(placed.fault((), f"expected a mapping; got {show_value(placed.value)}"))
         return None
     try:
         return ScriptFile.model_validate(placed.value)

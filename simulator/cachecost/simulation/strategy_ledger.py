@@ -12,9 +12,9 @@ from cachecost.ledger.margin import margin
 from cachecost.ledger.results import CallRow, Ledger
 from cachecost.ledger.rows import warm_reads
 from cachecost.ledger.timelines import CallTimeline
-from cachecost.replay.setup import Progress, ReplaySetup, no_progress, ttl_names
-from cachecost.replay.simulation import Simulation
-from cachecost.replay.workload import plan_calls
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.setup import Progress, ReplaySetup, no_progress, ttl_names
+from cachecost.simulation.workload import plan_calls
 from cachecost.strategies.plan import Strategy
 from cachecost.strategies.spec import StrategySpec
 

@@ -23,15 +23,15 @@ from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.refusals import refusal
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Request
-from cachecost.prompts.sizes import AS_COUNTED, Sizes
+from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
 from cachecost.providers.prices import NoPrice, PriceBook, Prices, ways_of
 from cachecost.providers.quotes import UNPRICED
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 
 if TYPE_CHECKING:
-    from cachecost.replay.setup import ReplaySetup
-    from cachecost.tokens.anchored import Anchors
+    from cachecost.simulation.setup import ReplaySetup
+    from cachecost.tokens.anchored import BilledLengths
 
 AS_RECORDED = "as recorded"
 REFUSED = "invalid_request_error"
@@ -62,7 +62,7 @@ class Pass:
     """One pass of a call: what was sent, how long that is, what the cache did with it."""
 
     prompt: Prompt
-    sizes: Sizes
+    sizes: PrefixSizes
     outcome: Outcome
 
 
@@ -101,7 +101,7 @@ class Simulation:
         self.notes: dict[str, None] = {}
         """Sentences on what a host does not support or has no price for, each once."""
         self._number = 0
-        self._anchors: Anchors | None = None
+        self._anchors: BilledLengths | None = None
         self._warm: dict[Prefix, str] = {}
         self._not_warm: set[Prefix] = set()
         """Prefixes that neither are in `_warm` nor go on from one that is. It stays so: `_warm` only shrinks."""
@@ -136,14 +136,14 @@ class Simulation:
         if len(bills) != len(prompts):
             return SentCall(number, call.start, prompts[0], rules)
         if self._anchors is None:
-            from cachecost.tokens.anchored import Anchors
+            from cachecost.tokens.anchored import BilledLengths
 
-            self._anchors = Anchors()
+            self._anchors = BilledLengths()
         for prompt, bill in zip(prompts, bills, strict=True):
             self._anchors.learn(number, prompt, bill)
         return SentCall(number, call.start, prompts[0], rules, bills[0])
 
-    def _find_warm_starts(self, sent: Sequence[SentCall], anchors: Anchors) -> None:
+    def _find_warm_starts(self, sent: Sequence[SentCall], anchors: BilledLengths) -> None:
         for found in list(warm_starts(sent, anchors.all, anchors.told)):
             anchors.learn_prefix(found.call, found.prefix, found.tokens)
             self._warm[found.prefix] = found.ttl

@@ -18,9 +18,9 @@ from cachecost.providers.assumptions import switches_from
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, data_date
-from cachecost.replay.setup import ReplaySetup
-from cachecost.replay.simulation import AS_RECORDED, Simulation
 from cachecost.scenario import Scenario, talks_of
+from cachecost.simulation.engine import AS_RECORDED, Simulation
+from cachecost.simulation.setup import ReplaySetup
 from cachecost.strategies.plan import Strategy
 from cachecost.strategies.spec import StrategySpec
 from cachecost.tokens.factory import ANCHORED, FILLER
