@@ -49,7 +49,7 @@ def test_as_recorded_is_a_strategy_of_a_log(log: cachecost.Recording) -> None:
     assert result["as recorded"].cost == sent.cost
     assert result.first.strategy == result.best.strategy == "as recorded"
     assert str(result.comparison.as_of) == "2025-06-08"
-    assert "anthropic, claude-sonnet-4-20250514, as of 2025-06-08; every switch" in result._repr_html_()
+    assert "anthropic, claude-sonnet-4-20250514, as of 2025-06-08; all assumptions at their default" in result._repr_html_()
     assert repr(sent) == f"<Replay as recorded: 62 calls, ${sent.cost.total:.2f}>"
 
 

@@ -207,4 +207,4 @@ def test_an_unknown_strategy_is_named_with_the_nearest(folder: Path) -> None:
 def test_a_conversation_without_a_strategy_says_what_is_missing(folder: Path) -> None:
     recording = Path(__file__).parents[1] / "scenarios" / "recordings" / "jp-17727484633.jsonl"
     done = cachecost("replay", str(recording), cwd=folder)
-    assert done.returncode == 2 and "whose calls a strategy decides" in done.stderr
+    assert done.returncode == 2 and "got a conversation" in done.stderr and "choose a --strategy" in done.stderr

@@ -44,7 +44,9 @@ def judged(*rows: tuple[Body, Usage], factor: float = 1.0, **fields: Any) -> lis
     calls = []
     for number, (request, bill, *response) in enumerate(rows, 1):
         answer = tuple(block_of("assistant", item) for item in response[0]) if response else ()
-        calls.append(RecordedCall(number, 10.0 * number, None, intake.body(request), bill, response=answer, **fields))
+        calls.append(
+            RecordedCall(intake.body(request), 10.0 * number, billed=bill, response=answer, line=number, **fields)
+        )
     checker = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude(factor))
     judgements, not_judged = checker.check_calls("log", calls)
     assert not not_judged
@@ -124,7 +126,10 @@ def test_passes_of_server_tools_are_told_apart_by_sums() -> None:
 
 def test_a_call_without_a_bill_still_writes() -> None:
     intake = Intake(keep_content=True)
-    calls = [RecordedCall(1, 10.0, None, intake.body(FIRST)), RecordedCall(2, 20.0, None, intake.body(SECOND), HIT)]
+    calls = [
+        RecordedCall(intake.body(FIRST), 10.0, line=1),
+        RecordedCall(intake.body(SECOND), 20.0, billed=HIT, line=2),
+    ]
     checker = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude())
     judgements, not_judged = checker.check_calls("log", calls)
     assert kinds(judgements) == [("hit", True)] and not_judged == [("log:1", "it has no usage")]
@@ -132,10 +137,10 @@ def test_a_call_without_a_bill_still_writes() -> None:
 
 def test_a_failed_call_writes_nothing() -> None:
     intake = Intake(keep_content=True)
-    failed = RecordedCall(1, 10.0, None, intake.body(FIRST), status=529)
+    failed = RecordedCall(intake.body(FIRST), 10.0, status=529, line=1)
     checker = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude())
     judgements, _ = checker.check_calls(
-        "log", [failed, RecordedCall(2, 20.0, None, intake.body(SECOND), Usage(3, 0, 2500))]
+        "log", [failed, RecordedCall(intake.body(SECOND), 20.0, billed=Usage(3, 0, 2500), line=2)]
     )
     assert kinds(judgements) == [("cold", True)]
 

@@ -32,7 +32,9 @@ def judged(
     for number, (after, request, bill) in enumerate(rows, 1):
         start = datetime.fromisoformat(begin).timestamp() + after
         at = datetime.fromtimestamp(start, UTC).isoformat()
-        calls.append(RecordedCall(number, start, at, intake.body({**request, "model": model}), bill))
+        calls.append(
+            RecordedCall(intake.body({**request, "model": model}), start, timestamp=at, billed=bill, line=number)
+        )
     checker = FidelityChecker(RuleBook(switches_from(switches)), PriceBook.load(), lambda generation: Crude(1.0))
     judgements, not_judged = checker.check_calls("log", calls)
     assert not not_judged

@@ -111,7 +111,7 @@ def test_no_price_of_a_host_comes_from_another_but_by_a_sourced_row(monkeypatch:
     assert said <= {"anthropic"}
     assert (not said) or host in BASED
     sheets = tuple(only(sheet, {host} | said) for sheet in load_shipped())
-    monkeypatch.setattr(pricing, "shipped", lambda: sheets)
+    monkeypatch.setattr(pricing, "load_shipped", lambda: sheets)
     alone = PriceBook()
     models = [row.id for row in model_rows(RuleBook(as_of=DAY), host)]
     assert models

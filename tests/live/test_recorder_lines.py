@@ -212,4 +212,4 @@ def test_lines_read_as_calls(tmp_path: Path) -> None:
         workspace_of({"x-api-key": KEY}),
     )
     assert one.response[0].kind == "text"
-    assert (two.failed, two.billed, three.is_bill_only) == (True, None, True)
+    assert (two.has_failed, two.billed, three.is_bill_only) == (True, None, True)

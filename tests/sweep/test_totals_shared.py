@@ -212,7 +212,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("automatic", "progressive", "automatic"):
             terms = ReplaySetup(RuleBook(switches_from(rules), DAY), PRICES, tokens="bytes", model=MODELS[0])
             assert assert_equal(shared, name, talks, terms)
-    assert len(shared._plans._load_conversations) == len(shared._tables) == len(shared._prompt_stores) == 1
+    assert len(shared._plans._known) == len(shared._tables) == len(shared._prompt_stores) == 1
 
 
 def test_placements_that_see_forks_say_so() -> None:

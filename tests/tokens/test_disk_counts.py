@@ -118,7 +118,7 @@ def test_what_is_a_guess_stays_one(place: Path) -> None:
     assert first._disk is not None
     first._disk.close()
     second = counter(Counting())
-    assert (second.block(block), second.guessed) == (tokens, first.guessed) == (tokens, ("new_kind",))
+    assert (second.block(block), second.guessed_kinds) == (tokens, first.guessed_kinds) == (tokens, ("new_kind",))
 
 
 def test_one_process_reads_what_another_wrote(counts: DiskCounts) -> None:
@@ -135,10 +135,10 @@ WRITER = """
 import sys
 from pathlib import Path
 from cachecost.tokens.disk import DiskCounts
-from cachecost.tokens.measured import Measured
+from cachecost.tokens.measured import BlockCount
 counts = DiskCounts(Path(sys.argv[1]))
 for number in range(int(sys.argv[2]), int(sys.argv[3])):
-    counts.put(number.to_bytes(16), Measured("text", number, {}))
+    counts.put(number.to_bytes(16), BlockCount("text", number, {}))
     if number % 50 == 0:
         counts.flush()
 """

@@ -11,7 +11,7 @@ from cachecost.prompts.render import Renderer
 from cachecost.prompts.wire import block_of
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.calibration import Calibration, calibration
-from cachecost.tokens.content import Parts, parts_of
+from cachecost.tokens.content import BlockParts, parts_of
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.sizes import constant_of, size_tokens
 from cachecost.tokens.textcounter import TextCounter
@@ -21,7 +21,7 @@ PNG = {"type": "image", "source": base64(png(330, 291), "image/png")}
 CITED = {"citations": {"enabled": True}}
 
 
-def document(source: dict[str, Any], **more: Any) -> Parts:
+def document(source: dict[str, Any], **more: Any) -> BlockParts:
     return parts_of("document", {"type": "document", "source": source, **more})
 
 
@@ -40,7 +40,7 @@ def text(data: str) -> dict[str, Any]:
     ],
 )
 def test_an_image_is_its_pixels(source: dict[str, Any]) -> None:
-    assert parts_of("image", {"type": "image", "source": source}) == Parts((), {"330x291 image": 1})
+    assert parts_of("image", {"type": "image", "source": source}) == BlockParts((), {"330x291 image": 1})
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,9 @@ def test_an_image_is_its_pixels(source: dict[str, Any]) -> None:
     ],
 )
 def test_an_image_without_a_size_is_a_stated_guess(source: object) -> None:
-    assert parts_of("image", {"type": "image", "source": source}) == Parts((), {"1024x1024 image": 1, "guessed": 1})
+    assert parts_of("image", {"type": "image", "source": source}) == BlockParts(
+        (), {"1024x1024 image": 1, "guessed": 1}
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,27 +96,27 @@ def test_an_image_without_a_size_is_a_stated_guess(source: object) -> None:
         ),
     ],
 )
-def test_a_document_is_its_text_or_its_pages(parts: Parts, texts: tuple[str, ...], facts: dict[str, int]) -> None:
-    assert parts == Parts(texts, facts)
+def test_a_document_is_its_text_or_its_pages(parts: BlockParts, texts: tuple[str, ...], facts: dict[str, int]) -> None:
+    assert parts == BlockParts(texts, facts)
 
 
 @pytest.mark.parametrize(
     "source", [{"type": "url", "url": "u"}, {"type": "file", "file_id": "f"}, base64(b"?", "application/pdf")]
 )
 def test_a_pdf_that_cannot_be_read_is_the_least_there_is(source: dict[str, Any]) -> None:
-    assert document(source) == Parts((), {"612x792 page": 1, "unseen": 2500, "guessed": 1, "document": 1})
+    assert document(source) == BlockParts((), {"612x792 page": 1, "unseen": 2500, "guessed": 1, "document": 1})
 
 
 def test_a_search_result_is_its_source_title_and_text() -> None:
     found = {"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "Ab. Cd."}]}
-    assert parts_of("search_result", found) == Parts(("s", "t", "Ab. Cd."), {"guessed": 1, "document": 1})
+    assert parts_of("search_result", found) == BlockParts(("s", "t", "Ab. Cd."), {"guessed": 1, "document": 1})
     assert parts_of("search_result", {**found, **CITED}).facts == {"guessed": 1, "document": 1, "sentence": 2}
 
 
 def test_a_result_adds_up_what_is_in_it() -> None:
     inner = [PNG, {"type": "text", "text": "a"}, PNG, {"type": "image", "source": None}]
     result = {"type": "tool_result", "content": inner, "is_error": True}
-    assert parts_of("tool_result", result) == Parts(
+    assert parts_of("tool_result", result) == BlockParts(
         ("a",), {"330x291 image": 2, "1024x1024 image": 1, "guessed": 1, "error": 1}
     )
 

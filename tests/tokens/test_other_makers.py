@@ -190,7 +190,7 @@ def test_a_block_counts_or_fails_the_same_without_its_content(maker: str) -> Non
     for role, content in BLOCKS:
         block = block_of(role, content)
         assert told(bare, without_content(block)) == told(counter, block), content
-    assert bare.guessed == counter.guessed  # type: ignore[attr-defined]
+    assert bare.guessed_kinds == counter.guessed_kinds  # type: ignore[attr-defined]
 
 
 @settings(max_examples=60, deadline=None)
@@ -238,9 +238,9 @@ def test_openais_images_are_tiles(width: int, height: int, tiles: int) -> None:
 def test_openais_images_are_said_to_be_a_guess() -> None:
     counter = make_counter("tiktoken", "o200k")
     counter.block(block_of("user", {"type": "text", "text": "no image"}))
-    assert counter.guessed == ()  # type: ignore[attr-defined]
+    assert counter.guessed_kinds == ()  # type: ignore[attr-defined]
     assert counter.block(block_of("user", IMAGE)) == 85 + 170 * 6
-    assert counter.guessed == ("image",)  # type: ignore[attr-defined]
+    assert counter.guessed_kinds == ("image",)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -74,13 +74,13 @@ def test_a_definition_is_its_row_and_nothing_more(
 ) -> None:
     counter = make_counter("tiktoken", generation)
     assert counter.block(block_of("", tool)) == provider_tool_tokens("bash_20250124", generation)
-    assert counter.guessed == guessed  # type: ignore[attr-defined]
+    assert counter.guessed_kinds == guessed  # type: ignore[attr-defined]
 
 
 def test_an_unknown_family_counts_as_its_json() -> None:
     counter = make_counter("tiktoken", "claude-3")
     assert 5 < counter.block(block_of("", {"type": "memory_20250818", "name": "memory"})) < 30
-    assert counter.guessed == ("tool",)  # type: ignore[attr-defined]
+    assert counter.guessed_kinds == ("tool",)  # type: ignore[attr-defined]
 
 
 def test_a_clients_tool_is_none_of_the_providers() -> None:

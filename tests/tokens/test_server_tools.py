@@ -6,7 +6,7 @@ import pytest
 
 from cachecost.prompts.wire import block_of
 from cachecost.tokens.calibration import calibration
-from cachecost.tokens.content import Parts, facts_of, parts_of
+from cachecost.tokens.content import BlockParts, facts_of, parts_of
 from cachecost.tokens.factory import make_counter
 
 CONSTANTS = calibration("claude-3").structure
@@ -121,7 +121,7 @@ def test_what_stands_around_a_result_is_a_constant(stdout: str) -> None:
     ],
 )
 def test_other_blocks(content: dict[str, Any], texts: tuple[str, ...], facts: dict[str, int]) -> None:
-    assert parts_of(content["type"], content) == Parts(texts, facts)
+    assert parts_of(content["type"], content) == BlockParts(texts, facts)
 
 
 def test_an_uploaded_file_is_six_tokens() -> None:

@@ -248,7 +248,7 @@ def test_an_unknown_kind_counts_as_its_json_and_is_told() -> None:
     counter = make_counter("tiktoken", "claude-3")
     source = {"type": "base64", "media_type": "video/mp4", "data": "QUJD" * 9000}
     assert 10 < counter.block(block_of("user", {"type": "of_tomorrow", "source": source})) < 60, "bytes do not count"
-    assert counter.guessed == ("of_tomorrow",)  # type: ignore[attr-defined]
+    assert counter.guessed_kinds == ("of_tomorrow",)  # type: ignore[attr-defined]
 
 
 GUESSED = (
@@ -265,11 +265,11 @@ GUESSED = (
 @pytest.mark.parametrize("order", [1, -1])
 def test_guesses_are_told_in_one_order_with_content_and_without(order: int) -> None:
     counter, bare = make_counter("tiktoken", "claude-3"), make_counter("tiktoken", "claude-3")
-    assert counter.guessed == ()  # type: ignore[attr-defined]
+    assert counter.guessed_kinds == ()  # type: ignore[attr-defined]
     for block in blocks()[::order]:
         counter.block(block)
         bare.block(without_content(block))
-    assert counter.guessed == bare.guessed == GUESSED  # type: ignore[attr-defined]
+    assert counter.guessed_kinds == bare.guessed_kinds == GUESSED  # type: ignore[attr-defined]
 
 
 FIELDS = ("type", "source", "content", "data", "citations", "enabled", "input", "text", "title", "encrypted_content")

@@ -41,6 +41,7 @@ def suffix_of(out: Path) -> str:
 
 def write_table(path: Path, axes: Sequence[str], rows: Iterable[SweepRow]) -> None:
     """Write the table whole or not at all. Rows are written as they come; at most one group of them is in memory."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with replace_when_done(path) as part:
         (_write_parquet if path.suffix == PARQUET else _write_csv)(part, axes, rows)
 
