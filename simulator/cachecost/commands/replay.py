@@ -208,7 +208,7 @@ class _Replay:
         setup = replace(self.setup.with_recorded(calls, self.tokens), model=self.model, counts_answers=False)
         lower_bound = _lower_bound if with_lower_bound and not self.ranks else None
         for name in self._names(talks):
-            yield replay_strategy(name, talks, setup, lower_bound=lower_bound, pictured=pictured)
+            yield replay_strategy(name, talks, setup, find_lower_bound=lower_bound, pictured=pictured)
 
     def _names(self, talks: Sequence[Conversation]) -> list[str]:
         """The strategies to plan; --all leaves out strategies for side questions where the log has none."""

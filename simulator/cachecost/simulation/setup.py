@@ -68,8 +68,8 @@ class ReplaySetup:
         if not assumptions:
             return self
         own = self.rules.switches
-        switches = switches_from({**{name: getattr(own, name) for name in own.given}, **assumptions})
-        return replace(self, rules=RuleBook(switches, self.rules.as_of, self.rules.own))
+        merged = switches_from({**{name: getattr(own, name) for name in own.given}, **assumptions})
+        return replace(self, rules=RuleBook(merged, self.rules.as_of, self.rules.own))
 
     def each_on_its_day(self) -> ReplaySetup:
         """The same setup with the rules of the day of each call."""

@@ -27,25 +27,25 @@ def replay_strategy(
     conversations: Conversation | Sequence[Conversation],
     setup: ReplaySetup,
     progress: Progress = no_progress,
-    lower_bound: LowerBound | None = None,
+    find_lower_bound: LowerBound | None = None,
     pictured: bool = False,
 ) -> Ledger:
     """Every call that a strategy makes of the conversations, in the order they start. Raises CannotEvaluate.
 
     `pictured` keeps the prompt timeline of each call.
     """
-    talks = [conversations] if isinstance(conversations, Conversation) else list(conversations)
+    sessions = [conversations] if isinstance(conversations, Conversation) else list(conversations)
     strategy = setup.build_strategy(spec)
     own = setup.for_strategy(strategy)
     simulation = Simulation(own, strategy.name)
-    calls, rows, strips = _simulate(simulation, strategy, talks, own, progress, pictured)
-    models = setup.models(talks)
+    calls, rows, strips = _simulate(simulation, strategy, sessions, own, progress, pictured)
+    models = setup.models(sessions)
     floor = None
     is_bounded = all(rules.uses_breakpoints for rules in models) and not warm_reads(rows).calls
-    if lower_bound and is_bounded and not any(row.error for row in rows):
-        floor = lower_bound(calls, own)
+    if find_lower_bound and is_bounded and not any(row.error for row in rows):
+        floor = find_lower_bound(calls, own)
     counters = [setup.counter(rules.generation) for rules in models]
-    notes = list(dict.fromkeys([*(note for talk in talks for note in strategy.notes(talk)), *simulation.notes]))
+    notes = list(dict.fromkeys([*(note for session in sessions for note in strategy.notes(session)), *simulation.notes]))
     source = "; ".join(dict.fromkeys(counter.source for counter in counters))
     band = margin(rows, max((counter.band for counter in counters), default=0.0))
     return Ledger(strategy.name, rows, notes, source, band, floor, strips, ttl_names(models))

@@ -99,10 +99,10 @@ def scenario_setup(
     """
     day = scenario.as_of or data_date(scenario.host)
     book = prices or PriceBook.load(folder / scenario.prices if scenario.prices else None, day)
-    switches = switches_from({**own.switches, **scenario.rules, **assumptions})
+    merged = switches_from({**own.switches, **scenario.rules, **assumptions})
     may_anchor = scenario.tokens in (None, ANCHORED)
     return ReplaySetup(
-        RuleBook(switches, day, own),
+        RuleBook(merged, day, own),
         book,
         scenario.host,
         FILLER if may_anchor else str(scenario.tokens),

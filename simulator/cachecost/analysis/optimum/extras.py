@@ -16,7 +16,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
     deepest,
 )
 from cachecost.analysis.optimum.tree import BlockTree
-from cachecost.analysis.optimum.ttls import lifetime
+from cachecost.analysis.optimum.ttls import ttl_seconds
 from cachecost.caches.breakpoints import Entry, PrefixCache
 from cachecost.conversations.calls import derive_call
 from cachecost.prompts.blocks import Layer, Prefix
@@ -114,7 +114,7 @@ def _trains(evaluator: PlanEvaluator, cache: TouchTrackingCache, done: StepResul
     if ttl == "5m" and end is not None and "1h" in last.sent.rules.accepted_ttls and not last.sent.is_extra:
         nodes = sorted({*(mark.prefix for mark in last.marks), end}, key=lambda one: one.depth)
         hours = tuple(MarkedPrefix(one, "1h") for one in nodes[-last.sent.rules.maximum_marks :])
-        train = _train(evaluator, last.sent, hours, last.sent.start, now, lifetime(last.sent, "1h"))
+        train = _train(evaluator, last.sent, hours, last.sent.start, now, ttl_seconds(last.sent, "1h"))
         yield from _propose(train, {last.sent: hours})
 
 

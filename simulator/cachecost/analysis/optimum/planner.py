@@ -14,7 +14,7 @@ from decimal import Decimal
 from cachecost.analysis.optimum.future_use import BlockRange, FutureUse
 from cachecost.analysis.optimum.plan_evaluator import BareCall, Marks, PlanEvaluator, PlanStep, can_mark
 from cachecost.analysis.optimum.tree import BlockTree, Event
-from cachecost.analysis.optimum.ttls import READABLE, HeldBlock, Lifetimes, is_ready, lifetime, write_block
+from cachecost.analysis.optimum.ttls import READABLE, HeldBlock, Lifetimes, is_ready, ttl_seconds, write_block
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import is_within_lookback
@@ -49,7 +49,7 @@ class PlanEntries:
         held = self.held.get(prefix)
         if held is None or not is_ready(held, sent.start):
             return None
-        return held if sent.start - held.touched < lifetime(sent, held.ttl) else None
+        return held if sent.start - held.touched < ttl_seconds(sent, held.ttl) else None
 
 
 class Planner:

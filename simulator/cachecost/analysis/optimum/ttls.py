@@ -88,7 +88,7 @@ class Lifetimes:
         """What can be done with a block at a call, each as (cost, state after it)."""
         event, prices = tail.event, tail.event.sent.prices
         ready = is_ready(state, event.start)
-        if state is not None and ready and event.start - state.touched < lifetime(event.sent, state.ttl):
+        if state is not None and ready and event.start - state.touched < ttl_seconds(event.sent, state.ttl):
             yield from self._alive(tail, state, prices)
             return
         pending = state if not ready else None
@@ -128,10 +128,10 @@ class Lifetimes:
 
 def pings_for(event: Event, state: HeldBlock, may_be_extended: bool) -> Iterator[tuple[int, TTL]]:
     """How many keep-alives bridge the time from the last use to a call, and the TTL after them."""
-    gap, life = event.start - state.touched, lifetime(event.sent, state.ttl)
+    gap, life = event.start - state.touched, ttl_seconds(event.sent, state.ttl)
     yield int(gap // life), state.ttl
     if state.ttl == "5m" and may_be_extended and "1h" in event.sent.rules.accepted_ttls:
-        yield 1 + int((gap - life) // lifetime(event.sent, "1h")), "1h"
+        yield 1 + int((gap - life) // ttl_seconds(event.sent, "1h")), "1h"
 
 
 def writes(event: Event, prices: Prices) -> Iterator[tuple[TTL, Decimal]]:
@@ -142,7 +142,7 @@ def writes(event: Event, prices: Prices) -> Iterator[tuple[TTL, Decimal]]:
         yield "1h", prices.write_1h
 
 
-def lifetime(sent: BareCall, ttl: TTL) -> float:
+def ttl_seconds(sent: BareCall, ttl: TTL) -> float:
     return sent.rules.ttl_s[ttl]
 
 

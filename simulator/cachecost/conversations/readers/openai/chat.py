@@ -19,7 +19,7 @@ from cachecost.conversations.readers.openai.parts import (
     Body,
     Turns,
     copy_mark,
-    lifetime,
+    ttl_parameter,
     parameters,
     parts,
     role_of,
@@ -36,7 +36,7 @@ LIMITS = ("max_completion_tokens", "max_tokens")
 def from_chat(body: Mapping[str, Any]) -> Body:
     """A Chat Completions request as a Messages body. Raises NotAMessage with the path in `body`."""
     messages = array_at(body.get("messages"), "messages", "an array of messages")
-    mark, turns = lifetime(body), Turns()
+    mark, turns = ttl_parameter(body), Turns()
     for number, message in enumerate(messages):
         _add(turns, message, f"messages.{number}", mark)
     given = body.get("tools") if body.get("tools") is not None else body.get("functions")

@@ -14,8 +14,8 @@ from cachecost.prompts.wire import MARK, NotAMessage
 
 Body = dict[str, Any]
 DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?;base64,(.*)", re.DOTALL)
-BREAKPOINT = "prompt_cache_breakpoint"
-MARKS = (MARK, BREAKPOINT)
+OPENAI_BREAKPOINT = "prompt_cache_breakpoint"
+MARKS = (MARK, OPENAI_BREAKPOINT)
 TEXTS = ("text", "input_text", "output_text", "summary_text", "reasoning_text")
 LONG = ("1h", "12h", "24h")
 """TTLs of `prompt_cache_options` that become our 1h TTL."""
@@ -23,7 +23,7 @@ SHORT: Body = {"type": "ephemeral"}
 CHOICES = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
 
 
-def lifetime(body: Mapping[str, Any]) -> Body:
+def ttl_parameter(body: Mapping[str, Any]) -> Body:
     """The `cache_control` for each breakpoint of a request. OpenAI sets one TTL for the whole request."""
     options = body.get("prompt_cache_options")
     ttl = options.get("ttl") if isinstance(options, Mapping) else None
@@ -32,7 +32,7 @@ def lifetime(body: Mapping[str, Any]) -> Body:
 
 def copy_mark(block: Body, raw: Mapping[str, Any], mark: Body) -> Body:
     """`block` with the breakpoint of `raw`: a `cache_control` (gateways accept it), or OpenAI's own."""
-    own = raw.get(MARK) or (mark if raw.get(BREAKPOINT) else None)
+    own = raw.get(MARK) or (mark if raw.get(OPENAI_BREAKPOINT) else None)
     return {**block, MARK: own} if own else block
 
 

@@ -17,7 +17,7 @@ from cachecost.conversations.readers.openai.parts import (
     Body,
     Turns,
     copy_mark,
-    lifetime,
+    ttl_parameter,
     parameters,
     parts,
     role_of,
@@ -34,7 +34,7 @@ LIMITS = ("max_output_tokens", "max_tokens")
 
 def from_responses(body: Mapping[str, Any]) -> Body:
     """A Responses request as a Messages body. Raises NotAMessage with the path in `body`."""
-    mark, turns = lifetime(body), Turns()
+    mark, turns = ttl_parameter(body), Turns()
     instructions = body.get("instructions")
     if isinstance(instructions, list):
         _add_all(turns, instructions, "instructions", mark)
