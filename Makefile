@@ -57,7 +57,7 @@ reports: ## write reports/ of all bundled scenarios anew
 
 evidence: ## predict the recorded traffic anew and write reports/fidelity/
 	@sh .ci/setup test $(PYTHON)
-	@$(BIN)/cachecost validate scenarios/recordings/traffic/*/*.jsonl scenarios/recordings/transcripts/*.jsonl --readings --out reports/fidelity
+	@$(BIN)/cachecost validate scenarios/recordings/traffic/*/*.jsonl scenarios/recordings/transcripts/*.jsonl --assumptions --out reports/fidelity
 
 docs: ## update all generated pages and the scenario schema, build the documentation into build/site
 	@sh .ci/setup test $(PYTHON)

@@ -2,7 +2,7 @@
 
     python benchmarks/grid.py [--turns 400] [--runs 3] [--json]
 
-Grids of 8 strategies × 3 models × 2 lifetimes, alone and with 100 seeds; then all strategies there are, in one process
+Grids of 8 strategies × 3 models × 2 TTLs, alone and with 100 seeds; then all strategies there are, in one process
 against one replay each. Conversations have five calls a turn; tokens are counted as bytes. Processor time, the least of
 the runs; the exponent is that of the grid's time over twice the calls. `start_s` is what each replay of its own as a
 process would take besides.
@@ -44,7 +44,7 @@ DRAW = Draw(turn=LogNormal(200, 300), loop=Uniform(2, 40))
 HALF, MICRO = 2, 1e6
 
 
-def talk(turns: int) -> Conversation:
+def conversation(turns: int) -> Conversation:
     return synthetic(SyntheticSpec(seed=1, turns=turns, calls=5, head_tools=(6_000,), head_system=(3_000,)))
 
 
@@ -71,7 +71,7 @@ def seeded_grid(of: Conversation) -> int:
 
 
 def plain(of: Conversation) -> int:
-    """Simulated calls of one replay a strategy, on one model with one lifetime."""
+    """Simulated calls of one replay a strategy, on one model with one TTL."""
     return sum(len(replay_strategy(name, of, terms(MODELS[0])).rows) for name in STRATEGIES)
 
 
@@ -113,7 +113,7 @@ def start_seconds() -> float:
 
 def measured(turns: int, runs: int) -> dict[str, float]:
     """Works take turns, so that a machine that slows down slows all; the least of each counts."""
-    whole, half = talk(turns), talk(turns // HALF)
+    whole, half = conversation(turns), conversation(turns // HALF)
     works = {
         "plain": (plain, whole),
         "grid": (grid, whole),

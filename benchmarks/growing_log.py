@@ -1,11 +1,12 @@
 """Writes a request log that grows as agents' logs do: every request repeats its conversation and adds to it.
 
-    python benchmarks/growing_log.py LOG.jsonl [--conversations 20] [--requests 100] [--in-a-row] [--unique] [--seed 1]
+python benchmarks/growing_log.py LOG.jsonl [--conversations 20] [--requests 100] [--in-a-row] [--unique] [--seed 1]
 
-By default 20 interleaved conversations of 100 requests each: 2,000 lines, 110 MB. All conversations share a head of 6
-tools and a system prompt of 12 kB; messages grow to 56 kB of text. Each request has three marks (last tool, last system
-block, newest user block) and starts 3 s after the one before it; after every 25 rounds comes a pause of 400 s, which
-5-minute entries do not survive. The text is filler made of invented words. Same options, same bytes, on every Python.
+By default 20 interleaved conversations of 100 requests each: 2,000 lines, 110 MB. All conversations share a head of
+6 tools and a system prompt of 12 kB; messages grow to 56 kB of text. Each request has three breakpoints (last tool,
+last system block, newest user block) and starts 3 s after the one before it; after every 25 rounds comes a pause of
+400 s, which 5-minute entries do not survive. The text is filler made of invented words. Same options, same bytes,
+on every Python.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ TOOL_CHARACTERS = 1_200
 SYSTEM_CHARACTERS = (4_000, 8_000)
 USER_CHARACTERS = 230
 ASSISTANT_CHARACTERS = 260
-MARK = b',"cache_control":{"type":"ephemeral"}}'
+BREAKPOINT = b',"cache_control":{"type":"ephemeral"}}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def compact(value: object) -> bytes:
 
 
 class Blocks:
-    """Makes the blocks of a log, as JSON without marks."""
+    """Makes the blocks of a log, as JSON without breakpoints."""
 
     def __init__(self, filler: Filler) -> None:
         self._filler = filler
@@ -96,7 +97,7 @@ class Blocks:
         return compact({"type": "text", "text": self._filler.text(characters)})
 
     def head(self) -> bytes:
-        """The fields `tools` and `system`, each with a mark on its last block."""
+        """The fields `tools` and `system`, each with a breakpoint on its last block."""
         tools = [self.tool(number) for number in range(1, TOOLS + 1)]
         system = [self.text(characters) for characters in SYSTEM_CHARACTERS]
         return b'"tools":%b,"system":%b' % (last_marked(tools), last_marked(system))
@@ -114,7 +115,7 @@ def array(items: list[bytes]) -> bytes:
 
 
 def last_marked(blocks: list[bytes]) -> bytes:
-    return array([*blocks[:-1], blocks[-1][:-1] + MARK])
+    return array([*blocks[:-1], blocks[-1][:-1] + BREAKPOINT])
 
 
 def message(role: bytes, content: bytes) -> bytes:

@@ -46,7 +46,7 @@ result.plot("question")
 
 # %% [markdown]
 # The session is real: 41 questions in 200 calls. The head (24 tools, 27,000 tokens) is assumed, since the recording
-# lacks it. Every way has the same marks, so that only the way of asking differs.
+# lacks it. Every way has the same breakpoints, so that only the way of asking differs.
 
 # %%
 result
@@ -72,10 +72,10 @@ assert share[structured] < 0.1 and share[forced] < 0.25 and share[auto] > 0.95
 # %% [markdown]
 # ## A cure without giving up the forced choice
 #
-# One mark before the question keeps the rewritten part from being written at all: it is found at the next question.
+# One breakpoint before the question keeps the rewritten part from being written at all.
 
 # %%
-print(f"forced ${asked[forced]:.2f}, forced with a mark before the question ${asked[early]:.2f}")
+print(f"forced ${asked[forced]:.2f}, forced with a breakpoint before the question ${asked[early]:.2f}")
 assert asked[early] < asked[forced] / 3
 
 # %% [markdown]

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # Two or four breakpoints?
 #
-# **Question.** The API takes four marks. When do more than two of them save anything?
+# **Question.** The API takes four breakpoints. When do more than two of them save anything?
 #
-# **Answer.** Mostly never: a charge depends on the last hit and the last mark, not on how many marks there are. The
+# **Answer.** Mostly never: a charge depends on the last hit and the last breakpoint, not on their number. The
 # third one pays in one case, when an entry is further back than the lookback reaches. Then it saves a third here. The
 # fourth one, on the tools, never did.
 
@@ -43,7 +43,7 @@ result.plot("calls")
 # %% [markdown]
 # The conversation is made up: eight turns of five calls, three tools at once, on a model that drops earlier thinking
 # when a person speaks, by the rules of August 2026. We made it so that the edge can be seen. In the same conversation
-# with other habits the third mark is worth nothing:
+# with other habits the third breakpoint is worth nothing:
 
 # %%
 saved = {"as it is": 1 - usd[three] / usd[two]}
@@ -51,7 +51,7 @@ for name, variant in result.variants.items():
     costs = variant.frame()["cost_usd"]
     saved[name] = 1 - costs[three] / costs[two]
 for name, share in saved.items():
-    print(f"{name:40} the third mark saves {share:.0%}")
+    print(f"{name:40} the third breakpoint saves {share:.0%}")
 
 assert saved["one tool a call"] == saved["tool runs collapse"] == saved["a model that keeps thinking"] == 0
 assert saved["tool runs collapse, 14 calls a turn"] > 0.1
@@ -59,7 +59,7 @@ assert saved["tool runs collapse, 14 calls a turn"] > 0.1
 # %% [markdown]
 # ## Where the edge is
 #
-# A mark looks back at most 20 positions. Each tool in parallel adds two positions a call (when every block counts).
+# A breakpoint looks back at most 20 positions. Each parallel tool adds two positions a call (when every block counts).
 
 # %%
 tools = [1, 2, 3, 4, 5]
@@ -84,10 +84,10 @@ assert gaps[0] == gaps[1] == 0
 assert all(gap > 0.5 for gap in gaps[2:])
 
 # %% [markdown]
-# ## What the two-mark arm lost, and why
+# ## What the two-breakpoint arm lost, and why
 #
 # When a person speaks, this model's earlier thinking is taken out, and all after it is another prompt. What is left to
-# read ends at the human message before. Only a mark there (or within 20 positions) finds it.
+# read ends at the human message before. Only a breakpoint there (or within 20 positions) finds it.
 
 # %%
 at_the_turn = {}
@@ -102,7 +102,7 @@ assert at_the_turn[two] > 2 * at_the_turn[three]
 assert at_the_turn[two] - at_the_turn[three] == usd[two] - usd[three]
 
 # %% [markdown]
-# **So:** one mark at the end (or automatic caching) and one on the system prompt will do, unless turns are long and
-# the model drops thinking. Then mark the previous human message, too. It costs nothing to have it: a mark that
+# **So:** one breakpoint at the end (or automatic) and one on the system prompt suffice, unless turns are long and
+# the model drops thinking. Then place one on the previous human message, too. It costs nothing: a breakpoint that
 # writes nothing is free. Since September 2026 a run of tool blocks counts as one position on the Claude API, so the
 # edge has moved further out.

@@ -28,7 +28,9 @@ session = cachecost.read(root / "scenarios/recordings/jp-17728322628.jsonl", too
 result = cachecost.compare(session, ["none", "system-only", "automatic", "automatic@1h"], as_of="2026-03-07")
 
 none, automatic = result["none"].cost.total, result["automatic"].cost.total
-print(f"Without a cache ${none:,.2f}; with one automatic mark ${automatic:,.2f}: {none / automatic:.1f} times less.")
+print(
+    f"Without a cache ${none:,.2f}; with one automatic breakpoint ${automatic:,.2f}: {none / automatic:.1f} times less."
+)
 assert 3 < none / automatic < 10
 
 # %% [markdown]

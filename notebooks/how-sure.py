@@ -70,7 +70,7 @@ assert len(wrong) < 10
 validated.plot()
 
 # %%
-blind = cachecost.validate(*recordings, tokens="tiktoken", anchored=False)
+blind = cachecost.validate(*recordings, tokens="tiktoken", calibrated=False)
 blind.plot()
 
 # %%

@@ -89,7 +89,7 @@ assert not best.depends_on  # under no other reading of the open rules does it t
 # %% [markdown]
 # ## How far could one go at all?
 #
-# There is a floor: no legal choice of marks, lifetimes and pings costs less for these bytes. The best plan that was
+# There is a lower bound: no legal choice of breakpoints, TTLs and keep-alives costs less for these bytes. The best plan
 # found is close to it, so there is not much more to look for here.
 
 # %%
@@ -97,7 +97,7 @@ optimized = cachecost.optimize(log)
 optimized.plot()
 
 # %%
-assert optimized.floor <= optimized.cost < optimized.floor * 102 / 100
+assert optimized.lower_bound <= optimized.cost < optimized.lower_bound * 102 / 100
 assert optimized.cost < replayed.cost.total
 
 # %% [markdown]

@@ -10,13 +10,13 @@ from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.refusals import marks_sent, refusal
+from cachecost.prompts.refusals import refusal, sent_breakpoints
 from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 
 Body = dict[str, Any]
-MARK = {"type": "ephemeral"}
+BREAKPOINT = {"type": "ephemeral"}
 HOUR = {"type": "ephemeral", "ttl": "1h"}
 
 RULES = ModelRules(
@@ -40,7 +40,7 @@ class Bytes:
 
     name = "bytes"
     source = "bytes"
-    band = 0.0
+    error_margin = 0.0
 
     def block(self, block: Block) -> int:
         return block.size
@@ -70,10 +70,10 @@ class Engine:
         self.now = self.now + 10 if at is None else at
         chosen = replace(self.rules, **rules)
         request = self.intake.body(body)
-        sent = marks_sent(request)
+        sent = sent_breakpoints(request)
         if why := refusal(request, sent, chosen):
             return why
-        prompt = self.renderer.render(request, sent.marks, chosen)
+        prompt = self.renderer.render(request, sent.breakpoints, chosen)
         return self.cache.call(prompt, chosen, self.now, first_token)
 
 
@@ -105,7 +105,7 @@ def tool(size: int, name: str = "f") -> Body:
 
 
 def marked(block: Body, ttl: str = "5m") -> Body:
-    return {**block, "cache_control": MARK if ttl == "5m" else HOUR}
+    return {**block, "cache_control": BREAKPOINT if ttl == "5m" else HOUR}
 
 
 def user(*blocks: Body) -> Body:
@@ -120,8 +120,8 @@ def body(*messages: Body, **fields: Any) -> Body:
     return {"model": "claude-sonnet-4-5", "max_tokens": 64, "messages": list(messages), **fields}
 
 
-def mark_last(request: Body, ttl: str = "5m") -> Body:
-    """The same body with a mark on its last block."""
+def breakpoint_last(request: Body, ttl: str = "5m") -> Body:
+    """The same body with a breakpoint on its last block."""
     *before, last = request["messages"]
     *blocks, end = last["content"]
     return {**request, "messages": [*before, {**last, "content": [*blocks, marked(end, ttl)]}]}

@@ -14,7 +14,7 @@ from cachecost.budgets.check import BudgetResult, check_scenarios
 Body = dict[str, Any]
 Spoil = Callable[[int, Body], None]
 """Changes the body of a call, numbered from 1."""
-MARK = {"type": "ephemeral"}
+BREAKPOINT = {"type": "ephemeral"}
 START = datetime.fromisoformat("2026-03-07T10:00:00+00:00")
 SCENARIO = """\
 format: 1
@@ -35,7 +35,7 @@ def tool(name: str) -> Body:
 
 
 def bodies(calls: int = 6, spoil: Spoil | None = None) -> list[Body]:
-    """One conversation of as many calls: each goes on from the one before and marks its tail."""
+    """One conversation of as many calls: each goes on from the one before and breakpoints its tail."""
     messages: list[Body] = []
     made = []
     for number in range(1, calls + 1):
@@ -47,11 +47,11 @@ def bodies(calls: int = 6, spoil: Spoil | None = None) -> list[Body]:
             "tools": [tool(name) for name in ("fs_read_file", "fs_modify_file", "fs_list")],
             "system": [
                 {"type": "text", "text": "You are an agent that works on a project. " * 200},
-                {"type": "text", "text": "Today is a working day. " * 20, "cache_control": MARK},
+                {"type": "text", "text": "Today is a working day. " * 20, "cache_control": BREAKPOINT},
             ],
             "messages": copy.deepcopy(messages),
         }
-        body["messages"][-1]["content"][-1]["cache_control"] = MARK
+        body["messages"][-1]["content"][-1]["cache_control"] = BREAKPOINT
         if spoil:
             spoil(number, body)
         made.append(body)
@@ -91,11 +91,11 @@ def reordered(number: int, body: Body) -> None:
     body["tools"] = body["tools"][number % 3 :] + body["tools"][: number % 3]
 
 
-def fifth_mark(number: int, body: Body) -> None:
-    """Five marks from call 3 on."""
+def fifth_breakpoint(number: int, body: Body) -> None:
+    """Five breakpoints from call 3 on."""
     if number >= 3:
         for block in (*body["tools"], body["system"][0]):
-            block["cache_control"] = MARK
+            block["cache_control"] = BREAKPOINT
         body["tools"][0].pop("cache_control")
 
 

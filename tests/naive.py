@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from cachecost.providers.rules import ModelRules
 from naive_refusals import refused
-from naive_wire import Item, bare, blocks_of, compact, is_web, lifted, markable, ttl_of
+from naive_wire import Item, bare, blocks_of, breakpoint_places, compact, is_web, lifted, ttl_of
 
 
 @dataclass
@@ -83,19 +83,19 @@ class NaiveModel:
         total = sum(item.size for item in prompt)
         if self.measure:
             total += add_hidden(prompt, self.measure.hidden(body))
-        marks = [
+        breakpoints = [
             (number, item.ttl)
             for number, item in enumerate(prompt)
             if item.ttl
             and not item.is_web
             and sum(before.size for before in prompt[: number + 1]) >= rules.minimum_tokens
         ]
-        hit, entry = self.look_up(prompt, marks, rules, start)
-        self.write(prompt, marks, hit, entry, rules, start, first_token)
-        return bill(prompt, marks, hit, total)
+        hit, entry = self.look_up(prompt, breakpoints, rules, start)
+        self.write(prompt, breakpoints, hit, entry, rules, start, first_token)
+        return bill(prompt, breakpoints, hit, total)
 
-    def look_up(self, prompt: list[Item], marks: list[tuple[int, str]], rules: ModelRules, now: float) -> Any:
-        for number, ttl in reversed(marks):
+    def look_up(self, prompt: list[Item], breakpoints: list[tuple[int, str]], rules: ModelRules, now: float) -> Any:
+        for number, ttl in reversed(breakpoints):
             position = 1
             for back in range(number, -1, -1):
                 if not prompt[back].is_block:
@@ -112,14 +112,14 @@ class NaiveModel:
     def find(self, prompt: list[Item], number: int, ttl: str, rules: ModelRules) -> NaiveEntry | None:
         key = [item.identity for item in prompt[: number + 1]]
         for entry in self.entries:
-            if entry.key == key and (not rules.switches.ttl_in_key or entry.key_ttl == ttl):
+            if entry.key == key and (not rules.assumptions.ttl_in_key or entry.key_ttl == ttl):
                 return entry
         return None
 
     def write(
         self,
         prompt: list[Item],
-        marks: list[tuple[int, str]],
+        breakpoints: list[tuple[int, str]],
         hit: int,
         read: NaiveEntry | None,
         rules: ModelRules,
@@ -128,14 +128,14 @@ class NaiveModel:
     ) -> None:
         if read:
             read.touched = max(read.touched, start)
-        for number, ttl in marks:
+        for number, ttl in breakpoints:
             if number > hit:
                 self.put(prompt, number, ttl, ttl, rules, start, first_token)
-            elif read and rules.switches.shallow_marks != "ignore":
+            elif read and rules.assumptions.shallow_breakpoints != "ignore":
                 entry = self.find(prompt, number, ttl, rules)
                 if entry and alive(entry, rules, start):
                     entry.touched = max(entry.touched, start)
-                elif rules.switches.shallow_marks == "rewrite":
+                elif rules.assumptions.shallow_breakpoints == "rewrite":
                     shorter = min(ttl, read.ttl, key=lambda name: rules.ttl_s[name])
                     self.put(prompt, number, ttl, shorter, rules, start, first_token)
 
@@ -167,13 +167,13 @@ def same_run(prompt: list[Item], back: int, rules: ModelRules) -> bool:
     return rules.collapses_runs and later.is_block and prompt[back].kind == later.kind in ("tool_use", "tool_result")
 
 
-def bill(prompt: list[Item], marks: list[tuple[int, str]], hit: int, total: int) -> tuple[int, int, int, int]:
+def bill(prompt: list[Item], breakpoints: list[tuple[int, str]], hit: int, total: int) -> tuple[int, int, int, int]:
     def length(number: int) -> int:
         return sum(item.size for item in prompt[: number + 1])
 
     a = length(hit)
-    b = max([a] + [length(number) for number, ttl in marks if number > hit and ttl == "1h"])
-    c = max([a] + [length(number) for number, _ in marks if number > hit])
+    b = max([a] + [length(number) for number, ttl in breakpoints if number > hit and ttl == "1h"])
+    c = max([a] + [length(number) for number, _ in breakpoints if number > hit])
     return total - c, a, c - b, b - a
 
 
@@ -217,16 +217,16 @@ def choice_salt(body: dict[str, Any], rules: ModelRules) -> str:
     choice = body.get("tool_choice") or {}
     kind = choice.get("type", "auto")
     single = bool(choice.get("disable_parallel_tool_use"))
-    reading = rules.switches.tool_choice_invalidation
+    reading = rules.assumptions.tool_choice_invalidation
     shown = "" if reading == "never" else kind + ":" + str(choice.get("name"))
     if kind == "auto" or (kind == "none" and reading == "rendered_class"):
         shown = ""
     return f"{shown}/{single}"
 
 
-def salts(body: dict[str, Any], rules: ModelRules) -> dict[str, str]:
-    if rules.salted_by is not None:
-        assert {name for names in rules.salted_by.values() for name in names} == {"model"}, rules.host
+def cache_keys(body: dict[str, Any], rules: ModelRules) -> dict[str, str]:
+    if rules.keyed_by is not None:
+        assert {name for names in rules.keyed_by.values() for name in names} == {"model"}, rules.host
         return {"tools": rules.model, "system": "", "messages": ""}
     config = body.get("output_config") or {}
     thinking = {key: value for key, value in (body.get("thinking") or {}).items() if key != "display"}
@@ -242,8 +242,8 @@ def salts(body: dict[str, Any], rules: ModelRules) -> dict[str, str]:
         ),
         "messages": f"{choice_salt(body, rules)}/{has_image(body)}",
     }
-    made[rules.switches.structured_output_at] += schema
-    made[rules.switches.thinking_rendered_at] += rendered_thinking
+    made[rules.assumptions.structured_output_at] += schema
+    made[rules.assumptions.thinking_rendered_at] += rendered_thinking
     return made
 
 
@@ -257,18 +257,18 @@ def brought(block: dict[str, Any], deferred: dict[str, dict[str, Any]]) -> list[
 
 def flatten(body: dict[str, Any], rules: ModelRules, workspace: str, measure: Measure | None) -> list[Item]:
     """The request in the order of the prompt: thinking still in, message ends not shown."""
-    salt = salts(body, rules)
+    cache_key = cache_keys(body, rules)
     tools = [(number, tool) for number, tool in enumerate(body.get("tools") or [])]
     deferred = {tool["name"]: tool for _, tool in tools if tool.get("defer_loading")}
     listed = [(number, tool) for number, tool in tools if not tool.get("defer_loading")]
     pool = f"{rules.host} {workspace}" if rules.scope == "workspace" else rules.host
-    out = [Item(f"salt {pool} {salt['tools']}", 0, "salt", False, layer="tools")]
+    out = [Item(f"salt {pool} {cache_key['tools']}", 0, "cache_key", False, layer="tools")]
     out += [as_item("tools", "", tool, (0, n), measure) for n, tool in listed if not is_web(tool)]
-    out.append(Item("salt " + salt["system"], 0, "salt", False, layer="system"))
+    out.append(Item("salt " + cache_key["system"], 0, "cache_key", False, layer="system"))
     out += [as_item("system", "", tool, (0, n), measure) for n, tool in listed if is_web(tool)]
     texts = enumerate(blocks_of(body.get("system") or []))
     out += [as_item("system", "system", block, (1, n), measure) for n, block in texts]
-    out.append(Item("salt " + salt["messages"], 0, "salt", False, layer="messages"))
+    out.append(Item("salt " + cache_key["messages"], 0, "cache_key", False, layer="messages"))
     for number, message in enumerate(body["messages"]):
         for n, block in enumerate(blocks_of(message["content"])):
             definitions = brought(block, deferred)
@@ -277,13 +277,13 @@ def flatten(body: dict[str, Any], rules: ModelRules, workspace: str, measure: Me
 
 
 def drop_unheeded(body: dict[str, Any], items: list[Item], rules: ModelRules) -> None:
-    """Marks that the host takes nowhere, and the oldest where it drops those that are too many."""
+    """Breakpoints that the host takes nowhere, and the oldest where it drops those that are too many."""
     for item in items:
-        if item.layer not in rules.markable_layers:
+        if item.layer not in rules.breakpoint_layers:
             item.ttl = None
     marked = [item for item in items if item.ttl]
-    most = rules.maximum_marks - bool(ttl_of(body))
-    if rules.surplus_marks == "oldest_dropped":
+    most = rules.maximum_breakpoints - bool(ttl_of(body))
+    if rules.surplus_breakpoints == "oldest_dropped":
         for item in marked[: max(0, len(marked) - most)]:
             item.ttl = None
 
@@ -311,7 +311,7 @@ def add_hidden(prompt: list[Item], hidden: Hidden) -> int:
 
 
 def later_passes(body: dict[str, Any], response: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rule 10: the bodies of the server tools' later passes, each result marked if the request has any mark."""
+    """Rule 10: the bodies of the server tools' later passes, each result marked if the request has any breakpoint."""
     marked = body.get("cache_control") or '"cache_control": {' in json.dumps(body)
     bodies = []
     for number in range(1, len(response)):
@@ -332,7 +332,7 @@ def is_server_result(block: dict[str, Any]) -> bool:
 
 def apply_automatic(body: dict[str, Any], items: list[Item]) -> None:
     ttl = ttl_of(body)
-    targets = [item for item in items if markable(item)]
+    targets = [item for item in items if breakpoint_places(item)]
     if ttl and targets and targets[-1].ttl is None:
         targets[-1].ttl = ttl
 

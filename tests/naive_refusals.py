@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from cachecost.providers.rules import ModelRules
-from naive_wire import Item, blocks_of, inside, markable, ttl_of
+from naive_wire import Item, blocks_of, breakpoint_places, inside, ttl_of
 
 
 def faults_of(block: dict[str, Any], path: str) -> Iterator[str]:
-    """Why a block as sent may not carry the marks that it has, what is inside it first."""
+    """Why a block as sent may not carry the breakpoints that it has, what is inside it first."""
     subs = inside(block)
     if block.get("type") == "text":
         subs = []
@@ -47,8 +47,10 @@ def path_of(item: Item) -> str:
 def refused(body: dict[str, Any], items: list[Item], rules: ModelRules) -> str | None:
     automatic = ttl_of(body)
     marked = sorted((item for item in items if item.ttl), key=lambda item: item.place)
-    if len(marked) > rules.maximum_marks:
-        return f"A maximum of {rules.maximum_marks} blocks with cache_control may be provided. Found {len(marked)}."
+    if len(marked) > rules.maximum_breakpoints:
+        return (
+            f"A maximum of {rules.maximum_breakpoints} blocks with cache_control may be provided. Found {len(marked)}."
+        )
     if fault := next(faults_as_sent(body), None):
         return fault
     if automatic and not rules.accepts_automatic:
@@ -60,7 +62,7 @@ def refused(body: dict[str, Any], items: list[Item], rules: ModelRules) -> str |
 
 
 def refused_times(automatic: str | None, items: list[Item], marked: list[Item]) -> str | None:
-    targets = [item for item in items if markable(item)]
+    targets = [item for item in items if breakpoint_places(item)]
     if automatic and targets and targets[-1].ttl != automatic:
         return "Top-level cache_control has ttl"
     ttls = [item.ttl for item in marked]

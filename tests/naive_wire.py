@@ -1,4 +1,4 @@
-"""Bodies as they go over the wire, for the naive model: what a block is, what it says, which mark it has."""
+"""Bodies as they go over the wire, for the naive model: what a block is, what it says, which breakpoint it has."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def bare(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def ttl_of(block: dict[str, Any]) -> str | None:
-    mark = block.get("cache_control")
-    return (mark.get("ttl") or "5m") if mark else None
+    breakpoint = block.get("cache_control")
+    return (breakpoint.get("ttl") or "5m") if breakpoint else None
 
 
 def inside(block: dict[str, Any]) -> list[dict[str, Any]]:
@@ -50,7 +50,7 @@ def inside(block: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def lifted(block: dict[str, Any]) -> str | None:
-    """The mark of a block: its own, or one on the last sub-block of a tool result or a document."""
+    """The breakpoint of a block: its own, or one on the last sub-block of a tool result or a document."""
     subs = inside(block) if block.get("type") in ("tool_result", "document") else []
     return ttl_of(block) or (ttl_of(subs[-1]) if subs else None)
 
@@ -63,5 +63,5 @@ def is_web(tool: dict[str, Any]) -> bool:
     return str(tool.get("type", "")).startswith(("web_search_", "web_fetch_"))
 
 
-def markable(item: Item) -> bool:
+def breakpoint_places(item: Item) -> bool:
     return item.is_block and item.kind != "thinking" and not item.identity.endswith('|{"type":"text","text":""}')

@@ -152,7 +152,7 @@ def test_there_is_one_comment_and_none_while_nothing_changed(
     assert changed == expected
 
 
-def test_the_comment_is_found_by_the_mark_that_check_writes() -> None:
+def test_the_comment_is_found_by_the_breakpoint_that_check_writes() -> None:
     from cachecost.views.check import markdown as check_markdown
 
     assert "<!-- cachecost" in step(ACTION, "Comment")["run"]

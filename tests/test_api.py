@@ -36,7 +36,7 @@ def test_a_log_of_calls_is_compared_as_one_and_sized_by_its_bills(log: cachecost
 
 
 def test_counted_tokens_are_asked_for_by_name(log: cachecost.Recording) -> None:
-    billed, counted = (cachecost.replay(log, "none", tokens=tokens) for tokens in ("anchored", "tiktoken"))
+    billed, counted = (cachecost.replay(log, "none", tokens=tokens) for tokens in ("calibrated", "tiktoken"))
     assert billed.usage.total_input != counted.usage.total_input
     assert billed.token_source.startswith("the recording's bills, then tiktoken")
     assert counted.token_source.startswith("tiktoken")
@@ -49,7 +49,10 @@ def test_as_recorded_is_a_strategy_of_a_log(log: cachecost.Recording) -> None:
     assert result["as recorded"].cost == sent.cost
     assert result.first.strategy == result.best.strategy == "as recorded"
     assert str(result.comparison.as_of) == "2025-06-08"
-    assert "anthropic, claude-sonnet-4-20250514, as of 2025-06-08; all assumptions at their default" in result._repr_html_()
+    assert (
+        "anthropic, claude-sonnet-4-20250514, as of 2025-06-08; all assumptions at their default"
+        in result._repr_html_()
+    )
     assert repr(sent) == f"<Replay as recorded: 62 calls, ${sent.cost.total:.2f}>"
 
 
@@ -60,10 +63,13 @@ def test_on_another_model_the_bills_no_longer_size_it(log: cachecost.Recording) 
 
 
 def test_a_conversation_gets_the_head_that_it_lacks() -> None:
-    talk = cachecost.read(TALK, tools_tokens=500, system_tokens=300)
-    assert isinstance(talk, Conversation)
-    assert [sum(block.tokens or 0 for block in part.blocks) for part in (talk.tools, talk.system)] == [500, 300]
-    assert len(cachecost.replay(talk).rows) == 7
+    conversation = cachecost.read(TALK, tools_tokens=500, system_tokens=300)
+    assert isinstance(conversation, Conversation)
+    assert [sum(block.tokens or 0 for block in part.blocks) for part in (conversation.tools, conversation.system)] == [
+        500,
+        300,
+    ]
+    assert len(cachecost.replay(conversation).rows) == 7
 
 
 def test_a_path_is_read_and_a_conversation_is_sent_automatically() -> None:
@@ -71,10 +77,10 @@ def test_a_path_is_read_and_a_conversation_is_sent_automatically() -> None:
 
 
 def test_a_conversation_without_a_model_needs_one() -> None:
-    talk = cachecost.read(RECORDINGS / "jp-17758406187.jsonl")
+    conversation = cachecost.read(RECORDINGS / "jp-17758406187.jsonl")
     with pytest.raises(cachecost.CannotEvaluate, match=r"jp-17758406187 names no model; pass model='claude-…'"):
-        cachecost.replay(talk)
-    assert cachecost.replay(talk, model="claude-opus-4-6").errors == 0
+        cachecost.replay(conversation)
+    assert cachecost.replay(conversation, model="claude-opus-4-6").errors == 0
 
 
 def test_a_scenario_compares_itself_and_its_other_readings() -> None:
@@ -86,7 +92,7 @@ def test_a_scenario_compares_itself_and_its_other_readings() -> None:
     assert result.verdict.startswith(
         f"Over the whole conversation “{result.best.strategy}” costs $1.63 instead of $2.53"
     )
-    assert result.frame()["floor_usd"].notna().all()
+    assert result.frame()["lower_bound_usd"].notna().all()
     one = cachecost.compare(path, sets={"variants": [], "conversation.synthetic.tools": 1})
     assert one.variants == {}
     assert one.frame()["cost_usd"].to_dict() == result.variants["one tool a call"].frame()["cost_usd"].to_dict()
@@ -126,7 +132,7 @@ FAULTS: dict[str, tuple[Callable[[Any], object], str]] = {
     "day": (lambda log: ANY.replay(log, as_of="7 March"), "as_of: expected a date like 2026-03-07; got '7 March'"),
     "tokens": (
         lambda log: ANY.replay(log, tokens="tikoken"),
-        "tokens: expected one of anchored, auto, tiktoken, bytes, ctok; got 'tikoken' (did you mean 'tiktoken'?)",
+        "tokens: expected one of calibrated, auto, tiktoken, bytes, ctok; got 'tikoken' (did you mean 'tiktoken'?)",
     ),
     "counter": (
         lambda _: ANY.validate(LOG, tokens="bytes"),
@@ -162,7 +168,9 @@ def test_faults_are_told_in_the_callers_words(name: str, log: cachecost.Recordin
 
 def test_every_fault_of_every_strategy_is_told_at_once(log: cachecost.Recording) -> None:
     with pytest.raises(cachecost.InputError) as caught:
-        cachecost.compare(log, ["nope", {"preset": "automatik"}, {"name": "x", "marks": ["last_tol"], "tll": "1h"}])
+        cachecost.compare(
+            log, ["nope", {"preset": "automatik"}, {"name": "x", "breakpoints": ["last_tol"], "tll": "1h"}]
+        )
     told = str(caught.value).splitlines()
     assert [line.split(":")[0] for line in told] == ["strategies[0]", "strategies[1]", *["strategies[2]"] * 2]
     assert told[2].endswith("got 'last_tol' (did you mean 'last_tool'?)")

@@ -62,12 +62,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 COLUMNS = {
     "replay": "strategy call timestamp model purpose turn inquiry read write_5m write_1h input output read_usd",
-    "compare": "calls read write_5m write_1h input output cost_usd error_usd vs_first floor_usd question_usd refused",
+    "compare": "calls read write_5m write_1h input output cost_usd error_usd vs_first lower_bound_usd "
+    "question_usd refused",
     "validate": "source call model project kind exact predicted_read billed_read predicted_write billed_write",
     "check": "scenario strategy budget limit actual verdict message",
     "explain": "code cause call since layer block tokens cost_usd message fix",
     "lint": "code name severity path call calls tokens message fix",
-    "optimize": "cost_usd over_floor refused",
+    "optimize": "cost_usd above_lower_bound refused",
     "whatif": "kind does cost_usd saving_usd share error_usd calls_changed extra_calls keeps_answers supported",
     "monthly": "usd low_usd high_usd",
 }
@@ -206,7 +207,7 @@ def _complete(optimized: cachecost.OptimizeResult) -> Any:
 def test_what_results_say_agrees(results: dict[str, Any]) -> None:
     explained, optimized, other = results["explain"], results["optimize"], results["whatif"]
     assert sum(explained.frame()["cost_usd"]) == explained.avoidable
-    assert optimized.floor <= optimized.cost == _complete(optimized).min()
+    assert optimized.lower_bound <= optimized.cost == _complete(optimized).min()
     assert other.gains[0].saving == max(one.saving for one in other.gains)
     assert other["ttl=1h"].cost == other.frame()["cost_usd"]["ttl=1h"]
     validated = results["validate"]

@@ -32,7 +32,7 @@ def cheapest(path: str) -> tuple[str, Decimal]:
     session = cachecost.read(path, tools_tokens=21_000)
     if isinstance(session, cachecost.Conversation):
         print(len(session.replies))
-    result = cachecost.compare(session, ["none", {"name": "mine", "marks": ["automatic"]}], as_of="2026-03-07")
+    result = cachecost.compare(session, ["none", {"name": "mine", "breakpoints": ["automatic"]}], as_of="2026-03-07")
     frame: pd.DataFrame = result.frame()
     figure: Figure = result.plot("question")
     month: Decimal = result.monthly(sessions_per_day=40)["mine"].high
@@ -43,11 +43,11 @@ def cheapest(path: str) -> tuple[str, Decimal]:
 def others(log: str) -> list[str]:
     exact: int = cachecost.validate(log, readings=True).score.exact_hits
     avoidable: Decimal = cachecost.explain(log, rules={"ttl_in_key": True}).avoidable
-    floor: Decimal = cachecost.optimize(log, pings=False).floor
+    lower_bound: Decimal = cachecost.optimize(log, pings=False).lower_bound
     gains: list[str] = [one.name for one in cachecost.whatif(log).gains]
     codes: list[str] = [one.code for one in cachecost.lint({"model": "m", "messages": []})]
     broken: int = len(cachecost.check(["a.yaml"], reports="r").failures)
-    print(exact, avoidable, floor, broken)
+    print(exact, avoidable, lower_bound, broken)
     return gains + codes
 """
 WRONG = """\

@@ -26,7 +26,7 @@ def rows(**shape: Any) -> list[dict[str, Any]]:
 
 
 def contents(request: dict[str, Any]) -> list[Any]:
-    """Every block, without its mark, in prompt order."""
+    """Every block, without its breakpoint, in prompt order."""
     messages = [block for message in request["messages"] for block in message["content"]]
     blocks = [*request["tools"], *request["system"], *messages]
     return [{key: value for key, value in block.items() if key != "cache_control"} for block in blocks]
@@ -47,7 +47,7 @@ def test_the_usual_log_is_over_100_mb_in_2000_lines() -> None:
     assert sum(sizes) > 100 * 1024 * 1024
 
 
-def test_marks_stand_on_last_tool_last_system_block_and_newest_user_block() -> None:
+def test_breakpoints_stand_on_last_tool_last_system_block_and_newest_user_block() -> None:
     for row in rows():
         request = row["request"]
         parts = [request["tools"], request["system"], [b for m in request["messages"] for b in m["content"]]]
@@ -145,11 +145,11 @@ def test_the_exponent_of_a_power_law_is_found(power: float) -> None:
 
 
 def test_a_grid_counts_the_calls_that_its_cells_make() -> None:
-    talk = grid.talk(2)
+    conversation = grid.conversation(2)
     cells = len(grid.STRATEGIES) * len(grid.MODELS) * len(grid.LIVES)
-    assert grid.grid(talk) == 10 * cells
-    assert grid.plain(talk) == 10 * len(grid.STRATEGIES)
-    assert grid.together(talk) == grid.apart(talk) == 10 * len(grid.everyone())
+    assert grid.grid(conversation) == 10 * cells
+    assert grid.plain(conversation) == 10 * len(grid.STRATEGIES)
+    assert grid.together(conversation) == grid.apart(conversation) == 10 * len(grid.everyone())
 
 
 @pytest.mark.parametrize(

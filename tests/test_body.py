@@ -14,11 +14,11 @@ from cachecost.prompts.body import body_of
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Request
 
-MARKS = st.sampled_from([None, {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}])
+BREAKPOINTS = st.sampled_from([None, {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}])
 
 
-def marked(item: dict[str, Any], mark: dict[str, str] | None) -> dict[str, Any]:
-    return {**item, "cache_control": mark} if mark else item
+def marked(item: dict[str, Any], breakpoint: dict[str, str] | None) -> dict[str, Any]:
+    return {**item, "cache_control": breakpoint} if breakpoint else item
 
 
 @st.composite
@@ -27,7 +27,7 @@ def bodies(draw: st.DrawFn) -> dict[str, Any]:
 
     def blocks(kinds: list[dict[str, Any]], least: int = 1) -> list[dict[str, Any]]:
         chosen = draw(st.lists(st.sampled_from(kinds), min_size=least, max_size=3))
-        return [marked(item, draw(MARKS)) for item in chosen]
+        return [marked(item, draw(BREAKPOINTS)) for item in chosen]
 
     text = {"type": "text", "text": draw(st.text(min_size=1, max_size=3))}
     use = {"type": "tool_use", "id": "t1", "name": "look", "input": {"b": 1, "a": [2.5, None, "é"]}}
@@ -36,7 +36,7 @@ def bodies(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         search = {"type": "web_search_20250305", "name": "web_search"}
         ours = blocks([{"name": "look", "description": "looks", "input_schema": {"type": "object"}}])
-        body["tools"] = [*ours, *([marked(search, draw(MARKS))] if draw(st.booleans()) else [])]
+        body["tools"] = [*ours, *([marked(search, draw(BREAKPOINTS))] if draw(st.booleans()) else [])]
     if draw(st.booleans()):
         body["system"] = blocks([text])
     body["messages"] = [
@@ -44,7 +44,7 @@ def bodies(draw: st.DrawFn) -> dict[str, Any]:
         *([{"role": "assistant", "content": blocks([text, use])}] if draw(st.booleans()) else []),
         *([{"role": "user", "content": blocks([result, text])}] if draw(st.booleans()) else []),
     ]
-    return marked(body, draw(MARKS))
+    return marked(body, draw(BREAKPOINTS))
 
 
 @given(bodies())

@@ -13,11 +13,11 @@ from cachecost.budgets.amounts import against, percent_apart
 from cachecost.budgets.check import check_scenarios
 from cachecost.budgets.verdicts import Verdict, exit_code, overall
 from check_projects import (
-    MARK,
+    BREAKPOINT,
     Body,
     Spoil,
     bodies,
-    fifth_mark,
+    fifth_breakpoint,
     modified_tool,
     project,
     reordered,
@@ -46,10 +46,10 @@ EDGES = [
     ("max_cost_per_call_usd: 0.03408520833", "fail", "costs $0.0341 a call, $0.00000000000333 more than the limit"),
     ("max_cost_per_turn_usd: 0.0341", "pass", "costs $0.0341 a turn; the limit is $0.0341."),
     ("max_cost_per_turn_usd: 0.034", "fail", "costs $0.0341 a turn, $0.0000852 more than the limit of $0.034."),
-    ("min_hit_share: 81%", "pass", "has a cache hit rate of 82%; the minimum is 81%."),
-    ("min_hit_share: 82%", "fail", "has a cache hit rate of 81.9%; the minimum is 82%."),
-    ("max_marks: 2", "pass", "places 2 breakpoints in call 1; the limit is 2."),
-    ("max_marks: 1", "fail", "places 2 breakpoints in call 1; the limit is 1."),
+    ("min_cache_hit_rate: 81%", "pass", "has a cache hit rate of 82%; the minimum is 81%."),
+    ("min_cache_hit_rate: 82%", "fail", "has a cache hit rate of 81.9%; the minimum is 82%."),
+    ("max_breakpoints: 2", "pass", "places 2 breakpoints in call 1; the limit is 2."),
+    ("max_breakpoints: 1", "fail", "places 2 breakpoints in call 1; the limit is 1."),
     ("min_lookback_margin: 17", "pass", "has 17 lookback positions left in call 2; the minimum is 17."),
     ("min_lookback_margin: 18", "fail", "has 17 lookback positions left in call 2; the minimum is 18."),
     ("no_write_never_read: true", "pass", "writes nothing that no later call reads."),
@@ -91,9 +91,17 @@ BROKEN: list[tuple[str, Spoil, str]] = [
         modified_tool,
         "writes 696 tokens that no later call reads, in call 3: $0.00087 more",
     ),
-    ("max_marks: 4", fifth_mark, "places 5 breakpoints in call 3; the limit is 4."),
-    ("max_cost_usd: 9", fifth_mark, "sends 4 of 6 calls that the API refuses, first call 3: A maximum of 4 blocks"),
-    ("min_hit_share: 1%", fifth_mark, "sends 4 of 6 calls that the API refuses, first call 3: A maximum of 4 blocks"),
+    ("max_breakpoints: 4", fifth_breakpoint, "places 5 breakpoints in call 3; the limit is 4."),
+    (
+        "max_cost_usd: 9",
+        fifth_breakpoint,
+        "sends 4 of 6 calls that the API refuses, first call 3: A maximum of 4 blocks",
+    ),
+    (
+        "min_cache_hit_rate: 1%",
+        fifth_breakpoint,
+        "sends 4 of 6 calls that the API refuses, first call 3: A maximum of 4 blocks",
+    ),
 ]
 
 
@@ -134,23 +142,25 @@ def test_what_cannot_be_judged_is_no_pass(tmp_path: Path, limit: str, message: s
     assert (verdict.verdict, verdict.actual, verdict.message) == ("not_comparable", None, f"as recorded {message}")
 
 
-def unmarked(number: int, body: Body) -> None:
+def uncached(number: int, body: Body) -> None:
     body["system"][1].pop("cache_control")
     body["messages"][-1]["content"][-1].pop("cache_control")
 
 
 def test_nothing_read_has_no_margin(tmp_path: Path) -> None:
-    verdict = only(tmp_path, "min_lookback_margin: 1", unmarked)
+    verdict = only(tmp_path, "min_lookback_margin: 1", uncached)
     assert verdict.message == "as recorded reads nothing from the cache, so it has no lookback margin."
     assert verdict.verdict == "not_comparable"
 
 
 def many_blocks(number: int, body: Body) -> None:
-    """Call 2 sends so many more blocks that the mark of call 1 is out of reach; the system mark is left out."""
+    """Call 2 sends so many more blocks that the breakpoint of call 1 is out of reach; the system breakpoint is left
+    out.
+    """
     body["system"][1].pop("cache_control")
     if number == 2:
         more = [{"type": "text", "text": f"part {part}"} for part in range(25)]
-        body["messages"][-1]["content"] = [*more, {"type": "text", "text": "end", "cache_control": MARK}]
+        body["messages"][-1]["content"] = [*more, {"type": "text", "text": "end", "cache_control": BREAKPOINT}]
 
 
 def test_an_entry_out_of_reach_breaks_every_margin(tmp_path: Path) -> None:
@@ -160,19 +170,19 @@ def test_an_entry_out_of_reach_breaks_every_margin(tmp_path: Path) -> None:
 
 
 def test_a_budget_without_a_strategy_holds_each_but_the_recorded_one(tmp_path: Path) -> None:
-    budgets = "  - {max_cost_usd: 0.1}\n  - {strategy: as recorded, max_marks: 4}\n"
+    budgets = "  - {max_cost_usd: 0.1}\n  - {strategy: as recorded, max_breakpoints: 4}\n"
     path = project(tmp_path, None, budgets)
     path.write_text(path.read_text().replace("[progressive]", "[progressive, none]"))
     found = check_scenarios([path], tmp_path / "reports").budgets
     assert [(one.strategy, one.budget, one.verdict) for one in found] == [
         ("progressive", "max_cost_usd", "fail"),
         ("none", "max_cost_usd", "fail"),
-        ("as recorded", "max_marks", "pass"),
+        ("as recorded", "max_breakpoints", "pass"),
     ]
 
 
 def test_a_limit_has_its_line(tmp_path: Path) -> None:
-    path = project(tmp_path, None, "  - strategy: as recorded\n    max_marks: 4\n    max_cost_usd: 9\n")
+    path = project(tmp_path, None, "  - strategy: as recorded\n    max_breakpoints: 4\n    max_cost_usd: 9\n")
     places = [one.place for one in check_scenarios([path], tmp_path / "reports").budgets]
     assert [(place.file, place.line, place.column) for place in places if place] == [
         (str(path), 11, 5),
@@ -185,7 +195,7 @@ def test_questions_have_a_cost_of_their_own(tmp_path: Path) -> None:
     path.write_text(
         "format: 1\nname: asked\nmodel: claude-opus-4-6\nas_of: 2026-03-07\ntokens: bytes\n"
         "conversation: {synthetic: {turns: 3, inquiries: {rate: 1}}}\nstrategies:\n"
-        "  - {name: asking, marks: [automatic], inquiry: {through: structured_output}}\n"
+        "  - {name: asking, breakpoints: [automatic], inquiry: {through: structured_output}}\n"
         "budget: {max_cost_per_inquiry_usd: 9, max_cost_per_turn_usd: 9}\n"
     )
     turn, question = check_scenarios([path], tmp_path).budgets
@@ -241,7 +251,7 @@ EXITS: list[tuple[list[str], str, int]] = [
 
 @pytest.mark.parametrize(("states", "whole", "code"), EXITS)
 def test_the_exit_code_is_that_of_the_worst(states: list[str], whole: str, code: int) -> None:
-    found = [Verdict("mine", "s", "max_marks", Decimal(4), None, state, "") for state in states]  # type: ignore[arg-type]
+    found = [Verdict("mine", "s", "max_breakpoints", Decimal(4), None, state, "") for state in states]  # type: ignore[arg-type]
     assert (overall(found), exit_code(found)) == (whole, code)
 
 

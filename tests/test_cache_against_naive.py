@@ -15,11 +15,11 @@ from cachecost.prompts.blocks import Block
 from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.passes import pass_times, passes
-from cachecost.prompts.refusals import marks_sent, refusal
+from cachecost.prompts.refusals import refusal, sent_breakpoints
 from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import answer_blocks
-from cachecost.providers.rules import ModelRules, Switches
+from cachecost.providers.rules import Assumptions, ModelRules
 from naive import NaiveModel
 from naive_wire import blocks_of, inside
 
@@ -36,7 +36,7 @@ class Bytes:
 
     name: str = "bytes"
     source: str = "bytes"
-    band: float = 0.0
+    error_margin: float = 0.0
 
     def block(self, block: Block) -> int:
         return block.size
@@ -113,12 +113,12 @@ PARAMETERS: dict[str, Any] = {
 
 
 def rules_strategy() -> st.SearchStrategy[ModelRules]:
-    switches = st.builds(
-        Switches,
+    assumptions = st.builds(
+        Assumptions,
         tool_choice_invalidation=st.sampled_from(["rendered_class", "any_change", "never"]),
         thinking_rendered_at=st.sampled_from(["messages", "tools"]),
         structured_output_at=st.sampled_from(["system", "tools"]),
-        shallow_marks=st.sampled_from(["rewrite", "refresh", "ignore"]),
+        shallow_breakpoints=st.sampled_from(["rewrite", "refresh", "ignore"]),
         ttl_in_key=st.booleans(),
     )
     return st.builds(
@@ -135,7 +135,7 @@ def rules_strategy() -> st.SearchStrategy[ModelRules]:
             collapses_runs=collapses,
             scope="workspace",
             lookback_positions=positions,
-            switches=chosen,
+            assumptions=chosen,
         ),
         st.sampled_from([0, 30, 200]),
         st.booleans(),
@@ -143,7 +143,7 @@ def rules_strategy() -> st.SearchStrategy[ModelRules]:
         st.booleans(),
         st.booleans(),
         st.sampled_from([1, 3, 20]),
-        switches,
+        assumptions,
     )
 
 
@@ -187,7 +187,7 @@ class EngineAgainstNaive(RuleBasedStateMachine):
         )
         if data.draw(st.booleans()):
             body["messages"][-1]["content"] = blocks_of(body["messages"][-1]["content"])
-        places = list(markable_places(body))
+        places = list(breakpoint_places(body))
         for number in data.draw(st.lists(st.integers(0, 30), max_size=5, unique=True)):
             if number < len(places):
                 places[-1 - number]["cache_control"] = {"type": "ephemeral", "ttl": data.draw(TTLS)}
@@ -202,8 +202,8 @@ class EngineAgainstNaive(RuleBasedStateMachine):
             assert got == expected, body
 
 
-def markable_places(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every block object a mark could be put on, legal or not; strings are left alone."""
+def breakpoint_places(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every block object a breakpoint could be put on, legal or not; strings are left alone."""
     places = list(body.get("tools") or [])
     places += body["system"] if isinstance(body.get("system"), list) else []
     for message in body["messages"]:
@@ -219,7 +219,7 @@ def inner_places(block: dict[str, Any]) -> list[dict[str, Any]]:
 
 def engine(machine: Any, body: dict[str, Any], first_token: float, response: list[dict[str, Any]]) -> object:
     request = machine.intake.body(body)
-    sent = marks_sent(request)
+    sent = sent_breakpoints(request)
     why = refusal(request, sent, machine.rules)
     if why:
         return why
@@ -229,7 +229,7 @@ def engine(machine: Any, body: dict[str, Any], first_token: float, response: lis
 
 
 def one_pass(machine: Any, request: Request, start: float, first_token: float) -> tuple[int, ...]:
-    prompt = machine.renderer.render(request, marks_sent(request).marks, machine.rules)
+    prompt = machine.renderer.render(request, sent_breakpoints(request).breakpoints, machine.rules)
     outcome = machine.cache.call(prompt, machine.rules, start, first_token)
     assert outcome.usage.total_input == prompt.total_tokens
     return outcome.uncached, outcome.read, outcome.write_5m, outcome.write_1h

@@ -11,12 +11,12 @@ import pytest
 from cachecost.analysis.comparison.run import run
 from cachecost.base.errors import InputError
 from cachecost.scenario import from_mapping
-from cachecost.views.run.tables import claim_table
+from cachecost.views.run.tables import published_figure_table
 from cachecost.views.tables.markdown import markdown_table
 
 BARE = {
     "format": 1,
-    "name": "claims",
+    "name": "published_figures",
     "as_of": "2026-03-07",
     "model": "claude-opus-4-6",
     "conversation": {"synthetic": {"seed": 1, "turns": 1, "calls": 1}},
@@ -24,9 +24,9 @@ BARE = {
 }
 
 
-def claims(*told: dict[str, Any]) -> Any:
+def published_figures(*told: dict[str, Any]) -> Any:
     told = tuple({"source": "s", "says": "w", **one} for one in told)
-    return run(from_mapping({**BARE, "claims": list(told)}, Path()), Path()).claims
+    return run(from_mapping({**BARE, "published_figures": list(told)}, Path()), Path()).published_figures
 
 
 @pytest.mark.parametrize(
@@ -43,14 +43,14 @@ def claims(*told: dict[str, Any]) -> Any:
     ],
 )
 def test_what_caching_saved_forgets_no_write(saving: dict[str, int], share: str) -> None:
-    (claim,) = claims({"saving": saving})
-    assert claim.is_share
-    assert f"| {share}% |" in markdown_table(claim_table([claim]))
+    (published_figure,) = published_figures({"saving": saving})
+    assert published_figure.is_share
+    assert f"| {share}% |" in markdown_table(published_figure_table([published_figure]))
 
 
 def test_dollars_stay_dollars() -> None:
-    (claim,) = claims({"tokens": 95_000, "price": "write_5m - read", "times": 3})
-    assert (claim.is_share, claim.exact) == (False, Decimal("1.63875"))
+    (published_figure,) = published_figures({"tokens": 95_000, "price": "write_5m - read", "times": 3})
+    assert (published_figure.is_share, published_figure.exact) == (False, Decimal("1.63875"))
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_dollars_stay_dollars() -> None:
 )
 def test_a_claim_is_of_one_kind(told: dict[str, Any], why: str) -> None:
     with pytest.raises(InputError, match=why):
-        claims(told)
+        published_figures(told)

@@ -28,9 +28,9 @@ def changed(**fields: Any) -> dict[str, Any]:
     return {**GOOD, "request": {**GOOD["request"], **fields}}  # type: ignore[dict-item]
 
 
-def blocks(*marks: str | None) -> list[dict[str, Any]]:
+def blocks(*breakpoints: str | None) -> list[dict[str, Any]]:
     made = []
-    for number, ttl in enumerate(marks):
+    for number, ttl in enumerate(breakpoints):
         block: dict[str, Any] = {"type": "text", "text": f"block {number}"}
         made.append({**block, "cache_control": {"type": "ephemeral", "ttl": ttl}} if ttl else block)
     return [{"role": "user", "content": made}]
@@ -109,12 +109,12 @@ def test_an_empty_file_says_so(tmp_path: Path) -> None:
     assert "log.jsonl expected a request log, one JSON object a line; got an empty file" in done.stderr
 
 
-MARK = {"type": "ephemeral"}
-MARKED_THINKING = {"type": "thinking", "thinking": "…", "signature": "s", "cache_control": MARK}
-MARKED_DEFERRED = {"name": "X", "input_schema": {}, "defer_loading": True, "cache_control": MARK}
+BREAKPOINT = {"type": "ephemeral"}
+MARKED_THINKING = {"type": "thinking", "thinking": "…", "signature": "s", "cache_control": BREAKPOINT}
+MARKED_DEFERRED = {"name": "X", "input_schema": {}, "defer_loading": True, "cache_control": BREAKPOINT}
 MANUAL = {"type": "enabled", "budget_tokens": 1024}
 REFUSED = {
-    "five marks": (
+    "five breakpoints": (
         changed(messages=blocks("5m", "5m", "5m", "5m", "5m")),
         "A maximum of 4 blocks with cache_control may be provided. Found 5.",
     ),
@@ -129,7 +129,7 @@ REFUSED = {
         "messages.1.content.0.thinking.cache_control: Extra inputs are not permitted",
     ),
     "automatic": (
-        changed(cache_control=MARK, messages=blocks("1h")),
+        changed(cache_control=BREAKPOINT, messages=blocks("1h")),
         "Top-level cache_control has ttl='5m' but the target block already has cache_control with ttl='1h'",
     ),
     "deferred": (
@@ -193,8 +193,8 @@ def test_a_call_in_a_batch_costs_half_and_has_a_band(tmp_path: Path) -> None:
         tmp_path, {**GOOD, "service": "batch"}, {**GOOD, "service": "batch", "timestamp": "2026-03-07T10:00:09Z"}
     )
     written, read = rows(done)
-    assert (written["cost_usd"], written["cost_band_usd"]) == ("0.015703125", ["0.015703125", "0.015703125"])
-    assert (read["cost_usd"], read["cost_band_usd"]) == ("0.00125625", ["0.00125625", "0.015703125"])
+    assert (written["cost_usd"], written["cost_range_usd"]) == ("0.015703125", ["0.015703125", "0.015703125"])
+    assert (read["cost_usd"], read["cost_range_usd"]) == ("0.00125625", ["0.00125625", "0.015703125"])
 
 
 def test_pre_warming_reads_and_writes_as_any_call(tmp_path: Path) -> None:

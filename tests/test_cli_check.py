@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from cachecost.cli import cachecost, exit_code
-from check_projects import Body, Spoil, fifth_mark, modified_tool, project, reordered, timestamp
+from check_projects import Body, Spoil, fifth_breakpoint, modified_tool, project, reordered, timestamp
 
 TIMESTAMP = "as recorded costs $0.79, 284% more than the baseline ($0.20); the limit is 5%."
 REORDERED = "as recorded costs $0.45, 119% more than the baseline ($0.20); the limit is 5%."
@@ -18,7 +18,7 @@ FIFTH = (
     "as recorded sends 4 of 6 calls that the API refuses, first call 3: "
     "A maximum of 4 blocks with cache_control may be provided. Found 5."
 )
-PLANTED: list[tuple[Spoil, str]] = [(timestamp, TIMESTAMP), (reordered, REORDERED), (fifth_mark, FIFTH)]
+PLANTED: list[tuple[Spoil, str]] = [(timestamp, TIMESTAMP), (reordered, REORDERED), (fifth_breakpoint, FIFTH)]
 ALL = ("--markdown", "c.md", "--junit", "j.xml", "--sarif", "s.sarif", "--github")
 
 
@@ -54,7 +54,7 @@ def test_a_planted_regression_in_every_format(
     assert run("check", *ALL) == 1
     out = capsys.readouterr().out.splitlines()
     assert out[0] == f"✗ mine: {sentence}"
-    assert any("accept it with" in line for line in out) is (how is not fifth_mark), "no baseline mends a refusal"
+    assert any("accept it with" in line for line in out) is (how is not fifth_breakpoint), "no baseline mends a refusal"
     annotation = next(line for line in out if line.startswith("::"))
     place, message = annotation.removeprefix("::error ").split("::", 1)
     assert place == "file=scenarios/mine.yaml,line=9,col=29,title=cachecost max_regression"
@@ -146,7 +146,7 @@ def test_the_json_of_the_contract_and_more(folder: Path, capsys: pytest.CaptureF
     cost = told["strategies"][1]["cost_usd"]
     assert (recorded["strategy"], recorded["days"]) == ("as recorded", 30)
     assert float(recorded["usd_per_month"]) == pytest.approx(float(cost) * 300)
-    assert recorded["low_usd"] == recorded["high_usd"] == recorded["usd_per_month"], "bytes have no error band"
+    assert recorded["low_usd"] == recorded["high_usd"] == recorded["usd_per_month"], "bytes have no error error_margin"
 
 
 def test_a_projection_has_the_band_of_its_tokens(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,12 +162,14 @@ def test_a_projection_has_the_band_of_its_tokens(folder: Path, capsys: pytest.Ca
 
 def test_all_faults_of_all_scenarios_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = Path("scenarios/mine.yaml").read_text()
-    Path("scenarios/other.yaml").write_text(text.replace("max_regression: 5%", "max_regresion: 5%, max_marks: -1"))
+    Path("scenarios/other.yaml").write_text(
+        text.replace("max_regression: 5%", "max_regresion: 5%, max_breakpoints: -1")
+    )
     Path("scenarios/third.yaml").write_text(text.replace("as recorded", "as recordet").replace("5%", "5"))
     assert run("check") == 2
     assert capsys.readouterr().err.splitlines() == [
         "scenarios/other.yaml:9:29 budget[0].max_regresion: unknown key (did you mean 'max_regression'?)",
-        "scenarios/other.yaml:9:48 budget[0].max_marks: expected at least 0; got -1",
+        "scenarios/other.yaml:9:48 budget[0].max_breakpoints: expected at least 0; got -1",
         "scenarios/third.yaml:9:6 budget[0].strategy: expected one of progressive, as recorded; got 'as recordet' "
         "(did you mean 'as recorded'?)",
         "scenarios/third.yaml:9:29 budget[0].max_regression: expected a percentage like 5%; got 5",
@@ -185,13 +187,16 @@ def test_two_scenarios_of_one_name_would_share_a_baseline(folder: Path, capsys: 
 
 
 LIMITS = [
-    ("min_hit_share: 0.9", "expected a percentage like 5%; got 0.9"),
-    ("min_hit_share: 101%", "expected at most 100%; got '101%'"),
-    ("max_marks: 4.5", "expected a whole number; got 4.5"),
+    ("min_cache_hit_rate: 0.9", "expected a percentage like 5%; got 0.9"),
+    ("min_cache_hit_rate: 101%", "expected at most 100%; got '101%'"),
+    ("max_breakpoints: 4.5", "expected a whole number; got 4.5"),
     ("min_lookback_margin: -1", "expected at least 0; got -1"),
     ("no_write_never_read: maybe", "expected true or false; got 'maybe'"),
     ("prefix_stable: [tool]", "expected one of messages, system, tools; got 'tool' (did you mean 'tools'?)"),
-    ("no_write_never_read: false", "expected a limit: max_cost_per_call_usd, max_cost_per_inquiry_usd, "),
+    (
+        "no_write_never_read: false",
+        "expected a limit: max_breakpoints, max_cost_per_call_usd, max_cost_per_inquiry_usd, ",
+    ),
 ]
 
 

@@ -21,7 +21,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-@pytest.mark.parametrize(("command", "key"), [("explain", "findings"), ("whatif", "promises")])
+@pytest.mark.parametrize(("command", "key"), [("explain", "findings"), ("whatif", "alternatives")])
 def test_the_rows_are_those_of_the_json(tmp_path: Path, command: str, key: str) -> None:
     path = tmp_path / "rows.csv"
     told = CliRunner().invoke(cachecost, [command, str(SESSION), "--json", "--csv", str(path)], catch_exceptions=False)

@@ -53,14 +53,14 @@ def test_an_unknown_strategy_is_told_with_its_nearest_name() -> None:
 
 
 def test_another_reading_may_change_the_answer() -> None:
-    words = run(SCENARIO, "--strategy", "answer_inquiry, forced", "--readings")
+    words = run(SCENARIO, "--strategy", "answer_inquiry, forced", "--assumptions")
     assert "assumption  with tool_choice_invalidation=never" in words
 
 
 def test_a_reading_that_was_asked_for_stays_while_others_are_tried() -> None:
     """Under `never` the forced choice costs nothing more, whichever reading another rule has."""
     words = run(
-        SCENARIO, "--strategy", "answer_inquiry, forced", "--readings", "--rule", "tool_choice_invalidation=never"
+        SCENARIO, "--strategy", "answer_inquiry, forced", "--assumptions", "--rule", "tool_choice_invalidation=never"
     )
     others = [
         line for line in words.splitlines() if line.startswith("assumption  with ") and "tool_choice_inv" not in line

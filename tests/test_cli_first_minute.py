@@ -50,7 +50,7 @@ def test_what_did_it_cost_and_what_otherwise(sessions: Path) -> None:
 
 
 def test_planned_anew_as_the_client_sent_it_is_as_recorded(sessions: Path) -> None:
-    """What a transcript is marked with is what the strategy of that name marks."""
+    """What a transcript is marked with is what the strategy of that name breakpoints."""
     recorded = cachecost("replay", "x.jsonl", "--json", cwd=sessions).stdout.splitlines()
     planned = cachecost("replay", "x.jsonl", "--strategy", "claude-code", "--json", cwd=sessions).stdout.splitlines()
     assert [json.loads(line)["usage"] for line in recorded] == [json.loads(line)["usage"] for line in planned]

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bodies import Body, assistant, body, mark_last, marked, text, tool, user
+from bodies import Body, assistant, body, breakpoint_last, marked, text, tool, user
 
 RUN = """
 import sys
@@ -24,7 +24,7 @@ QUESTION, ANSWER, NEXT = user(text(300, "question")), assistant(text(300, "answe
 def request(minute: int | None, *more: Body, **fields: Any) -> Body:
     words = ("You help. " if minute is None else CLOCK.format(minute)) + "x" * 1100
     system = [marked({"type": "text", "text": words})]
-    return mark_last(body(QUESTION, *more, tools=[marked(tool(1200, "a"))], system=system, **fields))
+    return breakpoint_last(body(QUESTION, *more, tools=[marked(tool(1200, "a"))], system=system, **fields))
 
 
 def lint(folder: Path, *arguments: str, stdin: object = None, **env: str) -> subprocess.CompletedProcess[str]:
@@ -109,7 +109,7 @@ def test_notes_alone_are_fine(tmp_path: Path) -> None:
     sent = {**request(None), "tools": [marked(tool(600, "a"))]}
     files(tmp_path, one=sent)
     done = lint(tmp_path, "one.json")
-    assert done.returncode == 0 and done.stdout.startswith("1 request · 1 note\n\nCC512  mark below the minimum")
+    assert done.returncode == 0 and done.stdout.startswith("1 request · 1 note\n\nCC512  breakpoint below the minimum")
 
 
 def test_a_log_and_calls_that_cannot_be_looked_at(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from cachecost.cli import exit_code
 from cachecost.commands.optimize import optimize
 
-MARK = {"type": "ephemeral"}
+BREAKPOINT = {"type": "ephemeral"}
 
 
 def log_of(path: Path, seconds: list[int], model: str = "claude-sonnet-4-5", **more: Any) -> Path:
@@ -22,7 +22,7 @@ def log_of(path: Path, seconds: list[int], model: str = "claude-sonnet-4-5", **m
     with path.open("w") as file:
         for number, at in enumerate(seconds):
             text = {"type": "text", "text": f"{number} " + "word " * 900}
-            sent = [*messages, {"role": "user", "content": [{**text, "cache_control": MARK}]}]
+            sent = [*messages, {"role": "user", "content": [{**text, "cache_control": BREAKPOINT}]}]
             body = {"model": model, "max_tokens": 100, "messages": sent}
             stamp = f"2026-10-01T{8 + at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}Z"
             file.write(json.dumps({"timestamp": stamp, "request": body, **more}) + "\n")
@@ -52,35 +52,35 @@ def test_the_answer_comes_first_then_the_table_then_how_sure(tmp_path: Path) -> 
 def test_json_is_the_contracts(tmp_path: Path) -> None:
     log = log_of(tmp_path / "log.jsonl", [0, 10, 20, 1400, 1410])
     found = json.loads(run(log, "--tokens", "bytes", "--json", "--no-pings").output)
-    best, floor = Decimal(found["best"]["cost_usd"]), Decimal(found["lower_bound_usd"])
+    best, lower_bound = Decimal(found["best"]["cost_usd"]), Decimal(found["lower_bound_usd"])
     assert found["format"] == 1 and isinstance(found["proved_optimal"], bool)
-    assert floor <= best <= min(map(Decimal, found["strategies"].values()))
+    assert lower_bound <= best <= min(map(Decimal, found["strategies"].values()))
     assert {"as recorded", "automatic", "automatic@1h", "progressive", "system-only", "none"} <= set(
         found["strategies"]
     )
     plan = found["best"]["plan"]
     assert [step["purpose"] for step in plan] == ["main"] * 5
-    assert plan[0]["marks"] == [{"path": "messages.0.content.0", "ttl": "5m"}]
-    assert plan[2]["marks"][-1] == {"path": "messages.4.content.0", "ttl": "1h"}
-    assert plan[4]["marks"] == [{"path": "messages.6.content.0", "ttl": "5m"}]
+    assert plan[0]["breakpoints"] == [{"path": "messages.0.content.0", "ttl": "5m"}]
+    assert plan[2]["breakpoints"][-1] == {"path": "messages.4.content.0", "ttl": "1h"}
+    assert plan[4]["breakpoints"] == [{"path": "messages.6.content.0", "ttl": "5m"}]
     assert found["prefill"]["plan"]["mean_share"] <= found["prefill"]["as recorded"]["mean_share"]
 
 
 def test_the_plan_can_be_checked_with_replay(tmp_path: Path) -> None:
-    """Marks of the JSON put into the log cost what the JSON says."""
+    """Breakpoints of the JSON put into the log cost what the JSON says."""
     from cachecost.commands.replay import replay
 
     log = log_of(tmp_path / "log.jsonl", [0, 10, 20, 1400, 1410])
     found = json.loads(run(log, "--tokens", "bytes", "--json", "--no-pings").output)
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     for row, step in zip(rows, found["best"]["plan"], strict=True):
-        marks = {mark["path"]: mark["ttl"] for mark in step["marks"]}
+        breakpoints = {breakpoint["path"]: breakpoint["ttl"] for breakpoint in step["breakpoints"]}
         for number, message in enumerate(row["request"]["messages"]):
             for block in message["content"] if isinstance(message["content"], list) else ():
                 block.pop("cache_control", None)
-                if ttl := marks.pop(f"messages.{number}.content.0", None):
-                    block["cache_control"] = {**MARK, "ttl": ttl}
-        assert not marks
+                if ttl := breakpoints.pop(f"messages.{number}.content.0", None):
+                    block["cache_control"] = {**BREAKPOINT, "ttl": ttl}
+        assert not breakpoints
     (tmp_path / "marked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     out = CliRunner().invoke(
         replay, [str(tmp_path / "marked.jsonl"), "--json", "--tokens", "bytes"], standalone_mode=False

@@ -166,7 +166,7 @@ def test_an_unknown_model_cannot_be_evaluated(folder: Path) -> None:
     assert done.returncode == 3 and "did you mean 'claude-sonnet-4-5'?" in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("command", ["strategies", "models", "rules", "rules --switches"])
+@pytest.mark.parametrize("command", ["strategies", "models", "rules", "rules --assumptions"])
 def test_listings_have_sources_in_text_and_json(folder: Path, command: str) -> None:
     assert cachecost(*command.split(), cwd=folder).returncode == 0
     done = cachecost(*command.split(), "--json", cwd=folder)

@@ -107,7 +107,7 @@ def test_hits_that_are_best_effort_make_a_range(tmp_path: Path) -> None:
     assert lines[2] == "Where a cost is a range, hits are best effort: the cheapest strategy is the cheapest at best."
     assert all("–" in line for line in lines[5:7])
     for row in json.loads(run(path, *grid, "--json").stdout)["rows"]:
-        least, most = map(Decimal, row["cost_band_usd"])
+        least, most = map(Decimal, row["cost_range_usd"])
         assert least == Decimal(row["cost_usd"]) < most
 
 

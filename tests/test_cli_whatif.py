@@ -60,12 +60,12 @@ def test_json(log: Path) -> None:
     assert (told["format"], told["cost_usd"]) == (1, "0.016125")
     assert "billed_usd" not in told
     keys = {"name", "cost_usd", "saving_usd", "supported", "assumption", "depends_on", "does", "share"}
-    assert all(keys <= one.keys() for one in told["promises"])
-    known = {one["name"]: one for one in told["promises"]}
+    assert all(keys <= one.keys() for one in told["alternatives"])
+    known = {one["name"]: one for one in told["alternatives"]}
     assert known["ttl=1h"]["cost_usd"] == "0.0144"
     assert known["ttl=1h"]["saving_usd"] == "0.001725"
     assert known["us"]["cost_usd"] is None
-    savings = [Decimal(one["saving_usd"]) for one in told["promises"] if one["saving_usd"] is not None]
+    savings = [Decimal(one["saving_usd"]) for one in told["alternatives"] if one["saving_usd"] is not None]
     assert savings == sorted(savings, reverse=True)
     assert told["jointly"]["names"] == ["keep-alive=295s:1"]
     assert told["asked"]["names"] == ["ttl=1h", "keep-alive=295s:1"]
@@ -77,7 +77,7 @@ def test_json(log: Path) -> None:
 def test_a_recording_with_bills_says_how_far_the_simulation_is_off() -> None:
     told = json.loads(run(SESSION, "--json").stdout)
     assert told["cost_usd"] == told["billed_usd"]
-    for one in told["promises"]:
+    for one in told["alternatives"]:
         if one["saving_usd"] is not None:
             assert Decimal(one["cost_usd"]) + Decimal(one["saving_usd"]) == Decimal(told["billed_usd"])
     first = run(SESSION).stdout.splitlines()[0]
@@ -131,7 +131,7 @@ def test_the_answer_stands_at_every_width(log: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_what_saves_the_same_is_named(log: Path) -> None:
-    told = json.loads(run(log, "--tokens", "bytes", "--json").stdout)["promises"]
+    told = json.loads(run(log, "--tokens", "bytes", "--json").stdout)["alternatives"]
     line = run(log, "--tokens", "bytes").stdout.splitlines()[1]
     first = line.removeprefix("The best single change: ").partition(" ")[0]
     best = next(one for one in told if one["name"] == first)

@@ -16,8 +16,8 @@ SYSTEM = [{"type": "text", "text": "be kind " * 5_000, "cache_control": {"type":
 
 
 def user(text: str, marked: bool = False) -> Row:
-    mark = {"cache_control": {"type": "ephemeral"}} if marked else {}
-    return {"role": "user", "content": [{"type": "text", "text": text, **mark}]}
+    breakpoint = {"cache_control": {"type": "ephemeral"}} if marked else {}
+    return {"role": "user", "content": [{"type": "text", "text": text, **breakpoint}]}
 
 
 def usage(uncached: int, read: int, written: int, output: int, **more: Any) -> Row:

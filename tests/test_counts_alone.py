@@ -16,7 +16,7 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.intake import Intake
-from cachecost.providers.assumptions import switches_from
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
@@ -40,7 +40,7 @@ APART = 100_000.0
 """Seconds: longer than any entry lives."""
 
 SCHEMA = {"type": "json_schema", "schema": {"type": "object", "properties": {"answer": {"type": "string"}}}}
-MARK = {"type": "ephemeral"}
+BREAKPOINT = {"type": "ephemeral"}
 
 
 def tool(name: str, **more: Any) -> Body:
@@ -60,7 +60,7 @@ SYSTEMS = [
     None,
     "Be brief.",
     [{"type": "text", "text": "Be brief."}],
-    [{"type": "text", "text": "Cite.", "cache_control": MARK}],
+    [{"type": "text", "text": "Cite.", "cache_control": BREAKPOINT}],
 ]
 USED = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "book", "input": {"q": "x"}}]}
 PAIR = {
@@ -107,7 +107,7 @@ BODIES = st.fixed_dictionaries(
         ),
         "output_config": st.sampled_from([{"format": SCHEMA}, {"effort": "low"}, {"format": SCHEMA, "effort": "high"}]),
         "speed": st.just("fast"),
-        "cache_control": st.just(MARK),
+        "cache_control": st.just(BREAKPOINT),
     },
 )
 RULES = st.sampled_from(
@@ -136,7 +136,7 @@ class CountedBy(ReplaySetup):
 
 
 def simulation(source: str, host: str, rules: Body) -> Simulation:
-    book = RuleBook(switches_from(rules), DAY)
+    book = RuleBook(assumptions_from(rules), DAY)
     return Simulation(CountedBy(book, PriceBook.load(None, DAY), host, source, may_lack_prices=True))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 
-from bodies import MARK, Body, Engine, assistant, body, mark_last, marked, text, tool, tool_result, user
+from bodies import BREAKPOINT, Body, Engine, assistant, body, breakpoint_last, marked, text, tool, tool_result, user
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import compact
@@ -33,41 +33,41 @@ def found(name: str) -> Body:
 
 def test_a_deferred_tool_inserted_between_others_changes_nothing() -> None:
     engine = Engine()
-    engine.call(mark_last(body(user(text(500)), tools=[PLAIN])))
-    outcome = engine.call(mark_last(body(user(text(500)), tools=[deferred(300, "late"), PLAIN])))
+    engine.call(breakpoint_last(body(user(text(500)), tools=[PLAIN])))
+    outcome = engine.call(breakpoint_last(body(user(text(500)), tools=[deferred(300, "late"), PLAIN])))
     assert (outcome.read, outcome.write_5m) == (1700, 0)
 
 
 def test_its_definition_enters_with_its_tokens_where_it_is_referred_to() -> None:
     turns = [user(text(1500)), assistant(text(60)), user(found("late"))]
-    without = Engine().call(mark_last(body(*turns, tools=[PLAIN])))
+    without = Engine().call(breakpoint_last(body(*turns, tools=[PLAIN])))
     late = deferred(300, "late")
-    brought = Engine().call(mark_last(body(*turns, tools=[PLAIN, late])))
+    brought = Engine().call(breakpoint_last(body(*turns, tools=[PLAIN, late])))
     assert brought.write_5m == without.write_5m + len(compact(late))
 
 
 def test_another_definition_behind_the_same_reference_is_other_content() -> None:
     engine = Engine()
     start = [user(text(1500)), assistant(text(60)), user(found("late"))]
-    engine.call(mark_last(body(*start, tools=[PLAIN, deferred(300, "late")])))
+    engine.call(breakpoint_last(body(*start, tools=[PLAIN, deferred(300, "late")])))
     again = engine.call(
-        mark_last(body(*start, assistant(text(70)), user(text(80)), tools=[PLAIN, deferred(300, "late")]))
+        breakpoint_last(body(*start, assistant(text(70)), user(text(80)), tools=[PLAIN, deferred(300, "late")]))
     )
     other = engine.call(
-        mark_last(body(*start, assistant(text(70)), user(text(80)), tools=[PLAIN, deferred(301, "late")]))
+        breakpoint_last(body(*start, assistant(text(70)), user(text(80)), tools=[PLAIN, deferred(301, "late")]))
     )
     assert again.write_5m == 150
     assert other.read == 1200, "only the tools in front are the same"
 
 
 def test_an_unknown_reference_brings_nothing() -> None:
-    outcome = Engine().call(body(user(text(1500), found("nobody")), cache_control=MARK))
+    outcome = Engine().call(body(user(text(1500), found("nobody")), cache_control=BREAKPOINT))
     assert outcome.uncached == 0
 
 
 def test_a_plain_result_is_not_a_reference() -> None:
     outcome = Engine().call(
-        mark_last(body(user(text(1500)), user(tool_result(90, "late")), tools=[deferred(300, "late")]))
+        breakpoint_last(body(user(text(1500)), user(tool_result(90, "late")), tools=[deferred(300, "late")]))
     )
     assert outcome.write_5m == 1590
 
@@ -102,8 +102,8 @@ def replayed(bodies: list[tuple[Body, list[Body]]], tokens: str) -> list[CallRow
 
 def test_the_next_call_reads_what_a_search_inside_a_server_loop_wrote() -> None:
     tools = [SEARCH, deferred(300, "late")]
-    first = body(user(text(2000)), tools=tools, cache_control=MARK)
-    second = body(user(text(2000)), assistant(*ANSWER), user(text(50)), tools=tools, cache_control=MARK)
+    first = body(user(text(2000)), tools=tools, cache_control=BREAKPOINT)
+    second = body(user(text(2000)), assistant(*ANSWER), user(text(50)), tools=tools, cache_control=BREAKPOINT)
     loop, after = replayed([(first, ANSWER), (second, [])], "bytes")
     written = len(compact(SEARCH)) + 2000 + len(compact(ANSWER[0])) + len(compact(SEARCHED)) + len(compact(tools[1]))
     assert (after.usage.read, after.usage.write_5m) == (written, 90 + 50)

@@ -23,13 +23,13 @@ from cachecost.prompts.intake import Intake
 from cachecost.prompts.refusals import refusal
 from cachecost.prompts.sizes import AS_COUNTED
 from cachecost.prompts.wire import answer_blocks, block_of, bringing
-from cachecost.providers.assumptions import Switches
+from cachecost.providers.assumptions import Assumptions
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.tokens.factory import make_counter
 from naive import NaiveModel
 from naive_wire import blocks_of
-from test_cache_against_naive import AUTOMATIC, PARAMETERS, RESPONSES, inner_places, markable_places, text
+from test_cache_against_naive import AUTOMATIC, PARAMETERS, RESPONSES, breakpoint_places, inner_places, text
 
 CALLS = int(os.environ.get("CACHECOST_CALLS", "100000"))
 CALLS_EACH = 50
@@ -61,7 +61,7 @@ class Both:
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
         self.rules = self._rules()
-        in_tokens = self.rules.salted_by is None and self.dice.random() < 0.25
+        in_tokens = self.rules.keyed_by is None and self.dice.random() < 0.25
         counter = make_counter("tiktoken", self.rules.generation) if in_tokens else Bytes()
         self.intake, self.hosts = Intake(keep_content=True), SimulatedHosts(lambda generation: counter)
         self.naive = NaiveModel(Tokens(counter, self.rules) if in_tokens else None)
@@ -76,13 +76,13 @@ class Both:
             context_window=10**9,
         )
 
-    def _switches(self) -> dict[str, Any]:
+    def _assumptions(self) -> dict[str, Any]:
         pick = self.dice.choice
         return {
             "tool_choice_invalidation": pick(["rendered_class", "any_change", "never"]),
             "thinking_rendered_at": pick(["messages", "tools"]),
             "structured_output_at": pick(["system", "tools"]),
-            "shallow_marks": pick(["rewrite", "refresh", "ignore"]),
+            "shallow_breakpoints": pick(["rewrite", "refresh", "ignore"]),
             "ttl_in_key": pick([False, True]),
         }
 
@@ -94,7 +94,7 @@ class Both:
             default_thinking=pick(["disabled", "adaptive"]),
             collapses_runs=pick([False, True]),
             lookback_positions=pick([1, 3, 20]),
-            switches=Switches(**self._switches()),
+            assumptions=Assumptions(**self._assumptions()),
         )
 
     def _of_a_host(self) -> ModelRules:
@@ -102,8 +102,8 @@ class Both:
         book = catalogue(host := self.dice.choice(HOSTS))
         model = book.model(EXPLICIT.get(host) or self.dice.choice(sorted(book.models)))
         day = model.released + timedelta(self.dice.randint(0, (book.data_date - model.released).days))
-        switches = Switches(**self._switches()) if self.dice.random() < 0.5 else Switches()
-        return RuleBook(switches).rules(host, model.id, day)
+        assumptions = Assumptions(**self._assumptions()) if self.dice.random() < 0.5 else Assumptions()
+        return RuleBook(assumptions).rules(host, model.id, day)
 
     def step(self) -> None:
         self.now += self.dice.choice(WAITS)
@@ -146,12 +146,12 @@ class Both:
         body = copy.deepcopy(self.body)
         body["cache_control"] = self.dice.choice(AUTOMATIC)
         body["messages"][-1]["content"] = blocks_of(body["messages"][-1]["content"])
-        places = markable_places(body)[-self.dice.randint(1, 30) :]
+        places = breakpoint_places(body)[-self.dice.randint(1, 30) :]
         deep = [inner for place in places for inner in inner_places(place)] if self.dice.random() < 0.05 else []
         for place in [*places, *deep]:
             if self.dice.random() < 0.07:
                 place["cache_control"] = {"type": "ephemeral", "ttl": self.dice.choice(("5m", "5m", "1h"))}
-        served = RESPONSES if self.rules.salted_by is None else RESPONSES[:1]
+        served = RESPONSES if self.rules.keyed_by is None else RESPONSES[:1]
         self._compare(
             body, self.dice.choice((0.0, 0.5, 2.0)), self.dice.choice(served), self.dice.choice(("", "", "w"))
         )
@@ -167,7 +167,7 @@ class Both:
     def _engine(self, body: dict[str, Any], first: float, response: list[dict[str, Any]], workspace: str) -> object:
         request = self.intake.body(body)
         sent = self.hosts.prepare_request(request, self.rules)
-        if why := refusal(sent.told.request, sent.marks, self.rules):
+        if why := refusal(sent.told.request, sent.breakpoints, self.rules):
             return why
         answer = answer_blocks(response, request.deferred)
         prompts = self.hosts.render_prompts(sent, answer, self.rules, workspace)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from cachecost.prompts.blocks import NOTHING, Thread
-from cachecost.prompts.host_cache_keys import host_salts
+from cachecost.prompts.host_cache_keys import host_cache_keys
 from cachecost.prompts.request import Request
-from cachecost.providers.assumptions import switch_table, switches_from
+from cachecost.providers.assumptions import assumption_table, assumptions_from
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.strategies.presets.per_provider import best_table, find_best
@@ -37,8 +37,8 @@ def readings() -> dict[tuple[str, str], list[Costs]]:
     return found
 
 
-def rules(host: str, model: str, **switches: str) -> ModelRules:
-    return RuleBook(switches_from(switches)).rules(host, model)
+def rules(host: str, model: str, **assumptions: str) -> ModelRules:
+    return RuleBook(assumptions_from(assumptions)).rules(host, model)
 
 
 @pytest.mark.parametrize(("host", "model"), readings(), ids="/".join)
@@ -91,9 +91,11 @@ def salted(host: str, model: str, reading: str) -> tuple[bool, ...]:
     """By layer, whether a response schema stands at its head."""
     found = rules(host, model, schema_in_prompt=reading)
     with_schema, without = (Request("m", Thread(), NOTHING, NOTHING, params=params) for params in (FORMAT, {}))
-    assert found.salted_by is not None
+    assert found.keyed_by is not None
     pairs = zip(
-        host_salts(with_schema, found, found.salted_by), host_salts(without, found, found.salted_by), strict=True
+        host_cache_keys(with_schema, found, found.keyed_by),
+        host_cache_keys(without, found, found.keyed_by),
+        strict=True,
     )
     return tuple(one != other for one, other in pairs)
 
@@ -123,7 +125,7 @@ def test_where_a_schema_stands(host: str, model: str, stated: tuple[bool, ...], 
 
 
 def _unsalted() -> Iterator[str]:
-    return (host for host in hosts() if RuleBook().rules(*_any_model(host)).salted_by is not None)
+    return (host for host in hosts() if RuleBook().rules(*_any_model(host)).keyed_by is not None)
 
 
 def _any_model(host: str) -> tuple[str, str]:
@@ -133,5 +135,5 @@ def _any_model(host: str) -> tuple[str, str]:
 
 
 def test_the_switch_is_told_on_the_hosts_that_it_is_of_any_matter_on() -> None:
-    switch = next(entry for entry in switch_table()["switch"] if entry["name"] == "schema_in_prompt")
+    switch = next(entry for entry in assumption_table()["assumption"] if entry["name"] == "schema_in_prompt")
     assert sorted(switch["only_on"]) == sorted(_unsalted())

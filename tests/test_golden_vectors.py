@@ -12,7 +12,7 @@ from bodies import (
     Engine,
     assistant,
     body,
-    mark_last,
+    breakpoint_last,
     marked,
     text,
     thinking,
@@ -27,13 +27,13 @@ HOUR = 3600
 
 
 def growing(first: int, *added: int, head: Body | None = None) -> list[Outcome]:
-    """Calls with the mark on the last block; each adds so many tokens in an assistant and a user message."""
+    """Calls with the breakpoint on the last block; each adds so many tokens in an assistant and a user message."""
     engine = Engine()
     messages = [user(text(first, "0"))]
-    outcomes = [engine.call(mark_last(body(*messages, **(head or {}))))]
+    outcomes = [engine.call(breakpoint_last(body(*messages, **(head or {}))))]
     for number, size in enumerate(added, 1):
         messages += [assistant(text(60, f"a{number}")), user(text(size - 60, f"u{number}"))]
-        outcomes.append(engine.call(mark_last(body(*messages, **(head or {})))))
+        outcomes.append(engine.call(breakpoint_last(body(*messages, **(head or {})))))
     return outcomes
 
 
@@ -49,7 +49,7 @@ def test_home_generative_agent_617() -> None:
     assert reads_and_writes(growing(4565, 167)) == [(0, 4565), (4565, 167)]
 
 
-def test_adf_token_tracking_marks_the_system_prompt_only() -> None:
+def test_adf_token_tracking_breakpoints_the_system_prompt_only() -> None:
     engine = Engine()
     head = {"tools": [tool(1469)], "system": [marked(text(1700)), marked(text(100))]}
     messages = [user(text(356))]
@@ -65,13 +65,13 @@ def test_adf_token_tracking_marks_the_system_prompt_only() -> None:
 def test_documented_thinking_budget_change_writes_again() -> None:
     engine = Engine()
     calls = [
-        engine.call(mark_last(body(user(text(1370)), thinking={"type": "enabled", "budget_tokens": budget})))
+        engine.call(breakpoint_last(body(user(text(1370)), thinking={"type": "enabled", "budget_tokens": budget})))
         for budget in (4000, 4000, 8000)
     ]
     assert reads_and_writes(calls) == [(0, 1370), (1370, 0), (0, 1370)]
 
 
-def test_documented_mixed_lifetimes_split_at_the_last_hour_mark() -> None:
+def test_documented_mixed_lifetimes_split_at_the_last_hour_breakpoint() -> None:
     engine = Engine()
     engine.call(body(user(marked(text(1800, "a"), "1h"))))
     blocks = [marked(text(1800, "a"), "1h"), marked(text(100, "b"), "1h"), marked(text(148, "c")), text(2048, "d")]
@@ -87,7 +87,7 @@ def test_zeroclaw_10786_the_first_human_messages_entry_survives_dropped_thinking
     then = [assistant(thinking(800), text(8_000, "done")), user(text(4_458, "next"))]
     head = {"tools": [marked(tool(22_126))]}
     calls = [
-        engine.call(mark_last(body(*messages, **head)))
+        engine.call(breakpoint_last(body(*messages, **head)))
         for messages in (first, [*first, *loop], [*first, *loop, *then], [*first, *loop, *then])
     ]
     assert reads_and_writes(calls) == [(22_126, 18_380), (40_506, 3_003), (40_506, 14_458), (54_964, 0)]
@@ -105,7 +105,7 @@ def _times(every: float, until: float) -> list[float]:
 def test_tbd_310_polling_keeps_five_minutes_alive_for_an_hour() -> None:
     calls = poll(240, HOUR, "5m")
     assert [call.read for call in calls] == [0] + [30_000] * 15
-    assert [call.read for call in poll(300, HOUR, "5m")] == [0] * 13, "at its lifetime an entry has expired"
+    assert [call.read for call in poll(300, HOUR, "5m")] == [0] * 13, "at its TTL an entry has expired"
 
 
 def test_swe_agent_1482_gaps_of_seven_minutes() -> None:
@@ -124,5 +124,5 @@ def test_strands_3348_parallel_calls_past_the_window_miss_where_every_block_coun
             assistant(*[tool_use(80, name) for name in names]),
             user(*[tool_result(90, name) for name in names]),
         ]
-        engine.call(mark_last(body(*first)))
-        assert (engine.call(mark_last(body(*first, *turn))).read == 2_000) is hit
+        engine.call(breakpoint_last(body(*first)))
+        assert (engine.call(breakpoint_last(body(*first, *turn))).read == 2_000) is hit

@@ -15,12 +15,12 @@ from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import AS_COUNTED
 from cachecost.providers.prices import Prices
 from cachecost.providers.usage import Usage
-from cachecost.tokens.anchored import BilledLengths
+from cachecost.tokens.calibrated import BilledLengths
 
 PRICES = Prices(*map(Decimal, ("0.3", "3.75", "6", "3", "15")))
 ROOT = Prefix(None, Layer.TOOLS, None, 0)
-MIDDLE = ROOT.salt(b"a", Layer.MESSAGES, 1000)
-END = MIDDLE.salt(b"b", Layer.MESSAGES, 500)
+MIDDLE = ROOT.cache_key(b"a", Layer.MESSAGES, 1000)
+END = MIDDLE.cache_key(b"b", Layer.MESSAGES, 500)
 PROMPT = Prompt(END, MIDDLE, (), 0, 0, 1510, ("", "", ""))
 
 

@@ -17,7 +17,7 @@ import cachecost
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.py"))}
-NAMES = ["answer-inquiry", "breakpoints", "first-look", "how-sure", "lifetimes", "recorded-session"]
+NAMES = ["answer-inquiry", "breakpoints", "first-look", "how-sure", "ttls", "recorded-session"]
 LONG = ("answer-inquiry", "recorded-session")
 """Five seconds each: CI asks for them apart."""
 MAY_IMPORT = {"pathlib", "cachecost", "matplotlib.pyplot"}
@@ -28,7 +28,7 @@ def test_there_are_these_notebooks_and_the_readme_names_each() -> None:
     assert list(NOTEBOOKS) == NAMES
     readme = (ROOT / "notebooks" / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"\]\(([\w-]+)\.py\)", readme) == [
-        "first-look", "answer-inquiry", "breakpoints", "lifetimes", "recorded-session", "how-sure"
+        "first-look", "answer-inquiry", "breakpoints", "ttls", "recorded-session", "how-sure"
     ]  # fmt: skip
 
 

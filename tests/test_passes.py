@@ -7,7 +7,7 @@ from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.passes import passes
-from cachecost.prompts.refusals import marks_sent
+from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Renderer
 from cachecost.prompts.wire import block_of
 
@@ -25,7 +25,7 @@ def simulate(request_body: Body, response: tuple[Block, ...]) -> list[Outcome]:
     request = intake.body(request_body)
     outcomes = []
     for number, each in enumerate(passes(request, response)):
-        prompt = renderer.render(each, marks_sent(each).marks, RULES)
+        prompt = renderer.render(each, sent_breakpoints(each).breakpoints, RULES)
         outcomes.append(cache.call(prompt, RULES, 100.0 + number / 1000))
     return outcomes
 
@@ -57,7 +57,7 @@ def test_automatic_caching_moves_to_the_result() -> None:
     assert second.read == first.write_5m == 2000 and second.uncached == 0
 
 
-def test_without_any_mark_the_server_marks_nothing() -> None:
+def test_without_any_breakpoint_the_server_breakpoints_nothing() -> None:
     outcomes = simulate(body(user(text(2000))), answered(USE, RESULT, ANSWER))
     assert [(outcome.read, outcome.write_5m) for outcome in outcomes] == [(0, 0), (0, 0)]
     assert outcomes[1].uncached > outcomes[0].uncached == 2000

@@ -51,7 +51,9 @@ def run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
 
 
 def test_each_budget_is_a_test(pytester: pytest.Pytester) -> None:
-    scenario(pytester, "budget:\n  - {strategy: automatic, max_cost_usd: 9}\n  - {max_cost_usd: 9, max_marks: 4}\n")
+    scenario(
+        pytester, "budget:\n  - {strategy: automatic, max_cost_usd: 9}\n  - {max_cost_usd: 9, max_breakpoints: 4}\n"
+    )
     scenario(pytester, name="other")
     pytester.makepyfile("def test_own(): pass")
     told = run(pytester, "--cachecost", "-v")
@@ -59,8 +61,8 @@ def test_each_budget_is_a_test(pytester: pytest.Pytester) -> None:
     names = [line.split(" PASSED")[0] for line in told.outlines if " PASSED" in line]
     assert sorted(names) == [
         "scenarios/mine.yaml::automatic: max_cost_usd",
+        "scenarios/mine.yaml::max_breakpoints",
         "scenarios/mine.yaml::max_cost_usd",
-        "scenarios/mine.yaml::max_marks",
         "scenarios/other.yaml::runs",
         "test_each_budget_is_a_test.py::test_own",
     ]
@@ -190,7 +192,7 @@ def test_options_stand_in_one_group_with_one_beginning(pytester: pytest.Pytester
 
 
 def test_workers_share_the_tests(pytester: pytest.Pytester) -> None:
-    scenario(pytester, "budget: {max_cost_usd: 9, max_marks: 4}\n")
+    scenario(pytester, "budget: {max_cost_usd: 9, max_breakpoints: 4}\n")
     told = pytester.runpytest_subprocess(*NOTHING_MORE, *plugin(), "--cachecost", "-n1", timeout=60)
     told.assert_outcomes(passed=2)
 

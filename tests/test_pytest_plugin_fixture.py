@@ -20,7 +20,7 @@ from cachecost.base.extras import NotInstalled
 from cachecost.testing import CacheCost
 
 MODEL = "claude-sonnet-5-5"
-MARK = {"type": "ephemeral"}
+BREAKPOINT = {"type": "ephemeral"}
 GUIDE = "Answer in one sentence, and name the file and the line that you mean. " * 60
 TOOL = {"name": "look", "description": "Looks at a file.", "input_schema": {"type": "object", "properties": {}}}
 KEY = "sk-ant-api03-this-is-a-key-of-a-test"
@@ -37,7 +37,7 @@ def body(*texts: str, system: str = GUIDE, **more: Any) -> dict[str, Any]:
     messages = [{"role": "user", "content": texts[0]}]
     for text in texts[1:]:
         messages += [{"role": "assistant", "content": "Yes."}, {"role": "user", "content": text}]
-    head = [{"type": "text", "text": system, "cache_control": MARK}]
+    head = [{"type": "text", "text": system, "cache_control": BREAKPOINT}]
     return {"model": MODEL, "max_tokens": 50, "system": head, "tools": [TOOL], "messages": messages, **more}
 
 
@@ -69,7 +69,7 @@ def test_what_was_written_is_read_by_the_next_call(cost: CacheCost) -> None:
     first, second = cost.calls
     assert (first.cause, second.cause) == ("cold_start", "hit")
     assert second.usage.read == first.usage.write_5m
-    assert cost.hit_share == Decimal(second.usage.read) / (first.usage.total_input + second.usage.total_input)
+    assert cost.cache_hit_rate == Decimal(second.usage.read) / (first.usage.total_input + second.usage.total_input)
     assert cost.usage == first.usage + second.usage
 
 
@@ -113,11 +113,11 @@ def test_tokens_are_counted_without_a_call(cost: CacheCost) -> None:
 
 
 def test_async_clients_are_answered(cost: CacheCost) -> None:
-    async def talk() -> None:
+    async def conversation() -> None:
         async with cost.async_client() as client:
             await asyncio.gather(*(client.messages.create(**body(f"Hello {one}?")) for one in "abc"))
 
-    asyncio.run(talk())
+    asyncio.run(conversation())
     assert len(cost.calls) == 3
 
 
@@ -154,7 +154,7 @@ def test_transports_need_no_web_framework() -> None:
 def test_a_refused_call_is_told_to_the_client_and_costs_nothing(cost: CacheCost) -> None:
     import anthropic
 
-    five = [{"type": "text", "text": text, "cache_control": MARK} for text in "abcde"]
+    five = [{"type": "text", "text": text, "cache_control": BREAKPOINT} for text in "abcde"]
     with pytest.raises(anthropic.BadRequestError, match="maximum of 4 blocks with cache_control"):
         cost.client().messages.create(**{**body("Hello?"), "system": five})
     assert (cost.dollars, cost.calls[0].error is not None) == (0, True)
@@ -215,10 +215,11 @@ def test_rules_and_prices_are_those_of_the_day_asked_for(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "name", ["assert_costs_at_most", "assert_hit_share_at_least", "assert_prefix_stable", "assert_no_lint", "explain"]
+    "name",
+    ["assert_costs_at_most", "assert_cache_hit_rate_at_least", "assert_prefix_stable", "assert_no_lint", "explain"],
 )
 def test_a_test_without_any_call_proves_nothing(cost: CacheCost, name: str) -> None:
-    limits: dict[str, tuple[str, ...]] = {"assert_costs_at_most": ("1",), "assert_hit_share_at_least": ("0",)}
+    limits: dict[str, tuple[str, ...]] = {"assert_costs_at_most": ("1",), "assert_cache_hit_rate_at_least": ("0",)}
     told = failure(lambda: getattr(cost, name)(*limits.get(name, ())))
     assert told.startswith("no call reached cache_cost: give the code under test cache_cost.client()")
 
@@ -256,7 +257,7 @@ def test_what_is_no_amount_is_told(cost: CacheCost, limit: Any) -> None:
 def test_what_is_no_share_is_told(cost: CacheCost, share: Any) -> None:
     send(cost, body("Hello?"))
     with pytest.raises(ValueError, match=r'expected a share from 0 to 1, like 0.9 or "0.9"; got '):
-        cost.assert_hit_share_at_least(share)
+        cost.assert_cache_hit_rate_at_least(share)
 
 
 def test_too_dear_names_the_call_the_block_and_the_character(cost: CacheCost) -> None:
@@ -278,8 +279,8 @@ def test_too_dear_names_the_call_the_block_and_the_character(cost: CacheCost) ->
 
 def test_the_hit_share_has_two_sides(cost: CacheCost) -> None:
     send(cost, body("Hello?"), body("Hello?", "And now?"))
-    cost.assert_hit_share_at_least(cost.hit_share)
-    told = failure(lambda: cost.assert_hit_share_at_least(0.9))
+    cost.assert_cache_hit_rate_at_least(cost.cache_hit_rate)
+    told = failure(lambda: cost.assert_cache_hit_rate_at_least(0.9))
     assert re.match(r"\d\d% of the input was read from the cache; expected at least 90%\n", told)
 
 

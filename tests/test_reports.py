@@ -32,5 +32,8 @@ def test_a_committed_report_is_true(path: Path) -> None:
 
 def test_rfd_033_to_the_cent_and_beyond() -> None:
     scenario = load(ROOT / "scenarios" / "answer-inquiry.yaml", ["conversation.turns=1", "variants=[]"])
-    claims = {claim.says: str(claim.exact) for claim in run(scenario, ROOT / "scenarios").claims}
-    assert list(claims.values()) == ["0.59375", "0.0475", "0.54625", "1.63875", "0.95"]
+    published_figures = {
+        published_figure.says: str(published_figure.exact)
+        for published_figure in run(scenario, ROOT / "scenarios").published_figures
+    }
+    assert list(published_figures.values()) == ["0.59375", "0.0475", "0.54625", "1.63875", "0.95"]

@@ -27,16 +27,16 @@ from cachecost.scenario import (
     from_mapping,
     head_parts,
     load,
+    load_conversations,
     schema,
-    talks_of,
 )
-from cachecost.scenario.models import ClaimSpec, Head, SystemHead, ToolsHead
+from cachecost.scenario.models import Head, PublishedFigureSpec, SystemHead, ToolsHead
 
 
-def only(talks: ScenarioTalks) -> Conversation:
+def only(conversations: ScenarioTalks) -> Conversation:
     """The one conversation of a scenario that replays one."""
-    (talk,) = talks.conversations
-    return talk
+    (conversation,) = conversations.conversations
+    return conversation
 
 
 WHOLE = """\
@@ -54,10 +54,10 @@ conversation:
 strategies:
   - progressive
   - name: structured output, no tools
-    marks: [last_tool, last_system, automatic]
+    breakpoints: [last_tool, last_system, automatic]
     inquiry: {through: structured_output, tools: none}
   - name: answer_inquiry
-    marks: [last_tool, last_system, automatic]
+    breakpoints: [last_tool, last_system, automatic]
     inquiry: {through: answer_tool, tool_choice: forced, retry_rate: 0.05}
     ttl: 5m
 compare_to: structured output, no tools
@@ -81,7 +81,7 @@ def folder(tmp_path: Path) -> Path:
     words = tuple(text_block(role, role) for role in ("user", "assistant"))
     events = (Human(0.0, words[:1]), Reply(1.0, words[1:]), Human(9.0, words[:1]), Reply(10.0, words[1:]))
     params = {"thinking": {"type": "enabled", "budget_tokens": 4096}, "speed": "standard"}
-    write(Conversation("talk", events, "claude-opus-4-6", params=params), tmp_path / "talk.jsonl")
+    write(Conversation("conversation", events, "claude-opus-4-6", params=params), tmp_path / "talk.jsonl")
     return tmp_path
 
 
@@ -125,7 +125,7 @@ def test_dollars_are_the_digits_that_were_written(folder: Path) -> None:
 def test_what_is_left_out_is_the_default(folder: Path) -> None:
     scenario = loaded(folder, SMALL)
     assert (scenario.host, scenario.as_of, scenario.tokens, scenario.first) == ("anthropic", None, None, "progressive")
-    assert (scenario.rules, scenario.claims, scenario.budget, scenario.sweep) == ({}, [], [], {})
+    assert (scenario.rules, scenario.published_figures, scenario.budget, scenario.sweep) == ({}, [], [], {})
 
 
 def test_the_printed_defaults_are_the_defaults(folder: Path) -> None:
@@ -161,7 +161,7 @@ strategies:
 
     # two lines of comment
     # stand here
-    marks: progresive
+    breakpoints: progresive
     ttl: 5m
 compare_to: min
 compare_to: mine
@@ -180,7 +180,7 @@ def test_six_faults_at_once(folder: Path) -> None:
         "mine.yaml:4:1 as_of: expected a day like 2026-03-07, or shipped; got '2026-13-07'",
         "mine.yaml:6:15 conversation.synthetic.turns: expected a whole number; got 'ten'",
         "mine.yaml:7:3 conversation.hed: unknown key (did you mean 'head'?)",
-        f"mine.yaml:15:5 strategies[1].marks: expected one of {presets}; got 'progresive' "
+        f"mine.yaml:15:5 strategies[1].breakpoints: expected one of {presets}; got 'progresive' "
         "(did you mean 'progressive'?)",
         "mine.yaml:17:1 compare_to: expected one of mine, progressive; got 'min' (did you mean 'mine'?)",
         "mine.yaml:18:1 compare_to: given twice; first in line 17",
@@ -191,7 +191,7 @@ def test_six_faults_at_once(folder: Path) -> None:
 SEEN, UNSEEN = True, False
 """Whether an editor that knows the schema sees the fault, too: none between keys, none on the disk."""
 
-TOKENS = "anchored, bytes, count_tokens, ctok, tiktoken"
+TOKENS = "bytes, calibrated, count_tokens, ctok, tiktoken"
 FOLDER = "expected letters, digits, '-', '_' and '.' (it names a folder)"
 PRICE = "expected prices of read, write_5m, write_1h, input, output, joined by ' - ' or ' + '"
 TALK = "synthetic: {turns: 2}"
@@ -283,7 +283,7 @@ REPLACED = [
     ),
     (
         BOTH,
-        "[none, {name: none, marks: []}]",
+        "[none, {name: none, breakpoints: []}]",
         "6:21 strategies[1].name: expected a name of its own; got 'none', as strategies[0]",
         UNSEEN,
     ),
@@ -295,8 +295,8 @@ REPLACED = [
     ),
     (
         BOTH,
-        "[{name: x, marks: [{last_n: {n: 2, rol: human}}]}]",
-        "6:48 strategies[0].marks[0].last_n.rol: unknown key (did you mean 'role'?)",
+        "[{name: x, breakpoints: [{last_n: {n: 2, rol: human}}]}]",
+        "6:54 strategies[0].breakpoints[0].last_n.rol: unknown key (did you mean 'role'?)",
         SEEN,
     ),
     (
@@ -312,8 +312,9 @@ APPENDED = [
     ("as_of: 2026-02-30", "7:1 as_of: expected a day like 2026-03-07, or shipped; got '2026-02-30'", UNSEEN),
     (
         "budget: {}",
-        "7:1 budget: expected a limit: max_cost_per_call_usd, max_cost_per_inquiry_usd, max_cost_per_turn_usd, "
-        "max_cost_usd, max_marks, max_regression, min_hit_share, min_lookback_margin, no_write_never_read or "
+        "7:1 budget: expected a limit: max_breakpoints, max_cost_per_call_usd, "
+        "max_cost_per_inquiry_usd, max_cost_per_turn_usd, "
+        "max_cost_usd, max_regression, min_cache_hit_rate, min_lookback_margin, no_write_never_read or "
         "prefix_stable; got none",
         UNSEEN,
     ),
@@ -327,8 +328,8 @@ APPENDED = [
     ("budget: {max_regression: 0.05}", "7:10 budget.max_regression: expected a percentage like 5%; got 0.05", SEEN),
     ("budget: {max_regression: 5}", "7:10 budget.max_regression: expected a percentage like 5%; got 5", SEEN),
     (
-        "budget: [{max_regression: 5%}, {max_markz: 4}]",
-        "7:33 budget[1].max_markz: unknown key (did you mean 'max_marks'?)",
+        "budget: [{max_regression: 5%}, {max_breakpointz: 4}]",
+        "7:33 budget[1].max_breakpointz: unknown key (did you mean 'max_breakpoints'?)",
         SEEN,
     ),
     (
@@ -343,8 +344,8 @@ APPENDED = [
         SEEN,
     ),
     (
-        "claims: [{source: a, says: $1, tokens: 5, price: write_5m*2}]",
-        f"7:43 claims[0].price: {PRICE}; got 'write_5m*2'",
+        "published_figures: [{source: a, says: $1, tokens: 5, price: write_5m*2}]",
+        f"7:54 published_figures[0].price: {PRICE}; got 'write_5m*2'",
         SEEN,
     ),
     ("variants: [{name: a, model: 5}]", "7:22 variants[0].model: expected text; got 5", SEEN),
@@ -355,8 +356,8 @@ APPENDED = [
         UNSEEN,
     ),
     (
-        "variants: [{name: a, rules: {shallow_marks: x}}]",
-        "7:30 variants[0].rules.shallow_marks: expected one of rewrite, refresh, ignore; got 'x'",
+        "variants: [{name: a, rules: {shallow_breakpoints: x}}]",
+        "7:30 variants[0].rules.shallow_breakpoints: expected one of rewrite, refresh, ignore; got 'x'",
         SEEN,
     ),
     (
@@ -403,7 +404,7 @@ def test_a_list_at_the_top(folder: Path) -> None:
 
 def test_a_key_that_is_like_none_is_told_all_there_are(folder: Path) -> None:
     (found,) = faults(folder, SMALL + "zzz: 1\n")
-    assert found.startswith("mine.yaml:7:1 zzz: unknown key; expected one of as_of, budget, claims, compare_to, ")
+    assert found.startswith("mine.yaml:7:1 zzz: unknown key; expected one of as_of, budget, compare_to, conversation, ")
 
 
 def test_files_are_looked_for_from_the_folder_of_the_scenario(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -412,7 +413,7 @@ def test_files_are_looked_for_from_the_folder_of_the_scenario(folder: Path, monk
     monkeypatch.chdir(folder.parent)
     for written in (text, absolute):
         scenario = loaded(folder, written)
-        assert len(only(talks_of(scenario, folder)).events) == 4
+        assert len(only(load_conversations(scenario, folder)).events) == 4
     (folder / "in").mkdir()
     (fault,) = faults(folder / "in", text)
     assert (
@@ -475,7 +476,7 @@ def test_faults_of_sets_name_the_set_and_come_last(folder: Path) -> None:
 # ------------------------------------------------------------------------------------------- variants
 
 VARIANTS = """\
-rules: {shallow_marks: ignore}
+rules: {shallow_breakpoints: ignore}
 variants:
   - {name: shipped day, as_of: shipped}
   - {name: other model, model: claude-sonnet-4-5, rules: {ttl_in_key: true}}
@@ -490,9 +491,9 @@ def test_variants_are_the_scenario_with_their_keys_over_it(folder: Path) -> None
     scenario = loaded(folder, small + "as_of: 2026-03-07\n" + VARIANTS)
     (_, base), (_, shipped), (_, model), (last, recorded) = scenario.readings
     assert base is scenario
-    assert (shipped.as_of, shipped.model, shipped.rules) == (None, scenario.model, {"shallow_marks": "ignore"})
+    assert (shipped.as_of, shipped.model, shipped.rules) == (None, scenario.model, {"shallow_breakpoints": "ignore"})
     assert (model.as_of, model.model) == (date(2026, 3, 7), "claude-sonnet-4-5")
-    assert model.rules == {"shallow_marks": "ignore", "ttl_in_key": True}
+    assert model.rules == {"shallow_breakpoints": "ignore", "ttl_in_key": True}
     assert (last, recorded.tokens, recorded.conversation.turns) == ("recorded", "bytes", 1)
     assert recorded.conversation.recording == "talk.jsonl"
     assert recorded.conversation.synthetic is None
@@ -572,7 +573,7 @@ def test_the_same_head_is_the_same_prefix_and_another_size_another() -> None:
 
 def test_a_recording_gets_the_head_it_lacks_and_the_params(folder: Path) -> None:
     text = WHOLE.replace("  head:", "  params: {speed: fast, output_config: {effort: low}}\n  head:")
-    conversation = only(talks_of(loaded(folder, text), folder))
+    conversation = only(load_conversations(loaded(folder, text), folder))
     assert (sum(size or 0 for size in tokens(conversation.tools)), len(conversation.tools.blocks)) == (21_000, 24)
     assert tokens(conversation.system) == [6_000]
     assert conversation.params == {
@@ -584,26 +585,26 @@ def test_a_recording_gets_the_head_it_lacks_and_the_params(folder: Path) -> None
 
 def test_a_head_over_that_of_the_recording_is_a_fault(folder: Path) -> None:
     tools = Part((given_block("tool", "", "t", 5),))
-    write(Conversation("talk", (), tools=tools), folder / "talk.jsonl")
+    write(Conversation("conversation", (), tools=tools), folder / "talk.jsonl")
     scenario = loaded(folder, WHOLE)
     with pytest.raises(InputError) as raised:
-        only(talks_of(scenario, folder))
+        only(load_conversations(scenario, folder))
     told = "mine.yaml:11:10 conversation.head.tools: expected nothing, as the recording has its own; got 24 blocks"
     assert str(raised.value).endswith(told)
     bare = WHOLE.replace("tools: {count: 24, tokens: 21_000}, ", "").replace("sweep", "# sweep")
-    assert tokens(only(talks_of(loaded(folder, bare), folder)).tools) == [5]
+    assert tokens(only(load_conversations(loaded(folder, bare), folder)).tools) == [5]
 
 
 @pytest.mark.parametrize(("turns", "events"), [("1", 2), ("2", 4), ("3", 4), ("null", 4)])
 def test_only_the_first_turns(folder: Path, turns: str, events: int) -> None:
     text = SMALL.replace("synthetic: {turns: 2}", f"recording: talk.jsonl\n  turns: {turns}")
-    assert len(only(talks_of(loaded(folder, text), folder)).events) == events
+    assert len(only(load_conversations(loaded(folder, text), folder)).events) == events
 
 
 def test_a_synthetic_conversation_is_the_generators(folder: Path) -> None:
     text = "synthetic: {seed: 33, turns: 3, tools: 2, sizes: {human: [10, 20]}, inquiries: {rate: 1.0}}"
     scenario = loaded(folder, SMALL.replace("synthetic: {turns: 2}", text))
-    made = only(talks_of(scenario, folder))
+    made = only(load_conversations(scenario, folder))
     assert (made.name, made.model, len(made.inquiries) > 0) == ("small", "claude-opus-4-6", True)
     humans = [event for event in made.events if isinstance(event, Human)]
     assert len(humans) == 3
@@ -621,7 +622,7 @@ PRICES = [
 
 @pytest.mark.parametrize(("price", "terms"), PRICES)
 def test_the_price_of_a_claim(price: str, terms: list[tuple[int, str]]) -> None:
-    assert ClaimSpec(source="s", says="$1", tokens=95_000, price=price).terms == terms
+    assert PublishedFigureSpec(source="s", says="$1", tokens=95_000, price=price).terms == terms
 
 
 # ----------------------------------------------------------------------------------------- robustness

@@ -77,25 +77,27 @@ def test_with_another_error_it_is_not_valid(tmp_path: Path) -> None:
     [
         (
             "{name: mine}",
-            "expected preset or marks in addition to the name, or `marks: []` for no caching; got neither",
+            "expected preset or breakpoints in addition to the name, or `breakpoints: []` for no caching; got neither",
         ),
         (
             "{name: progresive}",
-            "expected preset or marks in addition to the name, or `marks: []` for no caching; got neither "
+            "expected preset or breakpoints in addition to the name, or `breakpoints: []` for no caching; got neither "
             "(did you mean 'progressive'?)",
         ),
         (
-            "{name: a, marks: [last_tool, each_system, last_system, previous_human, last_message]}",
-            "marks: expected at most 4, the limit of a request; got 5 "
+            "{name: a, breakpoints: [last_tool, each_system, last_system, previous_human, last_message]}",
+            "breakpoints: expected at most 4, the limit of a request; got 5 "
             "(or add `trim: priority` to send the first 4 that apply, or `trim: oldest_message`)",
         ),
         (
-            '{preset: "answer tool, auto", slots: 4, inquiry: {marks: [last_tool, hint]}, name: b, marks: [oops]}',
+            '{preset: "answer tool, auto", slots: 4, inquiry: {breakpoints: [last_tool, hint]}, '
+            "name: b, breakpoints: [oops]}",
             "expected one of",
         ),
         (
-            '{preset: "answer tool, auto", inquiry: {marks: [last_tool, each_system, last_system, hint, automatic]}}',
-            "inquiry.marks: expected at most 4, the limit of a request; got 5 ",
+            '{preset: "answer tool, auto", inquiry: {breakpoints: [last_tool, each_system, '
+            "last_system, hint, automatic]}}",
+            "inquiry.breakpoints: expected at most 4, the limit of a request; got 5 ",
         ),
     ],
 )
@@ -106,28 +108,28 @@ def test_what_would_be_cut_or_do_nothing_is_an_error(tmp_path: Path, entry: str,
     assert message.startswith(words)
 
 
-FIVE = "marks: [last_tool, each_system, last_system, previous_human, last_message]"
+FIVE = "breakpoints: [last_tool, each_system, last_system, previous_human, last_message]"
 
 
 @pytest.mark.parametrize(
     ("entry", "note"),
     [
-        ("{name: a, marks: []}", "It sends no breakpoints: where caching needs them, nothing is cached."),
+        ("{name: a, breakpoints: []}", "It sends no breakpoints: where caching needs them, nothing is cached."),
         ("{name: a, thinking: off}", "It sends no breakpoints: where caching needs them, nothing is cached."),
         (
             f"{{name: a, {FIVE}, trim: priority}}",
             "Its list can choose 5 breakpoints and a request takes 4: the last of its list are left out.",
         ),
         (
-            "{name: a, marks: [{last_n: {n: 8}}]}",
+            "{name: a, breakpoints: [{last_n: {n: 8}}]}",
             "Its list can choose 8 breakpoints and a request takes 4: the last of its list are left out.",
         ),
         (
-            "{name: a, marks: [{last_n: {n: 8}}], trim: oldest_message}",
+            "{name: a, breakpoints: [{last_n: {n: 8}}], trim: oldest_message}",
             "Its list can choose 8 breakpoints and a request takes 4: the oldest in messages are left out.",
         ),
         (f"{{name: a, {FIVE}, slots: 5}}", ""),
-        ("{name: a, marks: [last_tool, last_message]}", ""),
+        ("{name: a, breakpoints: [last_tool, last_message]}", ""),
         ("progressive", ""),
         ("none", ""),
     ],
@@ -135,8 +137,8 @@ FIVE = "marks: [last_tool, each_system, last_system, previous_human, last_messag
 def test_what_is_left_out_is_a_note(tmp_path: Path, entry: str, note: str) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(f"{HEAD}model: claude-opus-4-7\n{CONVERSATION}strategies: [progressive]\n", encoding="utf-8")
-    from cachecost.scenario import talks_of
+    from cachecost.scenario import load_conversations
 
-    (talk,) = talks_of(load(path), tmp_path).conversations
+    (conversation,) = load_conversations(load(path), tmp_path).conversations
     spec = StrategySpec.model_validate(yaml_text.parse(entry, "s.yaml").value)
-    assert spec.resolve().notes(talk) == ([note] if note else [])
+    assert spec.resolve().notes(conversation) == ([note] if note else [])

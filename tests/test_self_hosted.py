@@ -217,7 +217,7 @@ def test_a_run_ranks_by_what_must_be_computed(scenario: Path) -> None:
     data = json.loads(files["result.json"])
     assert data["best"] == best
     assert [one["cost_usd"] for one in data["strategies"]] == [None] * 3
-    share = Decimal(data["strategies"][0]["hit_share"])
+    share = Decimal(data["strategies"][0]["cache_hit_rate"])
     usage = result.main.ledgers[0].usage
     assert share == round(Decimal(usage.read) / usage.total_input, 6)
     rows = list(DictReader(files["calls.csv"].decode().splitlines()))
@@ -262,7 +262,7 @@ def swept(scenario: Path, *args: object) -> Result:
 
 def test_a_sweep_over_the_capacity_is_a_curve(scenario: Path) -> None:
     rows = json.loads(swept(scenario, "--json").stdout)["rows"]
-    shares = [Decimal(row["hit_share"]) for row in rows]
+    shares = [Decimal(row["cache_hit_rate"]) for row in rows]
     assert shares == sorted(shares)
     assert shares[0] < shares[1] < shares[2]
     assert [row["cost_usd"] for row in rows] == [None] * 3

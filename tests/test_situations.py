@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from bodies import (
+    BREAKPOINT,
     COUNTS_EVERY_BLOCK,
     HOUR,
-    MARK,
     STRIPS,
     Body,
     Engine,
     assistant,
     body,
-    mark_last,
+    breakpoint_last,
     marked,
     text,
     thinking,
@@ -35,8 +35,8 @@ def conversation(*messages: Body, **fields: object) -> Body:
     return body(*messages, **{"tools": TOOLS, "system": SYSTEM, **fields})
 
 
-FIRST = mark_last(conversation(user(ASK)))
-SECOND = mark_last(conversation(user(ASK), assistant(ANSWER), user(MORE)))
+FIRST = breakpoint_last(conversation(user(ASK)))
+SECOND = breakpoint_last(conversation(user(ASK), assistant(ANSWER), user(MORE)))
 
 
 def after(change: Body, first: Body = FIRST) -> tuple[int, int]:
@@ -47,7 +47,7 @@ def after(change: Body, first: Body = FIRST) -> tuple[int, int]:
     return outcome.read, outcome.write_5m
 
 
-def test_01_a_growing_conversation_hits_what_the_moved_mark_left() -> None:
+def test_01_a_growing_conversation_hits_what_the_moved_breakpoint_left() -> None:
     assert after({}) == (HEAD + 400, 300 + 200)
 
 
@@ -55,13 +55,13 @@ def test_02_a_string_is_one_text_block() -> None:
     engine = Engine()
     engine.call(FIRST)
     shape = conversation({"role": "user", "content": ASK["text"]}, assistant(ANSWER), user(MORE))
-    assert engine.call(mark_last(shape)).read == HEAD + 400
+    assert engine.call(breakpoint_last(shape)).read == HEAD + 400
 
 
 def test_03_another_conversation_hits_the_shared_head() -> None:
     engine = Engine()
     engine.call(FIRST)
-    other = engine.call(mark_last(conversation(user(text(700, "other")))))
+    other = engine.call(breakpoint_last(conversation(user(text(700, "other")))))
     assert (other.read, other.write_5m) == (HEAD, 700)
 
 
@@ -117,7 +117,7 @@ def test_10_thirty_text_blocks_are_out_of_lookback() -> None:
     engine = Engine()
     engine.call(FIRST)
     many = [text(50, str(number)) for number in range(30)]
-    outcome = engine.call(mark_last(conversation(user(ASK), assistant(ANSWER), user(*many))))
+    outcome = engine.call(breakpoint_last(conversation(user(ASK), assistant(ANSWER), user(*many))))
     assert (outcome.read, outcome.write_5m) == (HEAD, 400 + 300 + 1500)
 
 
@@ -127,10 +127,10 @@ def test_11_parallel_tool_runs_are_one_position_where_runs_collapse(rules, read)
     engine.call(FIRST)
     names = [f"t{number}" for number in range(15)]
     uses, results = [tool_use(90, name) for name in names], [tool_result(90, name) for name in names]
-    assert engine.call(mark_last(conversation(user(ASK), assistant(*uses), user(*results)))).read == read
+    assert engine.call(breakpoint_last(conversation(user(ASK), assistant(*uses), user(*results)))).read == read
 
 
-def test_12_five_marks_are_refused() -> None:
+def test_12_five_breakpoints_are_refused() -> None:
     five = [marked(text(300, str(number))) for number in range(3)]
     answer = Engine().try_call(conversation(user(*five)))
     assert answer == "A maximum of 4 blocks with cache_control may be provided. Found 5."
@@ -150,17 +150,17 @@ def test_14_below_the_minimum_nothing_is_cached(size: int, written: int) -> None
     assert (outcome.write_5m, outcome.uncached) == (written, size - written)
 
 
-def test_15_without_marks_nothing_is_cached() -> None:
+def test_15_without_breakpoints_nothing_is_cached() -> None:
     engine = Engine()
     for _ in range(2):
         outcome = engine.call(body(user(text(5000))))
         assert (outcome.read, outcome.write_5m, outcome.uncached) == (0, 0, 5000)
 
 
-def test_16_automatic_caching_marks_the_last_block() -> None:
+def test_16_automatic_caching_breakpoints_the_last_block() -> None:
     engine = Engine()
-    first = engine.call(body(user(text(2000, "a")), cache_control=MARK))
-    second = engine.call(body(user(text(2000, "a")), assistant(ANSWER), user(MORE), cache_control=MARK))
+    first = engine.call(body(user(text(2000, "a")), cache_control=BREAKPOINT))
+    second = engine.call(body(user(text(2000, "a")), assistant(ANSWER), user(MORE), cache_control=BREAKPOINT))
     assert (first.write_5m, second.read, second.write_5m) == (2000, 2000, 500)
 
 
@@ -188,14 +188,14 @@ def test_20_an_image_in_an_old_turn_rewrites_the_messages() -> None:
     image = {"type": "image", "source": {"type": "url", "url": "https://example.org/i.png"}}
     engine = Engine()
     engine.call(FIRST)
-    outcome = engine.call(mark_last(conversation(user(ASK, image), assistant(ANSWER), user(MORE))))
+    outcome = engine.call(breakpoint_last(conversation(user(ASK, image), assistant(ANSWER), user(MORE))))
     assert (outcome.read, outcome.hit.layer) == (HEAD, "system")  # type: ignore[union-attr]
 
 
 def test_21_earlier_thinking_is_stripped_and_not_billed() -> None:
     engine = Engine(STRIPS)
     engine.call(FIRST)
-    later = mark_last(conversation(user(ASK), assistant(thinking(800), ANSWER), user(MORE)))
+    later = breakpoint_last(conversation(user(ASK), assistant(thinking(800), ANSWER), user(MORE)))
     outcome = engine.call(later)
     assert (outcome.read, outcome.write_5m, outcome.uncached) == (HEAD + 400, 300 + 200, 0)
 
@@ -203,7 +203,7 @@ def test_21_earlier_thinking_is_stripped_and_not_billed() -> None:
 def test_21_in_its_own_turn_thinking_stays_and_is_billed() -> None:
     engine = Engine(STRIPS)
     loop = conversation(user(ASK), assistant(thinking(800), tool_use(90, "t")), user(tool_result(90, "t")))
-    assert engine.call(mark_last(loop)).write_5m == HEAD + 400 + 800 + 90 + 90
+    assert engine.call(breakpoint_last(loop)).write_5m == HEAD + 400 + 800 + 90 + 90
 
 
 def test_an_hour_entry_lives_an_hour_and_is_billed_apart() -> None:

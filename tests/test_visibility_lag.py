@@ -10,7 +10,7 @@ import pytest
 
 from bodies import RULES, Body, Engine, body, marked, text, user
 from cachecost.caches.breakpoints import lag_s
-from cachecost.providers.assumptions import switches_from
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.rules import RuleBook, VisibilityLag
 
 MARCH = date(2026, 3, 20)
@@ -18,8 +18,8 @@ LAGGING = VisibilityLag(2.5, 0.35)
 
 
 def engine(seed: int = 0, lag: VisibilityLag | None = LAGGING, share: float = 1.0) -> Engine:
-    switches = switches_from({"visibility_lag_by_date": share, "seed": seed})
-    return Engine(replace(RULES, visibility_lag=lag, switches=switches))
+    assumptions = assumptions_from({"visibility_lag_by_date": share, "seed": seed})
+    return Engine(replace(RULES, visibility_lag=lag, assumptions=assumptions))
 
 
 def request(name: str) -> Body:
@@ -38,7 +38,7 @@ def read_after(wait_s: float, first_token_s: float = 0.0, **how: float) -> list[
 
 def test_it_is_off_unless_it_is_asked_for() -> None:
     assert set(read_after(0.1, share=0.0)) == {4_060}
-    assert RuleBook().rules("anthropic", "claude-sonnet-4-6", MARCH).switches.visibility_lag_by_date == 0.0
+    assert RuleBook().rules("anthropic", "claude-sonnet-4-6", MARCH).assumptions.visibility_lag_by_date == 0.0
 
 
 @pytest.mark.parametrize(("wait_s", "least", "most"), [(0.5, 0, 2), (2.5, 30, 70), (10.0, 98, 100)])

@@ -12,11 +12,11 @@ from cachecost.api import compare, explain, read, replay
 from cachecost.cli import cachecost
 
 SYSTEM = [{"type": "text", "text": "All rules of the house. " * 400, "cache_control": {"type": "ephemeral"}}]
-MARK = {"cache_control": {"type": "ephemeral"}}
+BREAKPOINT = {"cache_control": {"type": "ephemeral"}}
 
 
 def user(text: str, marked: bool = False) -> dict[str, Any]:
-    return {"role": "user", "content": [{"type": "text", "text": text, **(MARK if marked else {})}]}
+    return {"role": "user", "content": [{"type": "text", "text": text, **(BREAKPOINT if marked else {})}]}
 
 
 def assistant(text: str) -> dict[str, Any]:
@@ -124,8 +124,8 @@ def test_each_prefix_has_its_own_first_bill(tmp_path: Path) -> None:
 
 
 def test_what_an_earlier_call_sent_without_reading_it_is_no_warm_start(tmp_path: Path) -> None:
-    unmarked = call(0, TALK[:3], (2_613, 0, 0), system=[{"type": "text", "text": SYSTEM[0]["text"]}])
-    rows = rows_of(run("replay", log(tmp_path, [unmarked, {**WARM[0], "timestamp": "2026-06-01T10:00:05Z"}]), "--json"))
+    uncached = call(0, TALK[:3], (2_613, 0, 0), system=[{"type": "text", "text": SYSTEM[0]["text"]}])
+    rows = rows_of(run("replay", log(tmp_path, [uncached, {**WARM[0], "timestamp": "2026-06-01T10:00:05Z"}]), "--json"))
     assert rows[1]["cause"] != "warm_start"
 
 

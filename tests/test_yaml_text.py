@@ -175,5 +175,5 @@ def test_putting_leaves_the_original_and_moves_places() -> None:
 
 
 def test_ways_are_spelled_as_people_write_them() -> None:
-    assert spell(("strategies", 1, "marks", 0)) == "strategies[1].marks[0]"
+    assert spell(("strategies", 1, "breakpoints", 0)) == "strategies[1].breakpoints[0]"
     assert spell(()) == ""

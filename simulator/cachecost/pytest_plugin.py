@@ -75,7 +75,7 @@ def cache_cost(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     """A simulated API for this test: takes its calls, without a key or a network, and asserts what they would cost."""
     from cachecost.testing import CacheCost
 
-    options = [mark.kwargs for mark in request.node.iter_markers("cache_cost")]
+    options = [breakpoint.kwargs for breakpoint in request.node.iter_markers("cache_cost")]
     merged = {name: value for kwargs in reversed(options) for name, value in kwargs.items()}
     with CacheCost(tmp_path_factory.mktemp("cache_cost"), **merged) as made:
         yield made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bodies import Body, assistant, body, mark_last, marked, text, tool, user
+from bodies import Body, assistant, body, breakpoint_last, marked, text, tool, user
 from cachecost.analysis.lint import LintFinding, lint
 
 QUESTION, ANSWER, NEXT = user(text(300, "question")), assistant(text(300, "answer")), user(text(300, "next"))
@@ -14,12 +14,12 @@ SYSTEM = [marked(text(1100, "You help."))]
 
 def first(**fields: Any) -> Body:
     """The first request of a conversation: tools, system and the question are marked."""
-    return mark_last(body(QUESTION, **{"tools": TOOLS, "system": SYSTEM, **fields}))
+    return breakpoint_last(body(QUESTION, **{"tools": TOOLS, "system": SYSTEM, **fields}))
 
 
 def second(**fields: Any) -> Body:
-    """The request after it: one answer and one question more, the last mark moved on."""
-    return mark_last(body(QUESTION, ANSWER, NEXT, **{"tools": TOOLS, "system": SYSTEM, **fields}))
+    """The request after it: one answer and one question more, the last breakpoint moved on."""
+    return breakpoint_last(body(QUESTION, ANSWER, NEXT, **{"tools": TOOLS, "system": SYSTEM, **fields}))
 
 
 def linted(*bodies: Body, **options: Any) -> list[LintFinding]:

@@ -13,7 +13,7 @@ from cachecost.caches.breakpoints import PrefixCache
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation
 from cachecost.prompts.intake import Intake
-from cachecost.providers.assumptions import switches_from
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import Simulation
@@ -81,7 +81,7 @@ def calls_of(sendings: Iterable[Sending]) -> list[Call]:
 
 
 def simulation(cache: PrefixCache, rules: dict[str, object] | None = None) -> Simulation:
-    book = RuleBook(switches_from(rules or {}), DAY)
+    book = RuleBook(assumptions_from(rules or {}), DAY)
     return Simulation(ReplaySetup(book, PRICES, tokens="bytes"), cache=cache)
 
 

@@ -275,7 +275,7 @@ def test_thinking_is_stripped_once() -> None:
 
 
 @pytest.mark.parametrize(("blocks", "kind"), [(19, "hit"), (20, "unknown")])
-def test_a_mark_looks_back_twenty_positions(blocks: int, kind: str) -> None:
+def test_a_breakpoint_looks_back_twenty_positions(blocks: int, kind: str) -> None:
     assert last(FIRST, replace(after(FIRST, 10, 5000), blocks=blocks)).kind == kind
 
 

@@ -75,7 +75,7 @@ def together(sendings: list[Sending]) -> None:
 
 
 def burst(sendings: list[Sending]) -> None:
-    """Thirty texts stand between the mark of one call and that of the next."""
+    """Thirty texts stand between the breakpoint of one call and that of the next."""
     for sending in sendings[4:]:
         extra = [{"type": "text", "text": words(f"note {number}", 3)} for number in range(30)]
         sending.body["messages"][8]["content"] = [*sending.body["messages"][8]["content"], *extra]
@@ -90,8 +90,8 @@ def unmark_messages(sendings: list[Sending]) -> None:
         del sending.body["messages"][-1]["content"][-1]["cache_control"]
 
 
-def mark_on_reminder(sendings: list[Sending]) -> None:
-    """Each call ends with a reminder that the next one does not have any more, and it carries the mark."""
+def breakpoint_on_reminder(sendings: list[Sending]) -> None:
+    """Each call ends with a reminder that the next one does not have any more, and it carries the breakpoint."""
     for number, sending in enumerate(sendings):
         last = sending.body["messages"][-1]["content"]
         del last[-1]["cache_control"]
@@ -117,7 +117,7 @@ def thinking_stripped(sendings: list[Sending]) -> None:
             messages[12]["content"].append({"type": "text", "text": "Go on, please."})
 
 
-def moved_mark_of_messages(sendings: list[Sending]) -> None:
+def moved_breakpoint_of_messages(sendings: list[Sending]) -> None:
     for message in sendings[6].body["messages"]:
         for block in message["content"]:
             block.pop("cache_control", None)
@@ -140,8 +140,8 @@ PLANTS = {
     "ttl_expired": (pause, [6]),
     "concurrent_write": (together, [2]),
     "lookback_exceeded": (burst, [5]),
-    "no_mark": (unmark_messages, list(range(2, 11))),
-    "mark_misplaced": (mark_on_reminder, list(range(2, 11))),
+    "no_breakpoint": (unmark_messages, list(range(2, 11))),
+    "breakpoint_misplaced": (breakpoint_on_reminder, list(range(2, 11))),
     "below_minimum": (too_short, list(range(2, 11))),
 }
 
@@ -211,7 +211,7 @@ def test_one_shot_calls_that_write_in_vain() -> None:
 
 
 def test_a_fork_to_where_nothing_lives() -> None:
-    """The second call is retried from the middle of a long message that no mark stood in."""
+    """The second call is retried from the middle of a long message that no breakpoint stood in."""
     sendings = healthy()
     late = deepcopy(sendings[9])
     late.start += 20

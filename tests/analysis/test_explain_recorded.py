@@ -12,7 +12,7 @@ from cachecost.analysis.explain.explaining import explain
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation
 from cachecost.prompts.blocks import Block, Message, Part, Thread, digest_of
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
@@ -52,7 +52,7 @@ def system_changed(request: Request) -> Request:
 
 
 def content_changed(request: Request) -> Request:
-    """The second message is another one; marks stay on their blocks."""
+    """The second message is another one; breakpoints stay on their blocks."""
     messages = request.thread.messages()
     second = messages[1]
     messages[1] = Message.of(second.role, (other(second.blocks[0]), *second.blocks[1:]))
@@ -61,15 +61,15 @@ def content_changed(request: Request) -> Request:
     for message in messages:
         node = node.then(message)
         nodes.append(node)
-    marks = tuple(_moved(mark, nodes) for mark in request.marks)
-    return replace(request, thread=node, marks=marks)
+    breakpoints = tuple(_moved(breakpoint, nodes) for breakpoint in request.breakpoints)
+    return replace(request, thread=node, breakpoints=breakpoints)
 
 
 ROOT = Thread()
 
 
-def _moved(mark: Mark, nodes: list[Thread]) -> Mark:
-    return replace(mark, node=nodes[mark.node.length]) if mark.node else mark
+def _moved(breakpoint: Breakpoint, nodes: list[Thread]) -> Breakpoint:
+    return replace(breakpoint, node=nodes[breakpoint.node.length]) if breakpoint.node else breakpoint
 
 
 PLANTS: dict[str, Callable[[Request], Request]] = {
@@ -117,9 +117,11 @@ def test_a_call_sent_twice_at_once_is_found() -> None:
     assert len(found.findings) == len(HEALTHY.findings) + 1
 
 
-def test_marks_taken_out_of_the_messages_are_found_in_every_call_after_the_first() -> None:
-    calls = [replace(call, request=replace(call.request, marks=call.request.marks[:1])) for call in TRAFFIC.calls]
+def test_breakpoints_taken_out_of_the_messages_are_found_in_every_call_after_the_first() -> None:
+    calls = [
+        replace(call, request=replace(call.request, breakpoints=call.request.breakpoints[:1])) for call in TRAFFIC.calls
+    ]
     found = explained(calls)
-    unmarked = [one.call for one in found.findings if one.code == "CC403"]
-    assert len(unmarked) > len(calls) - 8
-    assert {one.cause for one in found.findings} <= {"no_mark", "ttl_expired"}
+    uncached = [one.call for one in found.findings if one.code == "CC403"]
+    assert len(uncached) > len(calls) - 8
+    assert {one.cause for one in found.findings} <= {"no_breakpoint", "ttl_expired"}

@@ -32,7 +32,7 @@ def spoiled_logs(draw: st.DrawFn) -> list[Sending]:
     for _ in range(draw(st.integers(0, 4))):
         first = draw(st.integers(0, len(sendings) - 1))
         fault = draw(
-            st.sampled_from(["pause", "system", "tools", "choice", "mark", "short", "again", "model", "burst"])
+            st.sampled_from(["pause", "system", "tools", "choice", "breakpoint", "short", "again", "model", "burst"])
         )
         _plant(sendings, first, fault)
     return sendings
@@ -42,7 +42,7 @@ def _burst(sending: Sending) -> None:
     sending.body["messages"][0]["content"] += [{"type": "text", "text": words(str(n), 2)} for n in range(25)]
 
 
-def _mark_the_first_message(sending: Sending) -> None:
+def _breakpoint_the_first_message(sending: Sending) -> None:
     for block in sending.body["messages"][-1]["content"]:
         block.pop("cache_control", None)
     sending.body["messages"][0]["content"][0]["cache_control"] = EPHEMERAL
@@ -57,7 +57,7 @@ FAULTS: dict[str, Callable[[Sending], object]] = {
     "system": lambda one: one.body["system"][0].update(text=words("ruel", 400)),
     "tools": lambda one: one.body["tools"].reverse(),
     "choice": lambda one: one.body.update(tool_choice={"type": "any"}),
-    "mark": _mark_the_first_message,
+    "breakpoint": _breakpoint_the_first_message,
     "short": lambda one: one.body.update(system=one.body["system"][-1:]),
     "model": lambda one: one.body.update(model="claude-opus-4-1"),
     "burst": _burst,

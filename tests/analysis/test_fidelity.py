@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bodies import Body, assistant, body, mark_last, marked, text, tool, tool_result, tool_use, user
+from bodies import Body, assistant, body, breakpoint_last, marked, text, tool, tool_result, tool_use, user
 from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.analysis.fidelity.evidence import evidence_of
 from cachecost.conversations.calls import RecordedCall
@@ -29,7 +29,7 @@ class Crude:
     factor: float = 1.0
     name: str = "crude"
     source: str = "crude"
-    band: float = 0.5
+    error_margin: float = 0.5
 
     def block(self, block: Block) -> int:
         return round(block.size * self.factor)
@@ -54,8 +54,8 @@ def judged(*rows: tuple[Body, Usage], factor: float = 1.0, **fields: Any) -> lis
 
 
 ASK = user(text(2000, "ask"))
-FIRST = mark_last(body(ASK))
-SECOND = mark_last(body(ASK, assistant(text(300)), user(text(200))))
+FIRST = breakpoint_last(body(ASK))
+SECOND = breakpoint_last(body(ASK, assistant(text(300)), user(text(200))))
 COLD = Usage(3, 0, 2000)
 HIT = Usage(3, 2000, 500)
 
@@ -91,7 +91,7 @@ def test_a_missed_hit_is_no_unknown() -> None:
 
 
 def test_an_older_entry_of_the_same_path_is_a_hit_on_another_prefix() -> None:
-    third = mark_last(body(ASK, assistant(text(300)), user(text(200)), assistant(text(90)), user(text(110))))
+    third = breakpoint_last(body(ASK, assistant(text(300)), user(text(200)), assistant(text(90)), user(text(110))))
     last = judged((FIRST, COLD), (SECOND, HIT), (third, Usage(3, 2000, 700)))[2]
     assert (last.kind, last.exact) == ("hit", False)
     assert last.reason == "another prefix was hit: 2,500 tokens were predicted, 2,000 were read"
@@ -103,10 +103,10 @@ def test_its_own_bill_never_sizes_a_call() -> None:
 
 
 def test_what_a_bill_tells_lies_between_exact_lengths() -> None:
-    """The tools' mark was billed apart by nobody: its length is scaled between what is told."""
+    """The tools' breakpoint was billed apart by nobody: its length is scaled between what is told."""
     tools = [marked(tool(1000))]
-    first = mark_last(body(user(text(1000)), tools=tools))
-    other = mark_last(body(user(text(800, "other")), tools=tools))
+    first = breakpoint_last(body(user(text(1000)), tools=tools))
+    other = breakpoint_last(body(user(text(800, "other")), tools=tools))
     judgement = judged((first, Usage(0, 0, 4000)), (other, Usage(0, 2000, 1600)), factor=1.0)[1]
     assert judgement.predicted.read == 2000 and judgement.exact
 
@@ -120,8 +120,8 @@ def test_passes_of_server_tools_are_told_apart_by_sums() -> None:
     first = judged(row)[0]
     assert (first.kind, first.exact) == ("cold", True), "what was read is what its own first pass had written"
     later = body(ASK, assistant(*answer), user(text(200)))
-    second = judged(row, (mark_last(later), Usage(3, 2000 + added, 300)))[1]
-    assert (second.kind, second.exact) == ("hit", True), "the second call reads what the server's mark left"
+    second = judged(row, (breakpoint_last(later), Usage(3, 2000 + added, 300)))[1]
+    assert (second.kind, second.exact) == ("hit", True), "the second call reads what the server's breakpoint left"
 
 
 def test_a_call_without_a_bill_still_writes() -> None:
@@ -145,7 +145,7 @@ def test_a_failed_call_writes_nothing() -> None:
     assert kinds(judgements) == [("cold", True)]
 
 
-def test_server_tools_without_a_mark_are_uncached_in_every_pass() -> None:
+def test_server_tools_without_a_breakpoint_are_uncached_in_every_pass() -> None:
     use = {**tool_use(90, "s1"), "type": "server_tool_use"}
     result = {**tool_result(400, "s1"), "type": "web_search_tool_result"}
     row = (body(ASK), Usage(4500, 0, 0), [use, result, text(100)])
@@ -154,7 +154,7 @@ def test_server_tools_without_a_mark_are_uncached_in_every_pass() -> None:
 
 def test_a_bill_without_cached_tokens_tells_that_a_prefix_was_too_short() -> None:
     """The counter says 1,500; an equal prompt was billed 900 tokens, so nothing can have been written."""
-    short = mark_last(body(user(text(1500))))
+    short = breakpoint_last(body(user(text(1500))))
     assert kinds(judged((short, Usage(900, 0, 0)), (short, Usage(900, 0, 0)))) == [("cold", True), ("cold", True)]
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from test_fidelity import Crude
 
-from bodies import Body, assistant, body, mark_last, marked, text, user
+from bodies import Body, assistant, body, breakpoint_last, marked, text, user
 from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import Judgement
 from cachecost.prompts.intake import Intake
-from cachecost.providers.assumptions import switches_from
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
@@ -24,7 +24,7 @@ SYSTEM = [marked(text(3000, "system"))]
 
 
 def judged(
-    *rows: tuple[float, Body, Usage], begin: str = MARCH, model: str = "claude-sonnet-4-6", **switches: object
+    *rows: tuple[float, Body, Usage], begin: str = MARCH, model: str = "claude-sonnet-4-6", **assumptions: object
 ) -> list[Judgement]:
     """Judge calls; a row is (seconds after `begin`, body, bill)."""
     intake = Intake(keep_content=True)
@@ -35,14 +35,14 @@ def judged(
         calls.append(
             RecordedCall(intake.body({**request, "model": model}), start, timestamp=at, billed=bill, line=number)
         )
-    checker = FidelityChecker(RuleBook(switches_from(switches)), PriceBook.load(), lambda generation: Crude(1.0))
+    checker = FidelityChecker(RuleBook(assumptions_from(assumptions)), PriceBook.load(), lambda generation: Crude(1.0))
     judgements, not_judged = checker.check_calls("log", calls)
     assert not not_judged
     return judgements
 
 
 def step(*messages: Any) -> Body:
-    return mark_last(body(*messages, system=SYSTEM))
+    return breakpoint_last(body(*messages, system=SYSTEM))
 
 
 FIRST = step(ASK)
@@ -102,8 +102,8 @@ def test_a_read_of_what_lives_is_no_unknown() -> None:
 def test_a_warm_start_is_named_and_the_calls_after_it_are_predicted_from_it() -> None:
     """The first call reads back to a place where it has no breakpoint; the second one forks from there."""
     ask = user(text(3000, "ask"))
-    early = mark_last(body(ask, assistant(text(300)), user(text(200))))
-    fork = mark_last(body(ask, assistant(text(300, "other")), user(text(250))))
+    early = breakpoint_last(body(ask, assistant(text(300)), user(text(200))))
+    fork = breakpoint_last(body(ask, assistant(text(300, "other")), user(text(250))))
     rows = judged((0, early, Usage(3, 3000, 500)), (9, fork, Usage(3, 3000, 550)))
     assert known(rows)[0] == ("unknown", False, "warm_start")
     assert rows[1].predicted.read == 3000

@@ -17,7 +17,7 @@ from cachecost.ledger.results import Fidelity, Judgement
 from cachecost.prompts.blocks import Layer, Prefix, given_block
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import RuleBook, switches_from
+from cachecost.providers.rules import RuleBook, assumptions_from
 from cachecost.providers.usage import Usage
 from cachecost.views.fidelity.hosts import HostScore, other_scores_sentence
 from cachecost.views.fidelity.json_output import fidelity_object
@@ -35,7 +35,7 @@ def judged(host: str, model: str, *rows: tuple[Body, Usage], step_s: float = 10.
         RecordedCall(intake.body({**request, "model": model}), step_s * number, host=host, billed=bill, line=number)
         for number, (request, bill) in enumerate(rows, 1)
     ]
-    checker = FidelityChecker(RuleBook(switches_from(rules)), PriceBook.load(), lambda generation: Crude())
+    checker = FidelityChecker(RuleBook(assumptions_from(rules)), PriceBook.load(), lambda generation: Crude())
     judgements, not_judged = checker.check_calls("log", calls)
     assert not not_judged
     return judgements
@@ -75,7 +75,7 @@ def test_a_predicted_hit_that_read_nothing_is_wrong() -> None:
     second = judged("openai", "gpt-4o", (body(ASK), Usage(2000)), (body(ASK), Usage(2000)))[1]
     assert (second.kind, second.exact) == ("cold", False)
     late = judged("openai", "gpt-4o", (body(ASK), Usage(2000)), (body(ASK), Usage(2000)), step_s=301)[1]
-    assert (late.kind, late.exact) == ("cold", True), "its lifetime was over"
+    assert (late.kind, late.exact) == ("cold", True), "its TTL was over"
 
 
 def test_a_read_past_the_lifetime_contradicts_it() -> None:
@@ -98,8 +98,10 @@ def test_a_range_breaks_where_less_than_the_minimum_is_read() -> None:
     assert HostScore("gemini", "best_effort", score("", [second]), 500).standing.startswith("the range holds in 0 of 1")
 
 
-def test_openais_late_marks_are_judged_as_marks() -> None:
-    """The implicit mark stands at the end of the first user message; the next call reads it to its end, or a grid."""
+def test_openais_late_breakpoints_are_judged_as_breakpoints() -> None:
+    """The implicit breakpoint stands at the end of the first user message; the next call reads it to its end, or a
+    grid.
+    """
     rows = ((body(ASK), Usage(0, 0, 2000)), (body(*MORE), Usage(0, 2000, 500)))
     assert told(judged("openai", "gpt-6.1-sol", *rows)) == [("cold", True, 0), ("hit", True, 2000)]
     round_down_to_block = ((body(ASK), Usage(0, 0, 2000)), (body(*MORE), Usage(579, 1421, 500)))

@@ -9,7 +9,20 @@ from typing import Any
 import pytest
 from lint_bodies import ANSWER, NEXT, QUESTION, SYSTEM, TOOLS, first, found, linted, second, serious
 
-from bodies import HOUR, MARK, Body, assistant, body, mark_last, marked, text, thinking, tool, tool_result, user
+from bodies import (
+    BREAKPOINT,
+    HOUR,
+    Body,
+    assistant,
+    body,
+    breakpoint_last,
+    marked,
+    text,
+    thinking,
+    tool,
+    tool_result,
+    user,
+)
 from cachecost.analysis.lint import codes, lint
 from cachecost.base.errors import CannotEvaluate, InputError
 
@@ -21,8 +34,10 @@ def test_a_good_request_has_no_finding() -> None:
 MANUAL = {"type": "enabled", "budget_tokens": 1024}
 SUB_MARKED = {**tool_result(300, "r"), "content": [marked(text(50)), text(50)]}
 REFUSED: dict[str, tuple[Body, dict[str, Any], str, str, str]] = {
-    "five marks": (
-        mark_last(body(QUESTION, ANSWER, NEXT, tools=[marked(tool(1200, "a")), TOOLS[1]], system=[*SYSTEM, *SYSTEM])),
+    "five breakpoints": (
+        breakpoint_last(
+            body(QUESTION, ANSWER, NEXT, tools=[marked(tool(1200, "a")), TOOLS[1]], system=[*SYSTEM, *SYSTEM])
+        ),
         {},
         "CC501",
         "messages.2.content.0",
@@ -39,14 +54,14 @@ REFUSED: dict[str, tuple[Body, dict[str, Any], str, str, str]] = {
         "The 5m block is tools.1.",
     ),
     "on thinking": (
-        mark_last(body(QUESTION, assistant(marked(thinking(300)), text(90)), NEXT, tools=TOOLS)),
+        breakpoint_last(body(QUESTION, assistant(marked(thinking(300)), text(90)), NEXT, tools=TOOLS)),
         {},
         "CC503",
         "messages.1.content.0",
         "messages.1.content.0.thinking.cache_control: Extra inputs are not permitted",
     ),
     "on empty text": (
-        first(system=[*SYSTEM, {"type": "text", "text": "", "cache_control": MARK}]),
+        first(system=[*SYSTEM, {"type": "text", "text": "", "cache_control": BREAKPOINT}]),
         {},
         "CC503",
         "system.1",
@@ -61,7 +76,7 @@ REFUSED: dict[str, tuple[Body, dict[str, Any], str, str, str]] = {
         "Tools with defer_loading cannot use prompt caching.",
     ),
     "inside a block": (
-        mark_last(body(QUESTION, ANSWER, user(SUB_MARKED), ANSWER, NEXT, tools=TOOLS)),
+        breakpoint_last(body(QUESTION, ANSWER, user(SUB_MARKED), ANSWER, NEXT, tools=TOOLS)),
         {},
         "CC503",
         "messages.2.content.0",
@@ -75,7 +90,7 @@ REFUSED: dict[str, tuple[Body, dict[str, Any], str, str, str]] = {
         "Top-level cache_control has ttl='1h' but the target block already has cache_control with ttl='5m'",
     ),
     "no automatic on this host": (
-        {**body(QUESTION, tools=TOOLS), "cache_control": MARK},
+        {**body(QUESTION, tools=TOOLS), "cache_control": BREAKPOINT},
         {"host": "bedrock", "as_of": "2026-03-07"},
         "CC505",
         "cache_control",
@@ -109,7 +124,7 @@ def test_what_the_api_refuses_is_an_error_in_its_words(
 def test_all_that_is_refused_is_told_at_once() -> None:
     sent = first(
         tools=[marked(tool(1200, "a")), TOOLS[1]],
-        system=[marked(text(1100), "1h"), {"type": "text", "text": "", "cache_control": MARK}],
+        system=[marked(text(1100), "1h"), {"type": "text", "text": "", "cache_control": BREAKPOINT}],
         tool_choice={"type": "any"},
         thinking=MANUAL,
     )
@@ -121,9 +136,9 @@ def test_all_that_is_refused_is_told_at_once() -> None:
     ]
 
 
-def test_four_marks_and_equal_lifetimes_are_fine() -> None:
+def test_four_breakpoints_and_equal_lifetimes_are_fine() -> None:
     assert serious(first(tools=[marked(tool(1200, "a")), TOOLS[1]])) == []
-    assert serious({**first(), "cache_control": MARK}) == [], "automatic caching where the mark is already"
+    assert serious({**first(), "cache_control": BREAKPOINT}) == [], "automatic caching where the breakpoint is already"
     assert serious(first(tool_choice={"type": "any"}, thinking={"type": "adaptive"})) == []
 
 
@@ -136,7 +151,7 @@ def test_web_tools_stand_in_another_layer_and_keep_their_path() -> None:
 def test_a_prompt_longer_than_the_window_is_refused_where_that_is_sure() -> None:
     def states(words: int) -> list[str]:
         part = {"type": "text", "text": "word " * 10_000}
-        sent = mark_last(body(user(*[part] * (words // 10_000)), model="claude-opus-4-1"))
+        sent = breakpoint_last(body(user(*[part] * (words // 10_000)), model="claude-opus-4-1"))
         return [one.code for one in linted(sent, tokens="tiktoken")]
 
     seen = [states(words) for words in range(140_000, 240_000, 10_000)]
@@ -156,7 +171,7 @@ def test_below_the_minimum_says_how_much_is_missing(size: int, message: str | No
         assert finding.message.startswith(message)
 
 
-def test_a_mark_below_the_minimum_before_one_that_counts_is_a_note() -> None:
+def test_a_breakpoint_below_the_minimum_before_one_that_counts_is_a_note() -> None:
     (one,) = linted(first(tools=[marked(tool(600))]))
     assert (one.code, one.path, one.severity, one.tokens) == ("CC512", "tools.0", "note", 424)
     assert one.message == (
@@ -165,7 +180,7 @@ def test_a_mark_below_the_minimum_before_one_that_counts_is_a_note() -> None:
     )
 
 
-def test_marks_that_are_too_short_while_the_rest_is_long_enough() -> None:
+def test_breakpoints_that_are_too_short_while_the_rest_is_long_enough() -> None:
     (one,) = linted(body(user(marked(text(500)), text(900))))
     assert one.code == "CC510" and one.message.endswith("; with the 900 after it the request is long enough")
 
@@ -182,18 +197,18 @@ def test_near_the_minimum_three_states() -> None:
     assert Counter(seen)["CC511"] <= 10
 
 
-def test_no_mark_at_all_on_a_prompt_that_is_long_enough() -> None:
+def test_no_breakpoint_at_all_on_a_prompt_that_is_long_enough() -> None:
     assert found(body(user(text(1024)))) == [("CC520", "cache_control")]
     assert found(body(user(text(1023)))) == []
-    assert found({**body(user(text(1024))), "cache_control": MARK}) == []
+    assert found({**body(user(text(1024))), "cache_control": BREAKPOINT}) == []
 
 
-def test_all_marks_in_the_head_of_a_conversation() -> None:
+def test_all_breakpoints_in_the_head_of_a_conversation() -> None:
     head: dict[str, Any] = {"tools": [marked(tool(1200, "a")), TOOLS[1]], "system": [*SYSTEM, marked(text(90))]}
     (one,) = linted(body(QUESTION, ANSWER, NEXT, **head))
     assert (one.code, one.path, one.tokens) == ("CC522", "system.1", 900)
     assert found(body(QUESTION, **head)) == [], "no conversation yet"
-    assert serious(body(QUESTION, ANSWER, NEXT, tools=TOOLS, system=SYSTEM)) == [], "two marks are left"
+    assert serious(body(QUESTION, ANSWER, NEXT, tools=TOOLS, system=SYSTEM)) == [], "two breakpoints are left"
 
 
 # ------------------------------------------------------------------------------------------------ input

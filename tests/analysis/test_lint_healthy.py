@@ -89,7 +89,7 @@ class Client:
                 for number, (role, cells) in enumerate(call["messages"])
             ],
         }
-        return {**body, "cache_control": _mark(call["automatic"])} if call["automatic"] else body
+        return {**body, "cache_control": _breakpoint(call["automatic"])} if call["automatic"] else body
 
     def _cell(self, cell: list[Any], place: str) -> dict[str, Any]:
         """A tool result that is as much longer as a list makes it is sent as one: same content, another shape."""
@@ -112,11 +112,11 @@ def _block(cell: list[Any], name: str, size: int) -> dict[str, Any]:
     if "deferred" in cell:
         block["defer_loading"] = True
     if len(cell) > 2 and cell[2]:
-        block["cache_control"] = _mark(cell[2])
+        block["cache_control"] = _breakpoint(cell[2])
     return block
 
 
-def _mark(ttl: str) -> dict[str, str]:
+def _breakpoint(ttl: str) -> dict[str, str]:
     return {"type": "ephemeral", "ttl": ttl}
 
 
@@ -128,7 +128,7 @@ BAD = {
     "langchain-plain": ["CC520 cache_control"],
     "qwen": ["CC521 system.0"],
 }
-"""What is wrong with recorded clients: the tail of a tool loop is never cached, the order of lifetimes, no mark."""
+"""What is wrong with recorded clients: the tail of a tool loop is never cached, the order of TTLs, no breakpoint."""
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SHAPES.glob("*.json")))
@@ -138,7 +138,7 @@ def test_recorded_clients(name: str) -> None:
 
 
 def test_a_client_that_is_said_to_be_good_could_be_found_out() -> None:
-    """The same comparison with a mark fewer: Claude Code without its last one."""
+    """The same comparison with a breakpoint fewer: Claude Code without its last one."""
     bodies = Client("claude-code-2.1.330").bodies()
     for _, body in bodies:
         for message in body["messages"]:
@@ -156,7 +156,7 @@ def request_log(folder: Path, *bodies: dict[str, Any]) -> Path:
     return path
 
 
-def talk(minute: int, turns: int, system: str = "You help. ", first: str = "Do it. ") -> dict[str, Any]:
+def conversation(minute: int, turns: int, system: str = "You help. ", first: str = "Do it. ") -> dict[str, Any]:
     """A conversation of some turns whose last message is marked."""
     messages: list[dict[str, Any]] = [{"role": "user", "content": first + "word " * 1500}]
     for turn in range(turns):
@@ -170,7 +170,7 @@ def talk(minute: int, turns: int, system: str = "You help. ", first: str = "Do i
 
 
 def test_a_finding_of_many_calls_is_one_line(tmp_path: Path) -> None:
-    calls = [talk(10 + turn, turn, "Current time: 2026-03-06T21:MINUTE:00Z") for turn in range(5)]
+    calls = [conversation(10 + turn, turn, "Current time: 2026-03-06T21:MINUTE:00Z") for turn in range(5)]
     linted = log(request_log(tmp_path, *calls))
     (one,) = linted.findings
     assert (one.code, one.path, one.call, one.calls, one.request) == ("CC530", "system.0", 2, 4, "log")
@@ -178,35 +178,39 @@ def test_a_finding_of_many_calls_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_conversation_whose_first_message_changes_is_found_to_be_one(tmp_path: Path) -> None:
-    calls = [talk(10 + turn, turn, first="Current time: 2026-03-06T21:MINUTE:00Z. ") for turn in range(1, 5)]
+    calls = [conversation(10 + turn, turn, first="Current time: 2026-03-06T21:MINUTE:00Z. ") for turn in range(1, 5)]
     (one,) = log(request_log(tmp_path, *calls)).findings
     assert (one.code, one.path, one.calls) == ("CC530", "messages.0.content.0", 3)
 
 
-def test_a_lonely_call_without_a_mark_loses_nothing_a_conversation_does(tmp_path: Path) -> None:
-    lonely, more = ({**talk(0, turns), "cache_control": None} for turns in (0, 1))
+def test_a_lonely_call_without_a_breakpoint_loses_nothing_a_conversation_does(tmp_path: Path) -> None:
+    lonely, more = ({**conversation(0, turns), "cache_control": None} for turns in (0, 1))
     assert log(request_log(tmp_path, lonely)).findings == []
     (one,) = log(request_log(tmp_path, lonely, more)).findings
     assert (one.code, one.calls) == ("CC520", 2)
 
 
 def test_calls_of_unknown_models_are_told_and_others_looked_at(tmp_path: Path) -> None:
-    linted = log(request_log(tmp_path, {**talk(0, 0), "model": "claude-opus-46"}, talk(0, 0), talk(0, 1)))
+    linted = log(
+        request_log(tmp_path, {**conversation(0, 0), "model": "claude-opus-46"}, conversation(0, 0), conversation(0, 1))
+    )
     assert (linted.requests, linted.findings) == (2, [])
     ((why, calls),) = linted.not_evaluated.items()
     assert "did you mean 'claude-opus-4-6'" in why and calls == [1]
 
 
 def test_a_side_call_is_sent_otherwise_on_purpose(tmp_path: Path) -> None:
-    main, after = talk(0, 1), talk(0, 2)
+    main, after = conversation(0, 1), conversation(0, 2)
     title = {
-        **talk(0, 2),
+        **conversation(0, 2),
         "system": "Give it a title.",
         "messages": [*after["messages"], {"role": "user", "content": "?"}],
     }
     assert log(request_log(tmp_path, main, title, after)).findings == []
     assert [one.code for one in log(request_log(tmp_path, main, {**title, "tools": []}, after)).findings] == []
-    (one,) = log(request_log(tmp_path, main, {**after, "system": "You hinder. "}, talk(0, 3, "You hinder. "))).findings
+    (one,) = log(
+        request_log(tmp_path, main, {**after, "system": "You hinder. "}, conversation(0, 3, "You hinder. "))
+    ).findings
     assert (one.code, one.call) == ("CC533", 2)
 
 

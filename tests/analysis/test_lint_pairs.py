@@ -1,4 +1,6 @@
-"""Lint of a request and the one after it: what differs before a mark, marks that do not move, what is out of reach."""
+"""Lint of a request and the one after it: what differs before a breakpoint, breakpoints that do not move, what is
+out of reach.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ import pytest
 from lint_bodies import ANSWER, NEXT, QUESTION, SYSTEM, TOOLS, first, found, linted, second, serious
 
 from bodies import (
+    BREAKPOINT,
     HOUR,
-    MARK,
     Body,
     assistant,
     body,
-    mark_last,
+    breakpoint_last,
     marked,
     text,
     thinking,
@@ -43,13 +45,13 @@ def test_a_clock_that_does_not_differ_is_settled() -> None:
     assert found(first(system=system(CLOCK.format(4))), second(system=system(CLOCK.format(4)))) == []
 
 
-def test_a_clock_after_the_last_mark_is_nobodys_business() -> None:
+def test_a_clock_after_the_last_breakpoint_is_nobodys_business() -> None:
     def sent(minute: int) -> Body:
         return body(user(marked(text(1300)), {"type": "text", "text": CLOCK.format(minute)}))
 
     grown = [*sent(4)["messages"], ANSWER, NEXT]
     assert found(sent(4), sent(5)) == []
-    assert found(sent(4), mark_last(body(*grown))) == []
+    assert found(sent(4), breakpoint_last(body(*grown))) == []
 
 
 @pytest.mark.parametrize(
@@ -65,10 +67,12 @@ def test_ids_counters_and_times_that_differ(one: str, other: str) -> None:
 
 
 def test_a_clock_in_the_first_message_is_found_though_the_threads_part_there() -> None:
-    def talk(minute: int, *more: Body) -> Body:
-        return mark_last(body(user({"type": "text", "text": CLOCK.format(minute)}, text(900)), *more, tools=TOOLS))
+    def conversation(minute: int, *more: Body) -> Body:
+        return breakpoint_last(
+            body(user({"type": "text", "text": CLOCK.format(minute)}, text(900)), *more, tools=TOOLS)
+        )
 
-    assert found(talk(4), talk(5, ANSWER, NEXT)) == [("CC530", "messages.0.content.0")]
+    assert found(conversation(4), conversation(5, ANSWER, NEXT)) == [("CC530", "messages.0.content.0")]
 
 
 def test_other_words_in_the_system_prompt() -> None:
@@ -79,9 +83,9 @@ def test_other_words_in_the_system_prompt() -> None:
     assert finding.tokens == 1400
 
 
-def test_a_mark_on_the_block_that_differs_can_never_be_read() -> None:
+def test_a_breakpoint_on_the_block_that_differs_can_never_be_read() -> None:
     stable = text(1100, "stable")
-    pair = [mark_last(body(QUESTION, system=[stable, marked(text(300, word))])) for word in ("alpha", "beta")]
+    pair = [breakpoint_last(body(QUESTION, system=[stable, marked(text(300, word))])) for word in ("alpha", "beta")]
     (finding,) = linted(*pair)
     assert (finding.code, finding.path) == ("CC537", "system.1")
     assert finding.message.startswith(
@@ -108,8 +112,8 @@ def test_key_order_in_a_tool_and_in_a_call() -> None:
         return assistant({**tool_use(200, "t"), "input": arguments})
 
     results = user(tool_result(300, "t"))
-    before = mark_last(body(QUESTION, call({"a": 1, "b": 2}), results, tools=TOOLS))
-    after = mark_last(body(QUESTION, call({"b": 2, "a": 1}), results, ANSWER, NEXT, tools=TOOLS))
+    before = breakpoint_last(body(QUESTION, call({"a": 1, "b": 2}), results, tools=TOOLS))
+    after = breakpoint_last(body(QUESTION, call({"b": 2, "a": 1}), results, ANSWER, NEXT, tools=TOOLS))
     assert found(before, after) == [("CC534", "messages.1.content.0.input")]
 
 
@@ -130,7 +134,7 @@ def test_a_tool_that_comes_goes_or_is_described_otherwise() -> None:
     assert (one.code, one.path, one.offset) == ("CC533", "tools.0.description", 0)
 
 
-def test_a_changed_head_that_no_mark_covers_loses_nothing() -> None:
+def test_a_changed_head_that_no_breakpoint_covers_loses_nothing() -> None:
     bare = body(user(text(400)), tools=[tool(200, "a")])
     assert found(bare, body(user(text(400)), tools=[tool(200, "b")])) == []
 
@@ -142,41 +146,41 @@ PRUNED = [QUESTION, ANSWER, NEXT, assistant(text(300, "second answer")), user(te
 
 def test_an_old_message_that_is_changed_while_later_ones_stay() -> None:
     other = [user(text(300, "shorter")), *PRUNED[1:]]
-    assert found(mark_last(body(*PRUNED)), mark_last(body(*other))) == [("CC533", "messages.0.content.0")]
+    assert found(breakpoint_last(body(*PRUNED)), breakpoint_last(body(*other))) == [("CC533", "messages.0.content.0")]
 
 
-def test_a_last_message_that_is_changed_afterwards_wastes_its_mark() -> None:
+def test_a_last_message_that_is_changed_afterwards_wastes_its_breakpoint() -> None:
     reminder = text(200, "remember")
     before = body(user(text(1100), marked(reminder)))
-    after = mark_last(body(user(text(1100)), ANSWER, NEXT))
+    after = breakpoint_last(body(user(text(1100)), ANSWER, NEXT))
     (one,) = linted(before, after)
     assert (one.code, one.path) == ("CC537", "messages.0.content.1")
     assert one.message == "the breakpoint is on a block that is missing from the next request"
     healthy = body(user(marked(text(1100)), reminder))
-    assert found(healthy, mark_last(body(user(marked(text(1100))), ANSWER, NEXT))) == []
+    assert found(healthy, breakpoint_last(body(user(marked(text(1100))), ANSWER, NEXT))) == []
 
 
 def test_a_message_that_is_taken_back_is_no_fault() -> None:
-    before = mark_last(body(*PRUNED, tools=TOOLS))
+    before = breakpoint_last(body(*PRUNED, tools=TOOLS))
     for kept in (4, 2):
-        assert found(before, mark_last(body(*PRUNED[:kept], user(text(300, "another")), tools=TOOLS))) == []
+        assert found(before, breakpoint_last(body(*PRUNED[:kept], user(text(300, "another")), tools=TOOLS))) == []
 
 
-# ------------------------------------------------------------------------------------------------- marks
+# ------------------------------------------------------------------------------------------------- breakpoints
 
 
-def test_a_mark_that_stays_while_the_conversation_grows() -> None:
+def test_a_breakpoint_that_stays_while_the_conversation_grows() -> None:
     stuck = user(marked(text(1100, "task")))
     turns = [assistant(tool_use(100, "t")), user(tool_result(200, "t"))]
     more = [assistant(tool_use(100, "u")), user(tool_result(200, "u"))]
     assert found(body(stuck), body(stuck, *turns)) == [], "it could not be known yet"
     (one,) = linted(body(stuck, *turns), body(stuck, *turns, *more))
     assert (one.code, one.path, one.tokens) == ("CC521", "messages.0.content.0", 600)
-    moved = mark_last(body(user(text(1100, "task")), *turns, *more))
+    moved = breakpoint_last(body(user(text(1100, "task")), *turns, *more))
     assert found(body(stuck, *turns), moved) == []
 
 
-def test_a_mark_on_the_system_prompt_alone() -> None:
+def test_a_breakpoint_on_the_system_prompt_alone() -> None:
     head: dict[str, Any] = {"tools": TOOLS, "system": SYSTEM}
     (one,) = linted(body(QUESTION, **head), body(QUESTION, ANSWER, NEXT, **head))
     assert (one.code, one.path) == ("CC521", "system.0")
@@ -187,7 +191,7 @@ def test_a_mark_on_the_system_prompt_alone() -> None:
 
 
 def test_a_request_that_is_only_short_yet_is_healthy() -> None:
-    short, grown = body(user(marked(text(600)))), mark_last(body(user(text(600)), ANSWER, user(text(300))))
+    short, grown = body(user(marked(text(600)))), breakpoint_last(body(user(text(600)), ANSWER, user(text(300))))
     assert found(short) == [("CC510", "messages.0.content.0")]
     assert found(short, grown) == []
 
@@ -204,12 +208,12 @@ LATE = {"as_of": "2026-09-01"}
 )
 def test_the_lookback_margin(count: int, codes: list[str]) -> None:
     """The answer is one position, the parts are `count`: 18 are the last that are found."""
-    before, after = first(), mark_last(body(QUESTION, ANSWER, parts(count), tools=TOOLS, system=SYSTEM))
+    before, after = first(), breakpoint_last(body(QUESTION, ANSWER, parts(count), tools=TOOLS, system=SYSTEM))
     assert [one.code for one in linted(before, after)] == codes
 
 
 def test_the_margin_can_be_chosen() -> None:
-    before, after = first(), mark_last(body(QUESTION, ANSWER, parts(17), tools=TOOLS, system=SYSTEM))
+    before, after = first(), breakpoint_last(body(QUESTION, ANSWER, parts(17), tools=TOOLS, system=SYSTEM))
     (one,) = linted(before, after)
     assert one.path == "messages.2.content.16" and one.message == (
         "18 positions back to the last breakpoint of the previous request "
@@ -217,7 +221,7 @@ def test_the_margin_can_be_chosen() -> None:
         "2 more blocks put it out of reach"
     )
     assert linted(before, after, margin=2) == []
-    (one,) = linted(before, mark_last(body(QUESTION, ANSWER, parts(20), tools=TOOLS, system=SYSTEM)))
+    (one,) = linted(before, breakpoint_last(body(QUESTION, ANSWER, parts(20), tools=TOOLS, system=SYSTEM)))
     assert one.message.endswith(
         "21 positions back to the last breakpoint of the previous request "
         "(messages.0.content.0), 2 too many: it is missed"
@@ -229,7 +233,7 @@ def test_the_margin_can_be_chosen() -> None:
 def test_runs_of_tool_calls_are_one_position_where_and_when_they_are(options: dict[str, Any], codes: list[str]) -> None:
     calls = assistant(*(tool_use(60, f"t{number}") for number in range(15)))
     results = user(*(tool_result(60, f"t{number}") for number in range(15)))
-    pair = first(), mark_last(body(QUESTION, calls, results, tools=TOOLS, system=SYSTEM))
+    pair = first(), breakpoint_last(body(QUESTION, calls, results, tools=TOOLS, system=SYSTEM))
     assert [one.code for one in linted(*pair, **options)] == codes
     assert [one.code for one in linted(*pair, host="bedrock", **options)][:1] == ["CC524"]
 
@@ -272,7 +276,7 @@ SAME: dict[str, tuple[Body, Body]] = {
     "alias": ({"model": "claude-sonnet-4-5"}, {"model": "claude-sonnet-4-5-20250929"}),
 }
 LOST = (3800, 1400, 300)
-"""Tokens from the beginning of each layer to the last mark of the first request."""
+"""Tokens from the beginning of each layer to the last breakpoint of the first request."""
 
 
 @pytest.mark.parametrize(("before", "after", "code", "path", "layer"), CHANGED.values(), ids=CHANGED)
@@ -288,7 +292,7 @@ def test_what_the_cache_does_not_see_is_no_change(before: Body, after: Body) -> 
 
 def test_images_and_citations_are_seen_in_blocks() -> None:
     def then(*blocks: Body) -> Body:
-        return mark_last(body(QUESTION, ANSWER, user(*blocks, text(90)), tools=TOOLS, system=SYSTEM))
+        return breakpoint_last(body(QUESTION, ANSWER, user(*blocks, text(90)), tools=TOOLS, system=SYSTEM))
 
     assert found(first(), then(IMAGE)) == [("CC551", "messages")]
     assert found(first(), then(DOCUMENT)) == []
@@ -311,35 +315,40 @@ def shape(role: str, words: str, *, listed: bool) -> Body:
 HEALTHY: dict[str, tuple[Body, Body]] = {
     "grows": (first(), second()),
     "string and block": (
-        mark_last(body(shape("user", "q" * 1200, listed=True))),
-        mark_last(body(shape("user", "q" * 1200, listed=False), ANSWER, NEXT)),
+        breakpoint_last(body(shape("user", "q" * 1200, listed=True))),
+        breakpoint_last(body(shape("user", "q" * 1200, listed=False), ANSWER, NEXT)),
     ),
     "a system message in another shape": (
-        mark_last(body(shape("user", "q" * 1200, listed=True), shape("system", "s" * 99, listed=True))),
-        mark_last(body(shape("user", "q" * 1200, listed=False), shape("system", "s" * 99, listed=False), ANSWER, NEXT)),
+        breakpoint_last(body(shape("user", "q" * 1200, listed=True), shape("system", "s" * 99, listed=True))),
+        breakpoint_last(
+            body(shape("user", "q" * 1200, listed=False), shape("system", "s" * 99, listed=False), ANSWER, NEXT)
+        ),
     ),
     "a system prompt in another shape": (
         first(system="s" * 1200),
         second(system=[{"type": "text", "text": "s" * 1200}]),
     ),
-    "another conversation": (first(), mark_last(body(user(text(300, "other")), tools=TOOLS, system=SYSTEM))),
+    "another conversation": (first(), breakpoint_last(body(user(text(300, "other")), tools=TOOLS, system=SYSTEM))),
     "another long conversation": (
-        mark_last(body(*PRUNED)),
-        mark_last(body(user(text(300, "other")), assistant(text(300, "hm")), NEXT, assistant(text(99)), NEXT)),
+        breakpoint_last(body(*PRUNED)),
+        breakpoint_last(body(user(text(300, "other")), assistant(text(300, "hm")), NEXT, assistant(text(99)), NEXT)),
     ),
     "automatic": (
-        {**body(user(text(1200))), "cache_control": MARK},
-        {**body(user(text(1200)), ANSWER, NEXT), "cache_control": MARK},
+        {**body(user(text(1200))), "cache_control": BREAKPOINT},
+        {**body(user(text(1200)), ANSWER, NEXT), "cache_control": BREAKPOINT},
     ),
     "a deferred tool comes in between": (
         first(),
         second(tools=[TOOLS[0], {**tool(200, "late"), "defer_loading": True}, TOOLS[1]]),
     ),
-    "another lifetime": (first(), {**second(), "system": [marked(text(1100, "You help."))]}),
-    "marks left out": (first(), second(tools=[tool(1200, "a"), tool(1200, "b")], system=[text(1100, "You help.")])),
+    "another TTL": (first(), {**second(), "system": [marked(text(1100, "You help."))]}),
+    "breakpoints left out": (
+        first(),
+        second(tools=[tool(1200, "a"), tool(1200, "b")], system=[text(1100, "You help.")]),
+    ),
     "thinking in a tool loop": (
         first(thinking={"type": "adaptive"}),
-        mark_last(
+        breakpoint_last(
             body(
                 QUESTION,
                 assistant(thinking(300), tool_use(99, "t")),
@@ -352,7 +361,7 @@ HEALTHY: dict[str, tuple[Body, Body]] = {
     ),
     "5m becomes 1h": (
         first(),
-        mark_last(
+        breakpoint_last(
             body(
                 QUESTION,
                 ANSWER,
@@ -374,11 +383,11 @@ def test_thinking_that_the_client_leaves_out_where_the_model_drops_it() -> None:
     def loop(*thought: Body) -> list[Body]:
         return [QUESTION, assistant(*thought, tool_use(300, "t")), user(tool_result(300, "t"))]
 
-    before = mark_last(body(*loop(thinking(300)), tools=TOOLS))
-    after = mark_last(body(*loop(), ANSWER, NEXT, tools=TOOLS))
+    before = breakpoint_last(body(*loop(thinking(300)), tools=TOOLS))
+    after = breakpoint_last(body(*loop(), ANSWER, NEXT, tools=TOOLS))
     assert found(before, after) == [], "the model drops it as well"
     more = assistant(tool_use(99, "u")), user(tool_result(99, "u"))
-    in_loop = mark_last(body(*loop(), *more, tools=TOOLS))
+    in_loop = breakpoint_last(body(*loop(), *more, tools=TOOLS))
     assert found(before, in_loop) == [("CC533", "messages.1.content.0")], "nobody has spoken, so it counts"
     strict = [{**sent, "model": "claude-sonnet-4-6"} for sent in (before, after)]
     assert serious(*strict) == [("CC533", "messages.1.content.0")]

@@ -1,4 +1,6 @@
-"""Laws of lint: marks that move, shapes that change and what shapes no prompt are no difference; order is stable."""
+"""Laws of lint: breakpoints that move, shapes that change and what shapes no prompt are no difference; order is
+stable.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ turns = st.lists(st.tuples(sizes, sizes, st.booleans()), min_size=1, max_size=4)
 
 @st.composite
 def bodies(draw: st.DrawFn) -> Body:
-    """A conversation with tools and a system prompt, without marks."""
+    """A conversation with tools and a system prompt, without breakpoints."""
     messages = [user(text(draw(sizes), "q"))]
     for number, (asked, answered, is_call) in enumerate(draw(turns)):
         name = f"t{number}"
@@ -30,8 +32,8 @@ def bodies(draw: st.DrawFn) -> Body:
     return body(*messages, tools=[tool(700, "a"), tool(700, "b")], system=[text(draw(sizes), "s")])
 
 
-def with_marks(plain: Body, places: list[int]) -> Body:
-    """Up to four marks, on blocks by their number."""
+def with_breakpoints(plain: Body, places: list[int]) -> Body:
+    """Up to four breakpoints, on blocks by their number."""
     sent = deepcopy(plain)
     lists: list[Any] = [sent["tools"], sent["system"], *(one["content"] for one in sent["messages"])]
     places_of = [(items, number) for items in lists for number in range(len(items))]
@@ -62,13 +64,13 @@ four = st.lists(st.integers(0, 40), min_size=0, max_size=4)
 
 
 @given(bodies(), four, four)
-def test_moved_marks_are_no_difference(plain: Body, before: list[int], after: list[int]) -> None:
-    assert between(linted(with_marks(plain, before), with_marks(plain, after))) == []
+def test_moved_breakpoints_are_no_difference(plain: Body, before: list[int], after: list[int]) -> None:
+    assert between(linted(with_breakpoints(plain, before), with_breakpoints(plain, after))) == []
 
 
 @given(bodies(), four)
 def test_another_shape_is_no_difference(plain: Body, places: list[int]) -> None:
-    one, other = with_marks(plain, places), other_shape(with_marks(plain, places))
+    one, other = with_breakpoints(plain, places), other_shape(with_breakpoints(plain, places))
     assert between(linted(one, other)) == []
     assert [(found.code, found.path) for found in linted(one)] == [(found.code, found.path) for found in linted(other)]
 
@@ -76,13 +78,13 @@ def test_another_shape_is_no_difference(plain: Body, places: list[int]) -> None:
 @given(bodies(), four, st.integers(1, 3))
 def test_a_conversation_that_goes_on_is_no_difference(plain: Body, places: list[int], more: int) -> None:
     messages = [*plain["messages"], *[assistant(text(90, "a")), user(text(90, "q"))] * more]
-    grown = with_marks({**plain, "messages": messages}, [*places[:3], len(messages) + 2])
-    assert between(linted(with_marks(plain, places), grown)) == []
+    grown = with_breakpoints({**plain, "messages": messages}, [*places[:3], len(messages) + 2])
+    assert between(linted(with_breakpoints(plain, places), grown)) == []
 
 
 @given(bodies(), four)
 def test_lint_is_a_function_of_its_input_and_leaves_it_as_it_is(plain: Body, places: list[int]) -> None:
-    sent = with_marks(plain, places)
+    sent = with_breakpoints(plain, places)
     kept = deepcopy(sent)
     found = lint(sent, {**sent, "max_tokens": 1}, tokens="bytes")
     assert found == lint(sent, {**sent, "max_tokens": 1}, tokens="bytes") and sent == kept

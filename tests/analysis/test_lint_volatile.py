@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from lint_bodies import found, linted
 
-from bodies import Body, assistant, body, mark_last, marked, text, tool, tool_result, user
+from bodies import Body, assistant, body, breakpoint_last, marked, text, tool, tool_result, user
 from cachecost.analysis.lint.volatile import find_volatile_words, only_words_changed
 
 STRONG = {
@@ -84,21 +84,21 @@ CLOCK = {"type": "text", "text": "Current time: 2026-03-06T21:24:07Z"}
 
 
 def sent(*blocks: Body, **fields: object) -> Body:
-    return mark_last(body(user(text(1200)), assistant(text(90)), user(*blocks), **fields))
+    return breakpoint_last(body(user(text(1200)), assistant(text(90)), user(*blocks), **fields))
 
 
 def test_a_clock_in_tools_or_system_is_a_warning_and_in_messages_a_note() -> None:
     described = {"name": "t", "description": "Said at time: 2026-03-06T21:24:07Z", "input_schema": {}}
     assert found(sent(text(90), tools=[described])) == [("CC531", "tools.0.description")]
     assert found(sent(text(90), system=[CLOCK])) == [("CC531", "system.0")]
-    assert found(mark_last(body(user(CLOCK, text(1200))))) == [("CC532", "messages.0.content.0")]
+    assert found(breakpoint_last(body(user(CLOCK, text(1200))))) == [("CC532", "messages.0.content.0")]
     assert found(sent(text(90), system="Today's date: 2026-03-06")) == [("CC532", "system.0")]
 
 
-def test_no_alarm_on_tool_results_later_messages_and_what_no_mark_covers() -> None:
+def test_no_alarm_on_tool_results_later_messages_and_what_no_breakpoint_covers() -> None:
     result = {**tool_result(90, "t"), "content": CLOCK["text"]}
     assert found(sent(result)) == []
-    assert found(mark_last(body(user({**result}), user(text(1200))))) == []
+    assert found(breakpoint_last(body(user({**result}), user(text(1200))))) == []
     assert found(sent(CLOCK)) == [], "after the first answer"
     assert found(body(user(marked(text(1200)), CLOCK))) == []
     assert found(body(user(marked(text(1200))), tools=[tool(90)], system=[text(90)])) == []
@@ -106,7 +106,7 @@ def test_no_alarm_on_tool_results_later_messages_and_what_no_mark_covers() -> No
 
 def test_where_it_is_and_what_is_behind_it() -> None:
     (one,) = linted(
-        mark_last(body(user(text(1200)), system=[text(80), {**CLOCK, "text": "x" * 60 + "\n" + CLOCK["text"]}]))
+        breakpoint_last(body(user(text(1200)), system=[text(80), {**CLOCK, "text": "x" * 60 + "\n" + CLOCK["text"]}]))
     )
     assert (one.path, one.offset, one.tokens) == ("system.1", 75, 1200 + 121)
     assert one.message == 'a time at character 75: "…Current time: 2026-03-06T21:24:07Z▮"'

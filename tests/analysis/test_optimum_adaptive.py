@@ -1,4 +1,4 @@
-"""The online policy: it looks at the past only, its requests are legal, and it comes near the floor."""
+"""The online policy: it looks at the past only, its requests are legal, and it comes near the lower bound."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from cachecost.analysis.optimum.lower_bound import floor_of
+from cachecost.analysis.optimum.lower_bound import lower_bound_of
 from cachecost.conversations.calls import PlannedCall, date_call
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.synthetic import SyntheticPauses, SyntheticSpec, synthetic
@@ -28,7 +28,7 @@ def terms() -> ReplaySetup:
     return ReplaySetup(RuleBook(as_of=DAY), PriceBook.load(None, DAY), model="claude-opus-4-6")
 
 
-def talk(pause: float, turns: int = 10) -> Conversation:
+def conversation(pause: float, turns: int = 10) -> Conversation:
     spec = SyntheticSpec(
         seed=3,
         turns=turns,
@@ -49,25 +49,28 @@ def cost(agent: Agent, told: Conversation) -> float:
 
 @pytest.mark.parametrize(("pause", "most"), [(20.0, 1.1), (420.0, 1.1), (1_200.0, 1.1), (3_000.0, 1.1)])
 def test_it_comes_near_the_clairvoyant_floor(pause: float, most: float) -> None:
-    told = talk(pause)
-    floor = float(floor_of(plan_workload("base", [told], terms()).calls, terms()).usd)
+    told = conversation(pause)
+    lower_bound = float(lower_bound_of(plan_workload("base", [told], terms()).calls, terms()).usd)
     found = cost(ADAPTIVE, told)
-    assert floor <= found <= floor * most
+    assert lower_bound <= found <= lower_bound * most
 
 
 @pytest.mark.parametrize("pause", [420.0, 1_200.0])
 def test_it_beats_five_minutes_and_an_hour_throughout_where_pauses_mix(pause: float) -> None:
-    told = talk(pause)
+    told = conversation(pause)
     fives, hours = (cost(Agent(name=ttl, placement=Placement(BASE, ttl)), told) for ttl in ("5m", "1h"))  # type: ignore[arg-type]
     assert cost(ADAPTIVE, told) < min(fives, hours)
 
 
 def seen(calls: list[PlannedCall]) -> list[object]:
-    return [(call.start, [(mark.block_key, mark.ttl) for mark in call.request.marks]) for call in calls]
+    return [
+        (call.start, [(breakpoint.block_key, breakpoint.ttl) for breakpoint in call.request.breakpoints])
+        for call in calls
+    ]
 
 
 def test_what_comes_later_changes_nothing_before() -> None:
-    whole = talk(900.0)
+    whole = conversation(900.0)
     replies = [number for number, event in enumerate(whole.events) if type(event).__name__ == "Reply"]
     from dataclasses import replace
 
@@ -78,7 +81,7 @@ def test_what_comes_later_changes_nothing_before() -> None:
         assert seen(short) == seen(long)[: len(short)]
 
 
-def test_a_mark_never_follows_one_that_lives_shorter_and_there_are_at_most_four() -> None:
-    for call in ADAPTIVE.plan(talk(900.0)):
-        ttls = [mark.ttl for mark in call.request.marks]
+def test_a_breakpoint_never_follows_one_that_lives_shorter_and_there_are_at_most_four() -> None:
+    for call in ADAPTIVE.plan(conversation(900.0)):
+        ttls = [breakpoint.ttl for breakpoint in call.request.breakpoints]
         assert len(ttls) <= 4 and ttls == sorted(ttls)

@@ -1,4 +1,4 @@
-"""The exact optimum against a brute force that tries every legal set of marks, on 500 random small cases."""
+"""The exact optimum against a brute force that tries every legal set of breakpoints, on 500 random small cases."""
 
 from __future__ import annotations
 
@@ -69,16 +69,16 @@ def length(blocks: tuple[str, ...]) -> int:
     return sum(SIZES[name] for name in blocks)
 
 
-def made(plain: Plain, marks: tuple[tuple[int, str], ...], entries: Entries) -> tuple[Decimal, Entries]:
+def made(plain: Plain, breakpoints: tuple[tuple[int, str], ...], entries: Entries) -> tuple[Decimal, Entries]:
     """Cost of one call in USD per 10**6 tokens x tokens, and what is cached after it. Few blocks: no lookback limit."""
     blocks, now, after = plain.blocks, plain.start, dict(entries)
-    last = max((number for number, _ in marks), default=0)
+    last = max((number for number, _ in breakpoints), default=0)
     live = [n for n in range(1, last + 1) if blocks[:n] in entries and is_live(entries[blocks[:n]], now)]
     hit = max(live, default=0)
     held = entries[blocks[:hit]] if hit else None
     if held:
         after[blocks[:hit]] = (held[0], held[1], now, held[3])
-    for number, ttl in marks:
+    for number, ttl in breakpoints:
         key = blocks[:number]
         if number > hit:
             after[key] = (ttl, now, now, now + plain.first_token)
@@ -88,8 +88,8 @@ def made(plain: Plain, marks: tuple[tuple[int, str], ...], entries: Entries) -> 
             shorter = "1h" if ttl == held[0] == "1h" else "5m"
             after[key] = (shorter, now, now, now + plain.first_token)
     a = length(blocks[:hit])
-    b = max([a, *(length(blocks[:number]) for number, ttl in marks if number > hit and ttl == "1h")])
-    c = max([a, *(length(blocks[:number]) for number, _ in marks if number > hit)])
+    b = max([a, *(length(blocks[:number]) for number, ttl in breakpoints if number > hit and ttl == "1h")])
+    c = max([a, *(length(blocks[:number]) for number, _ in breakpoints if number > hit)])
     total = length(blocks)
     return a * PRICES["read"] + (b - a) * PRICES["1h"] + (c - b) * PRICES["5m"] + (total - c) * PRICES["input"], after
 
@@ -108,8 +108,8 @@ def brute(calls: tuple[Plain, ...], entries: Entries | None = None) -> Decimal:
         return Decimal(0)
     first, rest = calls[0], calls[1:]
     costs = [brute(rest, entries or {})] if first.is_optional else []
-    for marks in legal(first):
-        cost, after = made(first, marks, entries or {})
+    for breakpoints in legal(first):
+        cost, after = made(first, breakpoints, entries or {})
         costs.append(cost + brute(rest, after))
     return min(costs)
 
@@ -118,7 +118,7 @@ def brute(calls: tuple[Plain, ...], entries: Entries | None = None) -> Decimal:
 
 
 def case(seed: int) -> tuple[Plain, ...]:
-    """Two to four calls that share beginnings, at times around the edges of both lifetimes; some with a ping."""
+    """Two to four calls that share beginnings, at times around the edges of both TTLs; some with a ping."""
     rng = random.Random(seed)
     many = rng.choice((2, 2, 3, 3, 4))
     longest = 4 if many == 2 else 3
@@ -158,11 +158,11 @@ def test_the_search_finds_what_trying_everything_finds(first: int) -> None:
         least = brute(calls).scaleb(-6)
         assert (found.usd, found.is_finished) == (least, True), f"seed {seed}: {calls}"
         assert found.steps is not None and bench.cost(found.steps) == least
-        floor = evaluator_floor(bench)
-        assert floor.with_pings_usd <= least, f"seed {seed}: the floor is no bound: {calls}"
+        lower_bound = evaluator_floor(bench)
+        assert lower_bound.with_pings_usd <= least, f"seed {seed}: the lower bound is no bound: {calls}"
         if not any(one.is_optional for one in calls):
-            assert floor.usd <= least, f"seed {seed}: the floor is no bound: {calls}"
-        assert floor.with_pings_usd <= floor.usd
+            assert lower_bound.usd <= least, f"seed {seed}: the lower bound is no bound: {calls}"
+        assert lower_bound.with_pings_usd <= lower_bound.usd
 
 
 @pytest.mark.parametrize("seed", [seed for seed in range(1, 45) if seed % 5])
@@ -189,5 +189,5 @@ def test_a_plan_that_is_known_to_be_best_is_confirmed() -> None:
 
 
 def test_the_floor_of_nothing_is_nothing() -> None:
-    floor = evaluator_floor(PlanEvaluator.of([], terms()))
-    assert (floor.usd, floor.with_pings_usd, floor.calls) == (0, 0, 0)
+    lower_bound = evaluator_floor(PlanEvaluator.of([], terms()))
+    assert (lower_bound.usd, lower_bound.with_pings_usd, lower_bound.calls) == (0, 0, 0)

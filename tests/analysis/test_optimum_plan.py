@@ -1,4 +1,6 @@
-"""The plan on larger workloads: legal, as the simulation bills it, between floor and best preset; pings; readings."""
+"""The plan on larger workloads: legal, as the simulation bills it, between lower bound and best preset; pings;
+readings.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,15 @@ import pytest
 
 from cachecost.analysis.optimum.assumptions import other_assumptions
 from cachecost.analysis.optimum.latency import LatencyFit, fit_of, load_of
-from cachecost.analysis.optimum.lower_bound import evaluator_floor, floor_of
+from cachecost.analysis.optimum.lower_bound import evaluator_floor, lower_bound_of
 from cachecost.analysis.optimum.optimum import Optimum, optimum_of, simulated_rows
-from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator, PlanStep, build_call, rendered_marks, simulation_of
+from cachecost.analysis.optimum.plan_evaluator import (
+    PlanEvaluator,
+    PlanStep,
+    build_call,
+    rendered_breakpoints,
+    simulation_of,
+)
 from cachecost.analysis.optimum.search import rounds
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
@@ -49,25 +57,25 @@ def growing(gaps: list[float], tokens: int = 400, name: str = "", system: Part =
 def test_a_steady_conversation_is_proved_and_costs_what_automatic_does_but_for_its_last_end() -> None:
     found = optimum_of(growing([10] * 12), terms())
     automatic = next(one for one in found.presets if one.name == "automatic")
-    assert found.is_optimal and found.usd == found.floor_usd == found.floor.usd
+    assert found.is_optimal and found.usd == found.lower_bound_usd == found.lower_bound.usd
     # The last call's new message, and the answer before it, are sent as they are: 800 tokens at $5, not $6.25.
     assert automatic.usd - found.usd == Decimal("0.001000")
-    assert found.plan[-1].marks[-1].prefix is not found.plan[-1].sent.prompt.end
+    assert found.plan[-1].breakpoints[-1].prefix is not found.plan[-1].sent.prompt.end
 
 
 @pytest.mark.parametrize(("pause", "ttl"), [(299, "5m"), (300, "1h"), (3599, "1h")])
 def test_only_what_a_pause_follows_is_written_for_an_hour(pause: float, ttl: str) -> None:
     found = optimum_of(growing([10] * 6 + [pause] + [10] * 5), terms(), pings=False)
-    assert [step.marks[-1].ttl for step in found.plan[:-1]] == ["5m"] * 5 + [ttl] + ["5m"] * 5
-    assert found.usd == found.floor.usd
+    assert [step.breakpoints[-1].ttl for step in found.plan[:-1]] == ["5m"] * 5 + [ttl] + ["5m"] * 5
+    assert found.usd == found.lower_bound.usd
 
 
 def test_a_pause_of_an_hour_is_bridged_by_a_ping_if_that_is_allowed() -> None:
     calls = growing([10] * 6 + [3700] + [10] * 5, tokens=4_000)
     with_pings, without = (optimum_of(calls, terms(), pings=pings) for pings in (True, False))
     assert [step.sent.call.purpose for step in with_pings.extras] == ["ping"]
-    assert with_pings.floor_usd <= with_pings.usd < without.usd
-    assert without.floor.usd == without.usd
+    assert with_pings.lower_bound_usd <= with_pings.usd < without.usd
+    assert without.lower_bound.usd == without.usd
     ping = with_pings.extras[0].sent.call
     assert (ping.request.params["max_tokens"], ping.output_tokens) == (0, 0)
     assert START < ping.start < calls[6].start
@@ -82,18 +90,18 @@ def test_parallel_cold_calls_are_warmed_up_ahead() -> None:
     assert [step.sent.call.purpose for step in with_pings.extras] == ["warm"]
     assert with_pings.extras[0].sent.start < START
     assert with_pings.usd < without.usd / 3
-    assert with_pings.floor_usd <= with_pings.usd
+    assert with_pings.lower_bound_usd <= with_pings.usd
 
 
-def test_one_call_alone_is_sent_without_marks() -> None:
+def test_one_call_alone_is_sent_without_breakpoints() -> None:
     found = optimum_of(growing([0]), terms())
-    assert (found.plan[0].marks, found.is_optimal, found.best_preset.name) == ((), True, "none")
+    assert (found.plan[0].breakpoints, found.is_optimal, found.best_preset.name) == ((), True, "none")
 
 
 def test_what_is_below_the_minimum_is_never_cached() -> None:
     calls = growing([10] * 3, tokens=10, system=Part((block("system", "small", 900),)))
-    floor = floor_of(calls, terms())
-    assert floor.usd == floor.fixed_usd == floor.with_pings_usd
+    lower_bound = lower_bound_of(calls, terms())
+    assert lower_bound.usd == lower_bound.fixed_usd == lower_bound.with_pings_usd
 
 
 def mixed(seed: int) -> list[Call]:
@@ -118,34 +126,40 @@ def mixed(seed: int) -> list[Call]:
 @pytest.mark.parametrize("pings", [False, True])
 def test_plans_are_legal_never_above_a_preset_and_never_below_the_floor(seed: int, pings: bool) -> None:
     found = optimum_of(mixed(seed), terms(), pings)
-    assert found.floor_usd <= found.usd <= found.best_preset.usd
-    assert found.floor.with_pings_usd <= found.floor.usd <= min(one.usd for one in found.presets if not one.refused)
+    assert found.lower_bound_usd <= found.usd <= found.best_preset.usd
+    assert (
+        found.lower_bound.with_pings_usd
+        <= found.lower_bound.usd
+        <= min(one.usd for one in found.presets if not one.refused)
+    )
     assert sum(row.cost.total for row in simulated_rows(terms(), found.plan)) == found.usd
     assert {"automatic", "progressive", "system-only", "none"} <= {one.name for one in found.presets}
-    assert found.is_optimal <= (found.usd == found.floor_usd)
+    assert found.is_optimal <= (found.usd == found.lower_bound_usd)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bench_bills_as_the_simulation_does(seed: int) -> None:
     calls = [replace(call, request=replace(call.request, automatic="1h")) for call in mixed(seed)]
     bench = PlanEvaluator.of(calls, terms())
-    steps = [PlanStep(sent, rendered_marks(sent, call.request)) for sent, call in zip(bench.sent, calls, strict=True)]
+    steps = [
+        PlanStep(sent, rendered_breakpoints(sent, call.request)) for sent, call in zip(bench.sent, calls, strict=True)
+    ]
     simulation = simulation_of(terms())
     assert bench.cost(steps) == sum((simulation.row(call).cost.total for call in calls), Decimal(0))
-    assert [build_call(step).request.marks[-1].ttl for step in steps] == ["1h"] * len(steps)
+    assert [build_call(step).request.breakpoints[-1].ttl for step in steps] == ["1h"] * len(steps)
 
 
 def test_a_plan_that_hangs_on_a_reading_says_so_and_is_not_called_optimal() -> None:
     found = optimum_of(growing([10] * 6 + [2_000] + [10] * 5), terms(), pings=False)
     worse = [(one.switch, one.value) for one in found.readings if not one.is_cheaper]
-    assert found.usd == found.floor.usd
+    assert found.usd == found.lower_bound.usd
     assert (found.depends_on, found.is_optimal) == (sorted({name for name, _ in worse}), not worse)
 
 
 def test_every_reading_but_those_in_force_is_tried() -> None:
     readings = other_assumptions(terms().with_assumptions({"ttl_in_key": "true"}))
     assert ("ttl_in_key", "false") in readings and ("ttl_in_key", "true") not in readings
-    assert ("shallow_marks", "ignore") in readings and ("shallow_marks", "rewrite") not in readings
+    assert ("shallow_breakpoints", "ignore") in readings and ("shallow_breakpoints", "rewrite") not in readings
     assert not any(name.endswith(("_s", "probability", "seed")) for name, _ in readings)
 
 
@@ -184,13 +198,17 @@ def test_the_search_is_bounded() -> None:
     assert (rounds(1), rounds(300), rounds(2_000), rounds(100_000)) == (600, 500, 75, 40)
 
 
-def test_a_floor_never_depends_on_the_marks_that_calls_have() -> None:
+def test_a_floor_never_depends_on_the_breakpoints_that_calls_have() -> None:
     calls = growing([10, 400, 10])
     sent = [replace(call, request=replace(call.request, automatic="5m")) for call in calls]
-    assert floor_of(calls, terms()) == floor_of(sent, terms()) == evaluator_floor(PlanEvaluator.of(calls, terms()))
+    assert (
+        lower_bound_of(calls, terms())
+        == lower_bound_of(sent, terms())
+        == evaluator_floor(PlanEvaluator.of(calls, terms()))
+    )
 
 
-def test_the_recorded_marks_are_priced_beside_the_plan() -> None:
+def test_the_recorded_breakpoints_are_priced_beside_the_plan() -> None:
     calls = [replace(call, request=replace(call.request, automatic="5m")) for call in growing([10] * 4)]
     found: Optimum = optimum_of(calls, terms())
     assert found.recorded_usd == next(one.usd for one in found.presets if one.name == "automatic")

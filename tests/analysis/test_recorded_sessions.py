@@ -62,10 +62,10 @@ def test_planned_as_it_was_sent_it_costs_what_was_billed(
 
 
 def test_sessions_and_sub_agents_are_apart(sessions: list[RecordedCall]) -> None:
-    talks = conversations_of(sessions)
-    assert len(talks) == 13
-    assert sum(len(talk.replies) for talk in talks) + sum(
-        type(event).__name__ == "Aside" for talk in talks for event in talk.events
+    conversations = conversations_of(sessions)
+    assert len(conversations) == 13
+    assert sum(len(conversation.replies) for conversation in conversations) + sum(
+        type(event).__name__ == "Aside" for conversation in conversations for event in conversation.events
     ) == len(sessions)
 
 

@@ -15,7 +15,7 @@ from cachecost.base.errors import CannotEvaluate, InputError
 HEAD: dict[str, Any] = {"tools": [marked(tool(5_000, "f"))], "system": [marked(text(5_000, "s"))]}
 
 
-def talk(**fields: Any) -> list[Row]:
+def conversation(**fields: Any) -> list[Row]:
     """Three calls, 10 s apart, that grow by 300; the last block of each is marked."""
     rows: list[Row] = []
     blocks: list[Body] = [user(text(6_000, "a"))]
@@ -28,7 +28,7 @@ def talk(**fields: Any) -> list[Row]:
 
 
 def action(tmp_path: Path, name: str, at: int | None = 1, rows: list[Row] | None = None) -> Action:
-    return told(tmp_path, rows or talk(), switched=[name], at=at).actions[0]
+    return told(tmp_path, rows or conversation(), switched=[name], at=at).actions[0]
 
 
 WITHOUT = usd(16_000, 0.3, 300, 3.75)
@@ -86,7 +86,7 @@ def test_after_the_last_call_what_follows_is_assumed(tmp_path: Path) -> None:
 def test_several_faults_at_once(tmp_path: Path) -> None:
     names = ["effort=lo", "tool=any", "tools-=g", "tool_choice=all", "format=xml", "model="]
     with pytest.raises(InputError) as refused:
-        told(tmp_path, talk(), switched=names)
+        told(tmp_path, conversation(), switched=names)
     forms = "model=MODEL, effort=low, tool_choice=any, tools+=NAME, tools-=NAME, format=json"
     assert [str(fault) for fault in refused.value.faults] == [
         "--action effort=lo: expected one of low, medium, high, xhigh, max; got 'lo' (did you mean 'low'?)",
@@ -101,7 +101,7 @@ def test_several_faults_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("at", [0, 4])
 def test_a_call_that_is_not_there(tmp_path: Path, at: int) -> None:
     with pytest.raises(InputError, match=f"--at expected a call from 1 to 3; got {at}"):
-        told(tmp_path, talk(), switched=["effort=low"], at=at)
+        told(tmp_path, conversation(), switched=["effort=low"], at=at)
 
 
 @pytest.mark.parametrize(
@@ -121,20 +121,20 @@ def test_a_call_that_is_not_there(tmp_path: Path, at: int) -> None:
 )
 def test_a_model_of_another_day_names_the_option(tmp_path: Path, model: str, words: str) -> None:
     with pytest.raises(CannotEvaluate) as raised:
-        told(tmp_path, talk(), switched=[f"model={model}"])
+        told(tmp_path, conversation(), switched=[f"model={model}"])
     assert str(raised.value) == f"--action model={model}: {words}"
     with pytest.raises(InputError) as faults:
-        told(tmp_path, talk(), f"model={model}")
+        told(tmp_path, conversation(), f"model={model}")
     assert str(faults.value) == f"--jointly model={model}: {words}"
 
 
 def test_a_model_that_is_not_known(tmp_path: Path) -> None:
     with pytest.raises(CannotEvaluate, match="--action model=claude-haiku-4-6: unknown model 'claude-haiku-4-6'"):
-        told(tmp_path, talk(), switched=["model=claude-haiku-4-6"])
+        told(tmp_path, conversation(), switched=["model=claude-haiku-4-6"])
 
 
 def test_a_switch_that_the_api_refuses(tmp_path: Path) -> None:
-    rows = [(at, {**sent, "model": "claude-opus-5-5"}) for at, sent in talk()]
+    rows = [(at, {**sent, "model": "claude-opus-5-5"}) for at, sent in conversation()]
     with pytest.raises(CannotEvaluate, match="--action tool_choice=any: tool_choice: type 'any' is not supported"):
         told(tmp_path, rows, switched=["tool_choice=any"])
 

@@ -77,7 +77,9 @@ def test_a_conversation_that_shares_the_head_alone_goes_on_with_its_last_use(tmp
 
 
 def burst() -> list[Row]:
-    """Thirty parallel results, marked in the midst as well: one mark at the end is enough if runs count as one."""
+    """Thirty parallel results, marked in the midst as well: one breakpoint at the end is enough if runs count as
+    one.
+    """
     uses = [tool_use(90, f"t{number}") for number in range(30)]
     results = [tool_result(200, f"t{number}") for number in range(30)]
     first = user(marked(text(2_000, "a")))
@@ -89,8 +91,8 @@ def burst() -> list[Row]:
 
 
 def test_a_verdict_that_turns_under_another_reading(tmp_path: Path) -> None:
-    """Counted block by block, the mark at the end alone does not find the 2,000 tokens: 3.75 - 0.3 for each."""
-    found = told(tmp_path, burst()).find("marks=automatic")
+    """Counted block by block, the breakpoint at the end alone does not find the 2,000 tokens: 3.75 - 0.3 for each."""
+    found = told(tmp_path, burst()).find("breakpoints=automatic")
     assert found.saving == 0
     assert found.depends_on == ("with lookback_runs=counted it costs $0.0069 more",)
 

@@ -28,7 +28,7 @@ from cachecost.simulation.workload import Workload, read_workload
 
 ROOT = Path(__file__).parents[2]
 SESSIONS = ROOT / "scenarios" / "recordings" / "sessions"
-SAME_BYTES = {"lifetime", "marks", "keep-alive", "tools", "schemas", "batch", "us", "host"}
+SAME_BYTES = {"ttl", "breakpoints", "keep-alive", "tools", "schemas", "batch", "us", "host"}
 """Kinds of promises that send the same tokens."""
 
 
@@ -95,7 +95,9 @@ def test_two_of_one_kind_and_unknown_names_are_refused_all_at_once(tmp_path: Pat
 
 
 def test_promises_send_the_tokens_that_they_say(tmp_path: Path) -> None:
-    """Those that change marks, times or the order alone send what was sent, and all get the answers that there were."""
+    """Those that change breakpoints, times or the order alone send what was sent, and all get the answers that
+    there were.
+    """
     for ground in (traffic(tmp_path, several()), session("claude-code-56-minutes.jsonl")):
         replays = Replays(ground)
         pricing = AlternativePricing(replays, Decimal(1))
@@ -110,7 +112,7 @@ def test_promises_send_the_tokens_that_they_say(tmp_path: Path) -> None:
                     assert row.usage.total_input == sent[number].total_input, (option.name, number)
                     assert row.usage.output_tokens == sent[number].output_tokens
             seen.add(option.kind)
-        assert {"lifetime", "marks", "keep-alive", "tools", "batch", "us", "host"} <= seen
+        assert {"ttl", "breakpoints", "keep-alive", "tools", "batch", "us", "host"} <= seen
 
 
 def test_both_sides_are_simulated_and_only_the_difference_is_believed(claude_code: WhatifReport) -> None:
@@ -124,11 +126,13 @@ def test_both_sides_are_simulated_and_only_the_difference_is_believed(claude_cod
 
 def test_the_recorded_session_keeps_its_figures(claude_code: WhatifReport) -> None:
     known = {one.name: one for one in claude_code.alternatives}
-    savings = {name: round(known[name].saving or Decimal(0), 4) for name in ("ttl=1h", "marks=none", "compaction=50k")}
+    savings = {
+        name: round(known[name].saving or Decimal(0), 4) for name in ("ttl=1h", "breakpoints=none", "compaction=50k")
+    }
     assert round(claude_code.cost, 4) == Decimal("5.1737")
     assert savings == {
         "ttl=1h": Decimal("-0.5027"),
-        "marks=none": Decimal("-22.2528"),
+        "breakpoints=none": Decimal("-22.2528"),
         "compaction=50k": Decimal("0.2725"),
     }
     assert claude_code.break_even is not None
@@ -188,5 +192,5 @@ def test_an_hour_saves_on_the_benchmark_log_what_it_saves_on_others(tmp_path: Pa
     options = {option.name: option for option in RecordingProfile.of(ground, pricing.base).options()}
     then = pricing.replay([options["ttl=1h"]]).cost
     assert Decimal("0.90") < then / cost(pricing.base) < Decimal("0.92")
-    marks = pricing.replay([options["marks=none"]]).cost
-    assert Decimal("7.2") < marks / cost(pricing.base) < Decimal("7.5")
+    breakpoints = pricing.replay([options["breakpoints=none"]]).cost
+    assert Decimal("7.2") < breakpoints / cost(pricing.base) < Decimal("7.5")

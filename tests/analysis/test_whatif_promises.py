@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from whatif_logs import Row, promise, told, traffic, two_calls, usd
 
-from bodies import HOUR, MARK, Body, assistant, body, marked, text, thinking, tool, tool_result, tool_use, user
+from bodies import BREAKPOINT, HOUR, Body, assistant, body, marked, text, thinking, tool, tool_result, tool_use, user
 from cachecost.analysis.whatif.alternatives import YES
 from cachecost.analysis.whatif.report import what_if
 from cachecost.analysis.whatif.served_models import list_models, must_be_served
@@ -63,7 +63,7 @@ def test_an_hour_for_the_first_layers_alone(tmp_path: Path) -> None:
     assert found.find("ttl=1h:tools+system").cost == usd(4_000, 6, 2_000, 3.75, 4_000, 0.3, 2_300, 3.75)
 
 
-def test_no_mark_on_the_layer_is_no_change(tmp_path: Path) -> None:
+def test_no_breakpoint_on_the_layer_is_no_change(tmp_path: Path) -> None:
     assert promise(tmp_path, two_calls(400), "ttl=1h:tools").supported == "no change: no call has a breakpoint on tools"
 
 
@@ -84,7 +84,7 @@ def test_pings_go_on_as_long_as_the_prices_are_worth(tmp_path: Path) -> None:
     assert "at most 11: bridges up to 59 min" in found.does
 
 
-def test_marks_on_the_last_block_and_none_at_all(tmp_path: Path) -> None:
+def test_breakpoints_on_the_last_block_and_none_at_all(tmp_path: Path) -> None:
     head: dict[str, Any] = {"system": [marked(text(2_500, "s"))]}
     rows: list[Row] = [
         (0, body(user(text(2_000, "a")), **head)),
@@ -92,9 +92,9 @@ def test_marks_on_the_last_block_and_none_at_all(tmp_path: Path) -> None:
     ]
     found = told(tmp_path, rows)
     assert found.cost == usd(2_500, 3.75, 2_000, 3, 2_500, 0.3, 2_300, 3)
-    assert found.find("marks=automatic").cost == usd(4_500, 3.75, 4_500, 0.3, 300, 3.75)
-    assert found.find("marks=none").cost == usd(4_500, 3, 4_800, 3)
-    assert found.find("marks=none").supported == YES
+    assert found.find("breakpoints=automatic").cost == usd(4_500, 3.75, 4_500, 0.3, 300, 3.75)
+    assert found.find("breakpoints=none").cost == usd(4_500, 3, 4_800, 3)
+    assert found.find("breakpoints=none").supported == YES
 
 
 # ------------------------------------------------------------------------------- elsewhere
@@ -145,10 +145,10 @@ def test_a_host_that_withdrew_the_model_is_no_alternative(tmp_path: Path) -> Non
     assert promise(tmp_path, rows, "host=bedrock").cost is not None  # until 2027 there
 
 
-def test_a_host_without_automatic_caching_gets_marks(tmp_path: Path) -> None:
+def test_a_host_without_automatic_caching_gets_breakpoints(tmp_path: Path) -> None:
     rows: list[Row] = [
-        (0, body(user(text(2_000, "a")), cache_control=MARK)),
-        (10, body(user(text(2_000, "a")), assistant(text(100, "b")), user(text(200, "c")), cache_control=MARK)),
+        (0, body(user(text(2_000, "a")), cache_control=BREAKPOINT)),
+        (10, body(user(text(2_000, "a")), assistant(text(100, "b")), user(text(200, "c")), cache_control=BREAKPOINT)),
     ]
     found = promise(tmp_path, rows, "host=bedrock")
     assert found.cost == WARM * Decimal("1.1")  # a regional endpoint
@@ -221,7 +221,7 @@ def at_the_end(sent: Body, words: str) -> Body:
 def test_a_clock_in_the_system_prompt_moves_to_the_end(tmp_path: Path) -> None:
     def system(clock: str) -> list[Body]:
         words = f"Be brief.\n{clock}{'Be right. ' * 200}"
-        return [{"type": "text", "text": words, "cache_control": MARK}]
+        return [{"type": "text", "text": words, "cache_control": BREAKPOINT}]
 
     clocks = ("Current time: 10:41:07\n", "Current time: 10:43:19\n")
     rows = [(at, {**sent, "system": system(clock)}) for (at, sent), clock in zip(two_calls(10), clocks, strict=True)]

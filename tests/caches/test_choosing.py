@@ -29,7 +29,7 @@ def test_every_model_divides_the_whole_prompt(kind: str) -> None:
     tree, matching = Tree(), create_cache(kind)
     stated = rules(ttl_s={"5m": 300.0, "1h": 3600.0}, step_tokens=16, minimum_tokens=10)
     for start, sent in enumerate((["S:50", "|", "A:9"], ["S:50", "|", "A:9", "B:30"], ["S:50", "|", "C:1"])):
-        prompt = tree.prompt(*sent, tail=4, mark=1)
+        prompt = tree.prompt(*sent, tail=4, breakpoint=1)
         outcome = matching.call(prompt, stated, start)
         assert outcome.usage.total_input == prompt.total_tokens
         assert (outcome.hit is None) == (outcome.read == 0)
@@ -46,12 +46,12 @@ def test_an_unknown_name_is_a_fault_that_lists_the_known_ones() -> None:
     ("offset", "usages"),
     [(0, [(0, 210, 4), (200, 30, 14)]), (30, [(0, 210, 4), (170, 30, 44)]), (95, [(0, 210, 4), (205, 30, 9)])],
 )
-def test_reads_of_marks_end_on_a_grid_where_rules_say_so(offset: int, usages: list[tuple[int, int, int]]) -> None:
+def test_reads_of_breakpoints_end_on_a_grid_where_rules_say_so(offset: int, usages: list[tuple[int, int, int]]) -> None:
     """Steps of 100 from so many hidden tokens on. What is left of a hit is plain input; writes stay as they are."""
     tree, matching = Tree(), HostCaches()
     stated = rules(matching="breakpoint", ttl_s={"5m": 300.0}, step_tokens=100, grid_offset_tokens=offset)
     told = []
     for start, sent in enumerate((["A:210"], ["A:210", "B:30"])):
-        outcome = matching.call(tree.prompt(*sent, tail=4, mark=start + 1), stated, start)
+        outcome = matching.call(tree.prompt(*sent, tail=4, breakpoint=start + 1), stated, start)
         told.append((outcome.read, outcome.write_5m, outcome.uncached))
     assert told == usages

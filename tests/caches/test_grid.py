@@ -1,4 +1,4 @@
-"""Grids: what is read of a prompt that was (partly) sent before, at every step, limit, lifetime and capacity."""
+"""Grids: what is read of a prompt that was (partly) sent before, at every step, limit, TTL and capacity."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ TRACE = [(0, 1300, [1, 2, 3]), (1000, 1536, [1, 2, 4]), (2000, 1024, [5, 6]), (3
 class Given:
     """Blocks have the tokens that the trace tells."""
 
-    name, source, band = "given", "given", 0.0
+    name, source, error_margin = "given", "given", 0.0
 
     def block(self, block: Block) -> int:
         return block.tokens or 0

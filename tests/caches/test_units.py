@@ -1,4 +1,4 @@
-"""Whole units: what DeepSeek's guide shows, and what it means for answers, lifetimes and calls side by side."""
+"""Whole units: what DeepSeek's guide shows, and what it means for answers, TTLs and calls side by side."""
 
 from __future__ import annotations
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from bodies import RULES
 from cachecost.prompts.blocks import Layer, Prefix, given_block
-from cachecost.prompts.render import MarkedPrefix, Prompt
+from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.providers.rules import ModelRules
 
 FREE = replace(RULES, host="vllm", model="m", minimum_tokens=0, ttl_s={})
-"""No minimum, no lifetime, no step: what was sent is read."""
+"""No minimum, no TTL, no step: what was sent is read."""
 
 
 def rules(**changes: Any) -> ModelRules:
@@ -39,14 +39,14 @@ class Tree:
                 continue
             name, tokens = block.split(":")
             if name.startswith("~"):
-                node = node.salt(name.encode(), layer, int(tokens))
+                node = node.cache_key(name.encode(), layer, int(tokens))
                 continue
             role = "assistant" if name.startswith(">") else "user"
             node = node.then(given_block("text", role, name, int(tokens)), layer, int(tokens))
         return node
 
-    def prompt(self, *blocks: str, tail: int = 0, mark: int | None = None, ttl: Any = "5m") -> Prompt:
-        """As `end`; `tail` tokens come after it, and a `mark` stands after so many of the blocks."""
+    def prompt(self, *blocks: str, tail: int = 0, breakpoint: int | None = None, ttl: Any = "5m") -> Prompt:
+        """As `end`; `tail` tokens come after it, and a `breakpoint` stands after so many of the blocks."""
         end = self.end(*blocks)
-        marks = () if mark is None else (MarkedPrefix(self.end(*blocks[:mark]), ttl),)
-        return Prompt(end, self.root, marks, 0, 0, end.tokens + tail, ("", "", ""))
+        breakpoints = () if breakpoint is None else (BreakpointPrefix(self.end(*blocks[:breakpoint]), ttl),)
+        return Prompt(end, self.root, breakpoints, 0, 0, end.tokens + tail, ("", "", ""))

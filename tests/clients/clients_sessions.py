@@ -1,4 +1,6 @@
-"""The sessions: which client, how it is started and pointed at the server, what it is expected to mark and to leave."""
+"""The sessions: which client, how it is started and pointed at the server, what it is expected to breakpoint and to
+leave.
+"""
 
 import json
 from collections.abc import Callable
@@ -14,7 +16,7 @@ from cachecost.strategies.presets import PRESETS
 
 Run = Callable[[Server], Done]
 OF_THE_CALLER = Placement((LastTool(), SystemBlock("last"), LastN("tool", 9)))
-"""The SDKs mark nothing themselves; this is what our loops choose."""
+"""The SDKs breakpoint nothing themselves; this is what our loops choose."""
 SMALL = "claude-haiku-4-5"
 """The model that opencode names a session with."""
 NOTHING_MARKED = "no breakpoint is set (no cache_control in its calls)"
@@ -25,20 +27,20 @@ ONCE = {"none": Placement(()), "automatic": Placement((Automatic(),)), "caller":
 
 @dataclass(frozen=True)
 class Session:
-    """`run` has the three calls of one turn made. `marks` names a preset, or one of ONCE.
+    """`run` has the three calls of one turn made. `breakpoints` names a preset, or one of ONCE.
 
     `uncached` is why the bill says that the loop is left uncached; empty where it is cached. `beside` are the models of
     calls that are not of the loop.
     """
 
     run: Run
-    marks: str
+    breakpoints: str
     uncached: str = ""
     beside: tuple[str, ...] = ()
 
     @property
     def placement(self) -> Placement:
-        return ONCE.get(self.marks) or PRESETS[self.marks].placement
+        return ONCE.get(self.breakpoints) or PRESETS[self.breakpoints].placement
 
 
 def script(client: str, name: str, *words: str) -> Run:

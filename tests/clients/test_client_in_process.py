@@ -21,14 +21,14 @@ from cachecost.simulation.setup import ReplaySetup
 from loopback import Loopback
 
 BEGIN = datetime(2026, 11, 21, tzinfo=UTC).timestamp()
-MARK = {"type": "ephemeral"}
+BREAKPOINT = {"type": "ephemeral"}
 
 
 def meter() -> Meter:
     return Meter(ReplaySetup(RuleBook(), PriceBook.load(), "anthropic", "auto"))
 
 
-async def loop(client: anthropic.AsyncAnthropic, **marks: object) -> list[anthropic.types.Message]:
+async def loop(client: anthropic.AsyncAnthropic, **breakpoints: object) -> list[anthropic.types.Message]:
     """A turn: calls until none asks for a tool."""
     messages = [{"role": "user", "content": session.QUESTION}]
     answers = []
@@ -40,7 +40,7 @@ async def loop(client: anthropic.AsyncAnthropic, **marks: object) -> list[anthro
                 system=session.SYSTEM,
                 tools=session.TOOLS,
                 messages=messages,
-                **marks,
+                **breakpoints,
             )
         )
         said = answers[-1].content
@@ -53,20 +53,20 @@ async def loop(client: anthropic.AsyncAnthropic, **marks: object) -> list[anthro
     return answers
 
 
-def looped(billed: Meter, **marks: object) -> list[anthropic.types.Message]:
+def looped(billed: Meter, **breakpoints: object) -> list[anthropic.types.Message]:
     async def run() -> list[anthropic.types.Message]:
         app = app_of(ServerState(AgentAnswerer(), billed, SteppingClock(2.0, BEGIN)), [])
         transport = Loopback(app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
             sdk = anthropic.AsyncAnthropic(api_key=clients_bench.KEY, base_url="http://test", http_client=client)
-            return await loop(sdk, **marks)
+            return await loop(sdk, **breakpoints)
 
     return asyncio.run(run())
 
 
 def test_a_cached_loop_reads_what_the_call_before_it_wrote() -> None:
     billed = meter()
-    answers = looped(billed, cache_control=MARK)
+    answers = looped(billed, cache_control=BREAKPOINT)
     usages = [answer.usage for answer in answers]
     assert [answer.stop_reason for answer in answers] == ["tool_use", "tool_use", "end_turn"]
     assert usages[0].cache_read_input_tokens == 0

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from clients_bench import KEY, Done, Server
-from clients_marks import marked, placed, requests_of
+from clients_breakpoints import marked, placed, requests_of
 from clients_sessions import SESSIONS, Session
 
 from cachecost import cli
@@ -89,7 +89,7 @@ def blocks_of(message: dict[str, Any]) -> list[dict[str, Any]]:
     return message["content"] if isinstance(message["content"], list) else []
 
 
-def test_it_marks_what_its_preset_marks(ended: Ended) -> None:
+def test_it_breakpoints_what_its_preset_breakpoints(ended: Ended) -> None:
     requests = requests_of(line["request"] for line in ended.loop)
     assert marked(requests) == placed(requests, ended.session.placement)
 

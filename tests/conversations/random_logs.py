@@ -15,7 +15,7 @@ AT = "2026-03-07T10:"
 
 LONG = "okapi 7 " * 900
 texts = st.sampled_from(["zebra", "quagga \n okapi", "tapir 日本 😀", LONG, LONG + "!", LONG + "?", ""])
-marks: st.SearchStrategy[Any] = st.sampled_from(
+breakpoints: st.SearchStrategy[Any] = st.sampled_from(
     [None, None, None, None, {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}]
 )
 
@@ -26,8 +26,10 @@ def rarely(value: Any, *others: Any) -> st.SearchStrategy[Any]:
 
 
 def marked(blocks: st.SearchStrategy[Row]) -> st.SearchStrategy[Row]:
-    """The blocks, some with a mark."""
-    return st.builds(lambda block, mark: {**block, "cache_control": mark} if mark else block, blocks, marks)
+    """The blocks, some with a breakpoint."""
+    return st.builds(
+        lambda block, breakpoint: {**block, "cache_control": breakpoint} if breakpoint else block, blocks, breakpoints
+    )
 
 
 text_blocks = texts.map(lambda text: {"type": "text", "text": text})
@@ -93,7 +95,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
         ["wombat", {"skills": [{"type": "custom", "skill_id": "wombat", "version": "latest"}]}]
     ),
     "inference_geo": rarely("us", "global"),
-    "cache_control": marks,
+    "cache_control": breakpoints,
     "metadata": st.just({"user_id": "wombat"}),
 }
 fields = st.fixed_dictionaries({"max_tokens": st.sampled_from([0, 64])}, optional=FIELDS)

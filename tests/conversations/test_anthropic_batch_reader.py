@@ -17,11 +17,11 @@ from cachecost.conversations.readers.anthropic_batch.reader import calls, sniff
 from cachecost.providers.usage import Usage
 
 MODEL = "claude-opus-4-6"
-MARK = {"type": "ephemeral", "ttl": "1h"}
+BREAKPOINT = {"type": "ephemeral", "ttl": "1h"}
 BODY: dict[str, Any] = {
     "model": MODEL,
     "max_tokens": 100,
-    "system": [{"type": "text", "text": "sort these letters", "cache_control": MARK}],
+    "system": [{"type": "text", "text": "sort these letters", "cache_control": BREAKPOINT}],
     "messages": [{"role": "user", "content": "dear sirs"}],
 }
 USAGE = {
@@ -88,7 +88,7 @@ def test_a_posted_batch_is_calls_without_usage(tmp_path: Path) -> None:
             None,
         )
         assert (first.start, second.start) == (0.0, 2.0)
-        assert [mark.ttl for mark in first.request.marks] == ["1h"]
+        assert [breakpoint.ttl for breakpoint in first.request.breakpoints] == ["1h"]
 
 
 def test_results_find_their_requests_in_the_same_file(tmp_path: Path) -> None:

@@ -78,9 +78,12 @@ def shape(call: RecordedCall) -> tuple[Any, ...]:
     """Everything about a call but its line and what the log calls its source."""
     request = call.request
     told = [(message.role, [block_shape(block) for block in message.blocks]) for message in request.thread.messages()]
-    marks = [(mark.layer, mark.index, mark.ttl, mark.node and mark.node.length) for mark in request.marks]
+    breakpoints = [
+        (breakpoint.layer, breakpoint.index, breakpoint.ttl, breakpoint.node and breakpoint.node.length)
+        for breakpoint in request.breakpoints
+    ]
     parts = [[block_shape(block) for block in part.blocks] for part in (request.tools, request.system)]
-    body = (request.model, told, marks, parts, request.automatic, json.dumps(request.params), request.fault)
+    body = (request.model, told, breakpoints, parts, request.automatic, json.dumps(request.params), request.fault)
     billed = (call.billed, call.iterations, [block_shape(block) for block in call.response])
     circumstances = (
         call.start,
@@ -147,17 +150,19 @@ def test_a_recording_without_content_can_be_recorded_again_under_another_key(tmp
 
 # ------------------------------------------------------------------------------------------- layout
 
-MARK = {"type": "ephemeral"}
+BREAKPOINT = {"type": "ephemeral"}
 SMALL: list[dict[str, Any]] = [
     {
         "timestamp": "2026-03-07T10:00:00Z",
         "request": {
             "model": "claude-opus-4-6",
             "max_tokens": 64,
-            "tools": [{"name": "secret_tool", "input_schema": {}, "cache_control": {**MARK, "ttl": "1h"}}],
+            "tools": [{"name": "secret_tool", "input_schema": {}, "cache_control": {**BREAKPOINT, "ttl": "1h"}}],
             "system": "secret",
             "output_config": {"format": {"type": "json_schema", "schema": {"secret": 1}}, "effort": "high"},
-            "messages": [{"role": "user", "content": [{"type": "text", "text": "secret 1", "cache_control": MARK}]}],
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "secret 1", "cache_control": BREAKPOINT}]}
+            ],
         },
         "response": {"content": [{"type": "text", "text": "secret answer"}]},
         "usage": {"input_tokens": 3, "cache_creation_input_tokens": 50, "output_tokens": 7},
@@ -173,9 +178,9 @@ SMALL: list[dict[str, Any]] = [
             "messages": [
                 {"role": "user", "content": "secret 1"},
                 {"role": "assistant", "content": "secret answer"},
-                {"role": "user", "content": [{"type": "text", "text": "secret 2", "cache_control": MARK}]},
+                {"role": "user", "content": [{"type": "text", "text": "secret 2", "cache_control": BREAKPOINT}]},
             ],
-            "cache_control": MARK,
+            "cache_control": BREAKPOINT,
         },
         "first_token_s": 0.5,
         "host": "bedrock",
@@ -197,7 +202,7 @@ SMALL: list[dict[str, Any]] = [
     {
         "request": {
             "model": "claude-opus-4-6",
-            "tools": [{"name": "secret_tool", "input_schema": {}, "defer_loading": True, "cache_control": MARK}],
+            "tools": [{"name": "secret_tool", "input_schema": {}, "defer_loading": True, "cache_control": BREAKPOINT}],
             "messages": [{"role": "user", "content": ""}],
         }
     },
@@ -225,7 +230,7 @@ def test_the_layout_is_pinned(tmp_path: Path) -> None:
             "head": 1,
             "timestamp": "2026-03-07T10:00:00Z",
             "messages": [["user", [3]]],
-            "marks": [["tools", 0, "1h"], ["messages", 0, 0, "5m"]],
+            "breakpoints": [["tools", 0, "1h"], ["messages", 0, 0, "5m"]],
             "usage": {"input_tokens": 3, "ephemeral_5m_input_tokens": 50, "output_tokens": 7},
             "response": [4],
         },
@@ -241,7 +246,7 @@ def test_the_layout_is_pinned(tmp_path: Path) -> None:
             "service": "batch",
             "after": [1, 1],
             "messages": [["assistant", [4]], ["user", [5]]],
-            "marks": [["messages", 2, 0, "5m"]],
+            "breakpoints": [["messages", 2, 0, "5m"]],
             "automatic": "5m",
             "usage": {
                 "input_tokens": 3,
@@ -288,9 +293,13 @@ def test_content_free_keeps_the_structure_and_no_name_of_anything(tmp_path: Path
     }
 
 
-def test_an_empty_text_is_still_no_place_for_an_automatic_mark(tmp_path: Path) -> None:
+def test_an_empty_text_is_still_no_place_for_an_automatic_breakpoint(tmp_path: Path) -> None:
     blocks = [{"type": "text", "text": "long " * 1000}, {"type": "text", "text": ""}]
-    request = {"model": "claude-opus-4-6", "messages": [{"role": "user", "content": blocks}], "cache_control": MARK}
+    request = {
+        "model": "claude-opus-4-6",
+        "messages": [{"role": "user", "content": blocks}],
+        "cache_control": BREAKPOINT,
+    }
     path = saved(tmp_path, recorded(log_file(tmp_path, [{"request": request}]), "digest"))
     (row,) = map(json.loads, replayed(calls.calls(path), "bytes"))
     assert (row["usage"]["cache_creation_input_tokens"], row["usage"]["input_tokens"]) == (5025, 25)
@@ -381,14 +390,16 @@ BAD = [
         ],
     ),
     (
-        GOOD + '{"call":2,"head":1,"after":[1,1],"marks":[["tools",0,"5m"],["messages",1,0,"5m"],["messages",0,1,"1h"],'
+        GOOD + '{"call":2,"head":1,"after":[1,1],"breakpoints":[["tools",0,"5m"],["messages",1,0,"5m"],'
+        '["messages",0,1,"1h"],'
         '["messages",0,0,"2h"],["messages",0,"5m"],["tolls",0,"5m"],["system",true,"5m"],7]}\n',
         [
-            "{file}:5 marks[0]: there is no block tools.0",
-            "{file}:5 marks[1]: there is no block messages.1.0",
-            "{file}:5 marks[2]: there is no block messages.0.1",
+            "{file}:5 breakpoints[0]: there is no block tools.0",
+            "{file}:5 breakpoints[1]: there is no block messages.1.0",
+            "{file}:5 breakpoints[2]: there is no block messages.0.1",
             *(
-                f'{{file}}:5 marks[{n}]: expected [layer, block, "5m" or "1h"], with the message before the block in '
+                f'{{file}}:5 breakpoints[{n}]: expected [layer, block, "5m" or "1h"], with the '
+                f"message before the block in "
                 f"messages; got {got}"
                 for n, got in ((3, "an array"), (4, "an array"), (5, "an array"), (6, "an array"), (7, "7"))
             ),
@@ -397,12 +408,12 @@ BAD = [
     (
         GOOD + '{"call":2,"head":1,"after":[1],"messages":[["user"]],"timestamp":"noon","usage":{"input_tokens":-1,'
         '"inputs":2},"iterations":[{"output_tokens":1.5}],"status":"ok","service":"bach","automatic":"2h",'
-        '"first_token_s":"x","host":1,"workspace":2,"fault":3,"response":[7],"marks":{}}\n',
+        '"first_token_s":"x","host":1,"workspace":2,"fault":3,"response":[7],"breakpoints":{}}\n',
         [
             "{file}:5 after: expected [call, number of its messages]; got an array",
             "{file}:5 messages: expected an array of [role, block numbers]; got an array",
             "{file}:5 timestamp: expected an ISO 8601 time; got 'noon'",
-            "{file}:5 marks: expected an array of marks; got an object",
+            "{file}:5 breakpoints: expected an array of breakpoints; got an object",
             "{file}:5 automatic: expected one of 5m, 1h; got '2h'",
             "{file}:5 fault: expected a text; got 3",
             "{file}:5 usage.input_tokens: expected a whole number from 0; got -1",

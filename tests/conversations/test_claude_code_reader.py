@@ -1,4 +1,6 @@
-"""Claude Code transcripts as calls: threads from the tree of records, heads from bills, marks as the client sets."""
+"""Claude Code transcripts as calls: threads from the tree of records, heads from bills, breakpoints as the client
+sets.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.claude_code.reader import calls
 from cachecost.conversations.sessions import conversations_of
-from cachecost.prompts.request import Mark
+from cachecost.prompts.request import Breakpoint
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
@@ -127,7 +129,7 @@ def test_a_chain_that_wrote_the_head_shares_it_with_those_that_read_it(tmp_path:
     )
 
 
-def test_marks_are_those_of_the_client_with_the_lifetime_that_the_bill_tells(tmp_path: Path) -> None:
+def test_breakpoints_are_those_of_the_client_with_the_lifetime_that_the_bill_tells(tmp_path: Path) -> None:
     lines = [
         user("a", None, 0),
         answer("b", "a", 3, HOUR, [{"type": "thinking", "thinking": "hm"}, *CALL]),
@@ -135,9 +137,9 @@ def test_marks_are_those_of_the_client_with_the_lifetime_that_the_bill_tells(tmp
         answer(*NEXT[:3], {**HOUR, "cache_creation_input_tokens": 0, "cache_creation": None}, *NEXT[4:]),
     ]
     for call in calls_of(tmp_path, lines):
-        system_mark, message_mark = call.request.marks
-        assert (system_mark.layer, system_mark.index, system_mark.ttl) == ("system", 0, "1h")
-        assert message_mark == Mark(message_mark.layer, 0, "1h", call.request.thread)
+        system_breakpoint, message_breakpoint = call.request.breakpoints
+        assert (system_breakpoint.layer, system_breakpoint.index, system_breakpoint.ttl) == ("system", 0, "1h")
+        assert message_breakpoint == Breakpoint(message_breakpoint.layer, 0, "1h", call.request.thread)
 
 
 def test_a_copy_of_a_call_in_another_file_has_the_same_id(tmp_path: Path) -> None:

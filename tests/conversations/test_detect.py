@@ -106,19 +106,19 @@ def test_keys_are_found_though_the_end_is_cut_off(head: bytes, keys: list[str]) 
 
 
 def test_calls_are_no_conversation_and_the_other_way_round(tmp_path: Path) -> None:
-    log, talk = tmp_path / "log", tmp_path / "talk"
+    log, conversation = tmp_path / "log", tmp_path / "conversation"
     log.write_text(LOG)
-    talk.write_text(CONVERSATION)
+    conversation.write_text(CONVERSATION)
     with pytest.raises(InputError) as error:
         read_conversation(log)
     why = 'request-log: its first line has a "request"'
     assert str(error.value) == f"{log} expected a conversation; got recorded calls ({why})"
     with pytest.raises(InputError) as error:
-        read_calls(talk)
+        read_calls(conversation)
     why = "recording: its first line says format and kind"
     told = f"expected recorded calls; got a conversation ({why}); choose a --strategy"
-    assert str(error.value) == f"{talk} {told}"
-    assert read_conversation(talk).name == "n"
+    assert str(error.value) == f"{conversation} {told}"
+    assert read_conversation(conversation).name == "n"
 
 
 def test_the_detected_format_is_said_where_it_is_no_log(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from cachecost.prompts.blocks import Part
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.views.recording.diff import diff_lines, diff_object
 
-MARK = {"type": "ephemeral"}
+BREAKPOINT = {"type": "ephemeral"}
 
 
 def row(*texts: str, second: int | None = None, **fields: Any) -> dict[str, Any]:
@@ -127,9 +127,9 @@ def test_one_call_more_in_the_middle_is_one_call_more(tmp_path: Path) -> None:
     assert found.changes == [ItemChange(2, None, told="claude-opus-4-6, 1 messages")]
 
 
-def test_usage_marks_times_and_parameters_are_compared(tmp_path: Path) -> None:
+def test_usage_breakpoints_times_and_parameters_are_compared(tmp_path: Path) -> None:
     a = row("a", second=1, usage={"input_tokens": 3, "output_tokens": 4}, host="bedrock", body={"max_tokens": 0})
-    b = row("a", second=2, usage={"input_tokens": 3, "output_tokens": 5}, body={"cache_control": MARK})
+    b = row("a", second=2, usage={"input_tokens": 3, "output_tokens": 5}, body={"cache_control": BREAKPOINT})
     found = differing(tmp_path, [row("z"), a], [a | {"request": row("z")["request"], "host": "x"}, b])
     first, second = found.changes
     assert set(first.fields) == {"timestamp", "host"} | {f"usage.{name}" for name in call_recording.TOKENS}
@@ -146,14 +146,16 @@ def test_usage_marks_times_and_parameters_are_compared(tmp_path: Path) -> None:
     assert "    host: bedrock → nothing" in told
 
 
-def test_marks_and_answers_are_compared(tmp_path: Path) -> None:
+def test_breakpoints_and_answers_are_compared(tmp_path: Path) -> None:
     def marked(on: str, answer: str) -> dict[str, Any]:
-        content = [{"type": "text", "text": text, **({"cache_control": MARK} if text == on else {})} for text in "ab"]
+        content = [
+            {"type": "text", "text": text, **({"cache_control": BREAKPOINT} if text == on else {})} for text in "ab"
+        ]
         message = {"role": "user", "content": content}
         return {"request": {"model": "m", "messages": [message]}, "response": {"content": answer}}
 
     (change,) = differing(tmp_path, [marked("a", "yes")], [marked("b", "no")]).changes
-    assert change.fields == {"marks": (["messages.0.0 5m"], ["messages.0.1 5m"])}
+    assert change.fields == {"breakpoints": (["messages.0.0 5m"], ["messages.0.1 5m"])}
     assert change.place == "response.0"
 
 
@@ -209,7 +211,7 @@ def test_the_object_tells_the_same(tmp_path: Path) -> None:
     ]
 
 
-def talk(*texts: str, model: str = "claude-opus-4-6") -> Conversation:
+def conversation(*texts: str, model: str = "claude-opus-4-6") -> Conversation:
     """Two turns, the first with a tool that asks something."""
     use = block_of("assistant", {"type": "tool_use", "id": "t", "name": "x", "input": {}})
     result = block_of("user", {"type": "tool_result", "tool_use_id": "t", "content": "r"})
@@ -232,9 +234,9 @@ def talk(*texts: str, model: str = "claude-opus-4-6") -> Conversation:
 
 
 def test_conversations_are_compared_event_by_event() -> None:
-    a = talk()
-    assert diff_conversations(a, talk()) == Diff("event", (7, 7), 7, [], [])
-    b = talk("ho", model="claude-opus-4-5")
+    a = conversation()
+    assert diff_conversations(a, conversation()) == Diff("event", (7, 7), 7, [], [])
+    b = conversation("ho", model="claude-opus-4-5")
     b = replace(b, events=(*b.events[:2], *b.events[3:]))
     head, first, gone = diff_conversations(a, b).changes
     assert (head.a, head.fields) == (0, {"model": ("claude-opus-4-6", "claude-opus-4-5")})
@@ -339,7 +341,7 @@ def test_nothing_is_written_over_itself(tmp_path: Path) -> None:
 
 
 def test_a_conversation_is_cut_with_what_leads_to_its_calls(tmp_path: Path) -> None:
-    whole = talk()
+    whole = conversation()
     kinds = lambda wish: [type(event).__name__ for event in cut_conversation(whole, wish).events]  # noqa: E731
     assert kinds(CallSelection(((1, 1),))) == ["Human", "Reply"]
     assert kinds(CallSelection(((1, 2),))) == ["Human", "Reply", "Inquiry", "Results", "Reply"]
@@ -428,6 +430,6 @@ def test_sources_and_licences_are_put_together(tmp_path: Path) -> None:
 
 
 def test_a_conversation_has_no_calls_to_put_together(tmp_path: Path) -> None:
-    recording.write(talk(), tmp_path / "talk.jsonl")
+    recording.write(conversation(), tmp_path / "talk.jsonl")
     with pytest.raises(InputError, match="expected recorded calls; got a conversation"):
         concat([tmp_path / "talk.jsonl"], tmp_path / "out.jsonl")

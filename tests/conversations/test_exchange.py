@@ -20,11 +20,11 @@ from cachecost.conversations.readers.http.exchange import HttpExchange, headers_
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 
-MARK = {"type": "ephemeral"}
+BREAKPOINT = {"type": "ephemeral"}
 BODY: dict[str, Any] = {
     "model": "claude-opus-4-6",
     "max_tokens": 100,
-    "system": [{"type": "text", "text": "Be brief.", "cache_control": MARK}],
+    "system": [{"type": "text", "text": "Be brief.", "cache_control": BREAKPOINT}],
     "messages": [{"role": "user", "content": "Which way?"}],
 }
 ANSWER: dict[str, Any] = {
@@ -121,7 +121,9 @@ def test_a_call_is_told_with_its_usage_and_its_answer() -> None:
     assert (found.host, found.status, found.session, found.line) == ("anthropic", 200, "s1", 4)
     assert (found.timestamp, found.first_token_s, found.workspace) == ("2026-03-07T10:00:00Z", 1.5, "")
     made = CallBuilder().build(found)
-    assert [(mark.layer, mark.index, mark.ttl) for mark in made.request.marks] == [("system", 0, "5m")]
+    assert [(breakpoint.layer, breakpoint.index, breakpoint.ttl) for breakpoint in made.request.breakpoints] == [
+        ("system", 0, "5m")
+    ]
     assert made.start == 1772877600.0
 
 
@@ -442,9 +444,9 @@ def test_converse_is_the_messages_api_in_other_words() -> None:
     assert found.body == {
         "model": "anthropic.claude-opus-4-6-v1",
         "max_tokens": 50,
-        "system": [{"type": "text", "text": "Be brief.", "cache_control": MARK}],
+        "system": [{"type": "text", "text": "Be brief.", "cache_control": BREAKPOINT}],
         "tools": [
-            {"name": "go", "description": "Goes.", "input_schema": {"type": "object"}, "cache_control": MARK},
+            {"name": "go", "description": "Goes.", "input_schema": {"type": "object"}, "cache_control": BREAKPOINT},
         ],
         "tool_choice": {"type": "tool", "name": "go"},
         "messages": [
@@ -474,7 +476,7 @@ def test_converse_is_the_messages_api_in_other_words() -> None:
         {"type": "thinking", "thinking": "hm", "signature": "s"},
         {"type": "text", "text": "North."},
     ]
-    assert len(CallBuilder().build(found).request.marks) == 3
+    assert len(CallBuilder().build(found).request.breakpoints) == 3
 
 
 def test_converse_streamed() -> None:

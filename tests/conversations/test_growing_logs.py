@@ -28,7 +28,7 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.views.replay.call_rows import call_object
 
 LOGS = int(os.environ.get("CACHECOST_LOGS", "150"))
-MARK = {"type": "ephemeral"}
+BREAKPOINT = {"type": "ephemeral"}
 PIECES = [
     "a",
     "Bo ",
@@ -83,7 +83,7 @@ class Talking:
         if dice.random() < 0.7:
             self.body["tools"] = [{"name": "read", "input_schema": {"type": "object", "properties": {}}}]
             self.body["system"] = dice.choice(
-                ("You.", [{"type": "text", "text": "You. " * 900, "cache_control": MARK}])
+                ("You.", [{"type": "text", "text": "You. " * 900, "cache_control": BREAKPOINT}])
             )
         self.body["messages"] = [{"role": "user", "content": [self.text()]}]
         self.compact = dice.random() < 0.7
@@ -120,12 +120,12 @@ class Talking:
             for block in message["content"] if isinstance(message["content"], list) else []:
                 block.pop("cache_control", None)
         if self.dice.random() < 0.9:
-            self.mark()
+            self.breakpoint()
 
-    def mark(self) -> None:
+    def breakpoint(self) -> None:
         content = self.dice.choice(self.body["messages"][-2:])["content"]
         if isinstance(content, list):
-            content[-1]["cache_control"] = self.dice.choice((MARK, MARK, {**MARK, "ttl": "1h"}, None))
+            content[-1]["cache_control"] = self.dice.choice((BREAKPOINT, BREAKPOINT, {**BREAKPOINT, "ttl": "1h"}, None))
 
     def change(self) -> None:
         messages = self.body["messages"]
@@ -146,7 +146,7 @@ class Talking:
         elif kind == 6:
             self.body["system"] = [self.text()]
         else:
-            self.body["cache_control"] = MARK
+            self.body["cache_control"] = BREAKPOINT
 
     def line(self, number: int) -> bytes:
         row: dict[str, Any] = {"timestamp": self.time.format(number % 60), "request": self.shuffled()}
@@ -156,8 +156,8 @@ class Talking:
             row = dict(reversed(row.items()))
         if self.order > 0.8:
             row["usage"] = {"input_tokens": number, "output_tokens": 3}
-        marks = (",", ":") if self.compact else (", ", ": ")
-        return json.dumps(row, separators=marks, ensure_ascii=self.ascii).encode("utf-8", "surrogatepass")
+        breakpoints = (",", ":") if self.compact else (", ", ": ")
+        return json.dumps(row, separators=breakpoints, ensure_ascii=self.ascii).encode("utf-8", "surrogatepass")
 
     def shuffled(self) -> dict[str, Any]:
         body = copy.deepcopy(self.body)
@@ -187,12 +187,12 @@ def damaged(dice: random.Random, line: bytes) -> bytes:
 
 def random_log(seed: int) -> bytes:
     dice = random.Random(seed)
-    talks = [Talking(dice) for _ in range(dice.randint(1, 3))]
+    conversations = [Talking(dice) for _ in range(dice.randint(1, 3))]
     lines, is_damaged = [], dice.random() < 0.4
     for number in range(dice.randint(2, 25)):
-        talk = dice.choice(talks)
-        talk.step()
-        line = talk.line(number)
+        conversation = dice.choice(conversations)
+        conversation.step()
+        line = conversation.line(number)
         if is_damaged and dice.random() < 0.1:
             line = damaged(dice, line) if dice.random() < 0.7 else dice.choice(JUNK)
         lines.append(line)
@@ -223,8 +223,17 @@ def shown(call: RecordedCall) -> list[Any]:
         for message in request.thread.messages()
     ]
     head = [list(map(block_shown, part.blocks)) for part in (request.tools, request.system)]
-    marks = [(mark.block_key, mark.ttl) for mark in request.marks]
-    return [repr(rest), messages, head, marks, request.model, request.automatic, repr(request.params), request.fault]
+    breakpoints = [(breakpoint.block_key, breakpoint.ttl) for breakpoint in request.breakpoints]
+    return [
+        repr(rest),
+        messages,
+        head,
+        breakpoints,
+        request.model,
+        request.automatic,
+        repr(request.params),
+        request.fault,
+    ]
 
 
 def block_shown(block: Any) -> tuple[Any, ...]:
@@ -253,12 +262,14 @@ def test_random_logs_say_the_same_read_either_way(tmp_path: Path, monkeypatch: p
 
 
 def growing_lines(number: int) -> Iterator[bytes]:
-    """A conversation whose every line is longer than the buffer in the end, its mark always on the last message."""
+    """A conversation whose every line is longer than the buffer in the end, its breakpoint always on the last
+    message.
+    """
     messages: list[dict[str, Any]] = []
     for line in range(number):
         messages.append({"role": "user", "content": [{"type": "text", "text": f"{line} " + "text \n" * 4000}]})
         marked = [*messages[:-1], copy.deepcopy(messages[-1])]
-        marked[-1]["content"][-1]["cache_control"] = MARK
+        marked[-1]["content"][-1]["cache_control"] = BREAKPOINT
         row = {
             "timestamp": f"2026-10-01T08:{line:02d}:00Z",
             "request": {"model": "claude-opus-4-6", "messages": marked},
@@ -360,4 +371,8 @@ def test_plain_messages_are_known_by_their_bytes(data: str, is_plain: bool) -> N
     assert (found is not None) == is_plain
     if found is not None:
         assert list(map(block_shown, found.message.blocks)) == list(map(block_shown, parsed.message.blocks))
-        assert (found.message.digest, found.marks, found.faults) == (parsed.message.digest, parsed.marks, parsed.faults)
+        assert (found.message.digest, found.breakpoints, found.faults) == (
+            parsed.message.digest,
+            parsed.breakpoints,
+            parsed.faults,
+        )

@@ -132,7 +132,7 @@ FUNCTION = {"name": "look", "description": "Looks.", "parameters": {"type": "obj
 USE = {"type": "tool_use", "id": "a", "name": "look", "input": {"at": 1}}
 
 
-def test_a_messages_body_keeps_its_marks(tmp_path: Path) -> None:
+def test_a_messages_body_keeps_its_breakpoints(tmp_path: Path) -> None:
     body = {
         "system": [{**text("S"), "cache_control": {**SHORT, "ttl": "1h"}}],
         "tools": [{**TOOL, "cache_control": SHORT}],
@@ -148,8 +148,8 @@ def test_a_messages_body_keeps_its_marks(tmp_path: Path) -> None:
     parameters = {"tool_choice": '{"type": "any"}', "max_tokens": "Infinity"}
     output = [{"type": "thinking", "thinking": "hm", "signature": "s"}, text("done")]
     (call,) = read(tmp_path, seen(input=body, modelParameters=parameters, output=output))
-    marks = [(mark.layer, mark.index, mark.ttl) for mark in call.request.marks]
-    assert marks == [("tools", 0, "5m"), ("system", 0, "1h"), ("messages", 0, "5m")]
+    breakpoints = [(breakpoint.layer, breakpoint.index, breakpoint.ttl) for breakpoint in call.request.breakpoints]
+    assert breakpoints == [("tools", 0, "5m"), ("system", 0, "1h"), ("messages", 0, "5m")]
     assert [role for role, _ in shown(call)] == ["user", "assistant", "user"]
     assert call.request.params == {"tool_choice": {"type": "any"}}
     assert [block.content for block in call.response] == output
@@ -176,7 +176,7 @@ def test_langchains_handler_puts_tools_among_the_messages(tmp_path: Path) -> Non
     ]
     (tool,) = call.request.tools.blocks
     assert tool.content == TOOL
-    assert [(mark.layer, mark.index) for mark in call.request.marks] == [("system", 0)]
+    assert [(breakpoint.layer, breakpoint.index) for breakpoint in call.request.breakpoints] == [("system", 0)]
     assert call.host == "bedrock"
 
 

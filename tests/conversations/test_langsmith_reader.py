@@ -172,8 +172,11 @@ def test_a_run_is_the_request_that_chat_anthropic_sent(tmp_path: Path) -> None:
             ],
         ),
     ]
-    marks = [(mark.layer, mark.index, mark.ttl, mark.node.length if mark.node else None) for mark in call.request.marks]
-    assert marks == [
+    breakpoints = [
+        (breakpoint.layer, breakpoint.index, breakpoint.ttl, breakpoint.node.length if breakpoint.node else None)
+        for breakpoint in call.request.breakpoints
+    ]
+    assert breakpoints == [
         ("tools", 0, "5m", None),
         ("system", 0, "1h", None),
         ("messages", 1, "5m", 3),
@@ -194,7 +197,7 @@ def test_a_run_is_the_request_that_chat_anthropic_sent(tmp_path: Path) -> None:
 
 def test_automatic_caching_is_a_parameter_of_the_call(tmp_path: Path) -> None:
     (call,) = read(tmp_path, with_extra(run(), cache_control=LONG))
-    assert (call.request.automatic, call.request.marks) == ("1h", ())
+    assert (call.request.automatic, call.request.breakpoints) == ("1h", ())
 
 
 def test_a_thread_grows_and_the_newest_run_stands_first(tmp_path: Path) -> None:
@@ -213,7 +216,7 @@ def test_a_wrapped_sdk_logs_its_body(tmp_path: Path) -> None:
     function = {"name": "look", "arguments": '{"at": 3}'}
     row["outputs"] |= {"content": None, "tool_calls": [{"id": "a", "type": "function", "function": function}]}
     (call,) = read(tmp_path, row)
-    assert [mark.layer for mark in call.request.marks] == ["tools", "system"]
+    assert [breakpoint.layer for breakpoint in call.request.breakpoints] == ["tools", "system"]
     assert shown(call) == [("user", [{"type": "text", "text": "hi"}])]
     assert [block.content for block in call.response] == [
         {"type": "tool_use", "id": "a", "name": "look", "input": {"at": 3}}

@@ -112,7 +112,7 @@ def test_a_call_with_all_that_is_told_of_it(tmp_path: Path, row: Row) -> None:
     assert (call.start, call.timestamp, call.first_token_s) == (START, "2026-03-07T10:00:00.000000Z", 1.25)
     assert (call.billed, call.status, call.line) == (Usage(10, 5_000, 200, 0, 30), None, 1)
     assert texts(call.request.system.blocks) == ["be kind"]
-    assert [(mark.layer.value, mark.ttl) for mark in call.request.marks] == [("system", "1h")]
+    assert [(breakpoint.layer.value, breakpoint.ttl) for breakpoint in call.request.breakpoints] == [("system", "1h")]
     assert (shape(call), texts(call.response)) == ([("user", ["text"])], ["done"])
     assert "secret" not in repr(call)
 
@@ -148,7 +148,7 @@ def test_tools_that_litellm_translated_already_stay_as_they_are(tmp_path: Path) 
         payload(model_parameters={"tools": [theirs], "tool_choice": choice, "thinking": {"type": "adaptive"}}),
         payload(model_parameters={"tools": [ours]}),
     )
-    assert [mark.layer.value for mark in first.request.marks] == ["tools", "system"]
+    assert [breakpoint.layer.value for breakpoint in first.request.breakpoints] == ["tools", "system"]
     assert (first.request.params["tool_choice"], first.request.params["thinking"]) == (choice, {"type": "adaptive"})
     assert [block.content for block in first.request.tools.blocks] == [
         block.content for block in second.request.tools.blocks

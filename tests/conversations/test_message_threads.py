@@ -22,8 +22,8 @@ HEAD: Row = {"model": "claude-opus-5-5", "max_tokens": 9}
 
 
 def user(text: str, marked: bool = True) -> Row:
-    mark = {"cache_control": {"type": "ephemeral"}} if marked else {}
-    return {"role": "user", "content": [{"type": "text", "text": f"{text} {LONG}", **mark}]}
+    breakpoint = {"cache_control": {"type": "ephemeral"}} if marked else {}
+    return {"role": "user", "content": [{"type": "text", "text": f"{text} {LONG}", **breakpoint}]}
 
 
 def said(number: int) -> list[Row]:
@@ -88,7 +88,9 @@ def test_what_is_read_are_the_whole_requests(tmp_path: Path) -> None:
         assert [message.digest for message in one.request.thread.messages()] == [
             message.digest for message in other.request.thread.messages()
         ]
-        assert [mark.block_key for mark in one.request.marks] == [mark.block_key for mark in other.request.marks]
+        assert [breakpoint.block_key for breakpoint in one.request.breakpoints] == [
+            breakpoint.block_key for breakpoint in other.request.breakpoints
+        ]
     assert len(conversations_of(threads)) == len(conversations_of(sent))
 
 
@@ -144,6 +146,6 @@ def test_on_demand_compaction_costs_its_iteration(tmp_path: Path) -> None:
     usage = {"input_tokens": 0, "output_tokens": 0, "iterations": [passed]}
     response = {"id": "msg_1", "content": [{"type": "compaction", "content": "all that was said"}]}
     log = saved(tmp_path / "log.jsonl", row(1, request, usage=usage, response=response))
-    (made,) = replayed(log, "anchored")
+    (made,) = replayed(log, "calibrated")
     assert (made["usage"]["input_tokens"], made["usage"]["output_tokens"]) == (9_000, 300)
     assert made["cost_usd"] == "0.0525"

@@ -67,7 +67,7 @@ def test_what_a_call_tells(tmp_path: Path) -> None:
     assert (call.request.model, call.billed, call.status, call.is_batch, call.session) == (MODEL, None, None, False, "")
     assert [(block.role, block.tokens, block.content) for block in call.response] == [("assistant", 52, None)]
     assert {message.role for message in call.request.thread.messages()} == {"user"}
-    assert (call.request.marks, call.request.automatic) == ((), None)
+    assert (call.request.breakpoints, call.request.automatic) == ((), None)
 
 
 def test_answers_of_equal_length_are_not_one_block(tmp_path: Path) -> None:

@@ -140,8 +140,8 @@ def test_a_request_without_instructions_has_no_system_prompt() -> None:
     ],
 )
 def test_the_parts_of_a_message(part: Body, block: Body) -> None:
-    for mark in ({}, {"cache_control": LONG}):
-        assert messages_of(says("user", [{**part, **mark}])) == [says("user", [{**block, **mark}])]
+    for breakpoint in ({}, {"cache_control": LONG}):
+        assert messages_of(says("user", [{**part, **breakpoint}])) == [says("user", [{**block, **breakpoint}])]
     assert messages_of(says("user", [{**part, "cache_control": None}])) == [says("user", [block])]
 
 
@@ -197,7 +197,7 @@ def test_calls_of_old_and_of_other_kinds() -> None:
     ]
 
 
-def test_marks_of_gateways_stay_where_they_are() -> None:
+def test_breakpoints_of_gateways_stay_where_they_are() -> None:
     body = chat(
         says("system", [text("long"), text("longer", cache_control=LONG)]),
         says("user", "go", cache_control=SHORT),
@@ -218,7 +218,9 @@ def test_marks_of_gateways_stay_where_they_are() -> None:
             [result("call_1", [text("sun", cache_control=SHORT)]), result("call_2", "rain", cache_control=SHORT)],
         ),
     ]
-    assert [(mark.layer.value, mark.index, mark.ttl) for mark in rendered(body).marks] == [
+    assert [
+        (breakpoint.layer.value, breakpoint.index, breakpoint.ttl) for breakpoint in rendered(body).breakpoints
+    ] == [
         ("tools", 0, "5m"),
         ("system", 1, "1h"),
         ("messages", 0, "5m"),
@@ -229,15 +231,15 @@ def test_marks_of_gateways_stay_where_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "mark"),
+    ("options", "breakpoint"),
     [({}, SHORT), ({"prompt_cache_options": {"ttl": "30m"}}, SHORT), ({"prompt_cache_options": {"ttl": "12h"}}, LONG)],
 )
-def test_openais_breakpoints_are_marks_and_no_part_of_the_block(options: Body, mark: Body) -> None:
+def test_openais_breakpoints_are_breakpoints_and_no_part_of_the_block(options: Body, breakpoint: Body) -> None:
     point = {"prompt_cache_breakpoint": {"mode": "explicit"}}
     body = chat(says("user", [text("go", **point)]), **options)
-    assert body["messages"] == [says("user", [text("go", cache_control=mark)])]
+    assert body["messages"] == [says("user", [text("go", cache_control=breakpoint)])]
     body = responses([says("user", [{"type": "input_text", "text": "go", **point}])], **options)
-    assert body["messages"] == [says("user", [text("go", cache_control=mark)])]
+    assert body["messages"] == [says("user", [text("go", cache_control=breakpoint)])]
 
 
 FUNCTION = {"name": "weather", "description": "Tells it.", "parameters": SCHEMA, "strict": True}

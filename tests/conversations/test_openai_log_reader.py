@@ -137,14 +137,14 @@ def test_what_a_log_may_say_beside(tmp_path: Path) -> None:
         "first_token_s": 0.75,
         "status": 200,
         "host": "foundry",
-        "session": "talk",
+        "session": "conversation",
         "workspace": "team",
         "headers": {"authorization": "Bearer secret"},
     }
     (call,) = read(log(tmp_path, pair(chat(), completion(), **beside)))
     assert (call.timestamp, call.start) == (beside["timestamp"], seconds("2026-03-07T10:30:00.250Z"))
     assert (call.first_token_s, call.status, call.host) == (0.75, 200, "foundry")
-    assert (call.session, call.workspace) == ("talk", "team")
+    assert (call.session, call.workspace) == ("conversation", "team")
     assert "secret" not in repr(call)
 
 

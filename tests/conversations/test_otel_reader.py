@@ -259,9 +259,9 @@ def test_every_convention_tells_the_same_call(tmp_path: Path, told: Any) -> None
     assert contents(call.request.tools.blocks) == ([] if told is old else [TOOL])
 
 
-def test_the_request_itself_has_marks_and_its_answer_has_lifetimes(tmp_path: Path) -> None:
+def test_the_request_itself_has_breakpoints_and_its_answer_has_lifetimes(tmp_path: Path) -> None:
     call = one(tmp_path, received())
-    assert [(mark.layer.value, mark.ttl) for mark in call.request.marks] == [("tools", "5m")]
+    assert [(breakpoint.layer.value, breakpoint.ttl) for breakpoint in call.request.breakpoints] == [("tools", "5m")]
     assert (call.billed, call.request.params) == (Usage(10, 5_000, 0, 200, 0), {"max_tokens": 64})
 
 
@@ -322,7 +322,7 @@ def test_parts_of_every_kind_become_blocks(tmp_path: Path) -> None:
         {"type": "tool_result", "tool_use_id": "t1", "content": '{"seen": 1}'},
         odd,
     ]
-    assert [(mark.layer.value, mark.index) for mark in call.request.marks] == [("messages", 5)]
+    assert [(breakpoint.layer.value, breakpoint.index) for breakpoint in call.request.breakpoints] == [("messages", 5)]
 
 
 def test_results_in_a_row_are_one_message(tmp_path: Path) -> None:

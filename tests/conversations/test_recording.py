@@ -346,7 +346,7 @@ def test_a_last_line_that_is_cut_off_is_left_out_and_said(tmp_path: Path) -> Non
     assert len(read(path, pytest.fail).events) == 5
 
 
-def test_blank_lines_and_a_byte_order_mark_are_nothing(tmp_path: Path) -> None:
+def test_blank_lines_and_a_byte_order_breakpoint_are_nothing(tmp_path: Path) -> None:
     path = tmp_path / "odd.jsonl"
     path.write_text("\ufeff" + HEAD + "\n" + BLOCK + "  \n" + HUMAN, encoding="utf-8")
     assert len(read(path).events) == 1

@@ -82,8 +82,11 @@ def all_blocks(call: RecordedCall) -> list[Block]:
     return [*call.request.tools.blocks, *call.request.system.blocks, *sent, *call.response]
 
 
-def marks(call: RecordedCall) -> list[Any]:
-    return [(mark.layer, mark.index, mark.ttl, mark.node and mark.node.length) for mark in call.request.marks]
+def breakpoints(call: RecordedCall) -> list[Any]:
+    return [
+        (breakpoint.layer, breakpoint.index, breakpoint.ttl, breakpoint.node and breakpoint.node.length)
+        for breakpoint in call.request.breakpoints
+    ]
 
 
 def nodes(told: list[RecordedCall]) -> list[Any]:
@@ -110,8 +113,12 @@ def test_no_planted_secret_is_written_and_it_replays_as_before(tmp_path: Path, r
         (block.kind, block.role, block.size) for block in before
     ]
     assert pattern([block.digest for block in blocks]) == pattern([block.digest for block in before])
-    assert list(map(marks, now)) == list(map(marks, was)) and nodes(now) == nodes(was)
-    assert all(mark.node in [None, *call.request.thread.back()] for call in now for mark in call.request.marks)
+    assert list(map(breakpoints, now)) == list(map(breakpoints, was)) and nodes(now) == nodes(was)
+    assert all(
+        breakpoint.node in [None, *call.request.thread.back()]
+        for call in now
+        for breakpoint in call.request.breakpoints
+    )
     assert replayed(now) == replayed(was)
 
 

@@ -59,10 +59,10 @@ def _block(role: str, said: str) -> Any:
     return text_block(role, said)
 
 
-def kinds(talk: Conversation) -> list[str]:
+def kinds(session: Conversation) -> list[str]:
     return [
         f"rewrite {event.why} {event.keep}" if isinstance(event, Rewrite) else type(event).__name__.lower()
-        for event in talk.events
+        for event in session.events
     ]
 
 
@@ -76,14 +76,14 @@ def sent(call: PlannedCall | RecordedCall) -> tuple[Any, ...]:
         request.system.digest,
         dict(request.params),
         tuple(message.digest for message in request.thread.messages()),
-        tuple((mark.block_key, mark.ttl) for mark in request.marks),
+        tuple((breakpoint.block_key, breakpoint.ttl) for breakpoint in request.breakpoints),
         request.automatic,
     )
 
 
 def replanned(calls: list[RecordedCall], strategy: str = "none") -> list[tuple[Any, ...]]:
     """What a strategy makes of the conversations that `calls` are, in the order they start."""
-    plans = (call for talk in conversations_of(calls) for call in build(strategy).plan(talk))
+    plans = (call for session in conversations_of(calls) for call in build(strategy).plan(session))
     return sorted(map(sent, plans), key=repr)
 
 
@@ -111,10 +111,10 @@ def test_a_growing_log_is_one_conversation() -> None:
     log.add("user: a", answer="b")
     log.add("user: a", "assistant: b", "user: result 1", answer="c")
     log.add("user: a", "assistant: b", "user: result 1", "assistant: c", "user: d", answer="e")
-    (talk,) = log.conversations()
-    assert kinds(talk) == ["human", "reply", "results", "reply", "human", "reply"]
-    assert (talk.model, talk.system, talk.name) == (MODEL, HEADS[0], "conversation 1")
-    assert [block.content for reply in talk.replies for block in reply.blocks] == [
+    (session,) = log.conversations()
+    assert kinds(session) == ["human", "reply", "results", "reply", "human", "reply"]
+    assert (session.model, session.system, session.name) == (MODEL, HEADS[0], "conversation 1")
+    assert [block.content for reply in session.replies for block in reply.blocks] == [
         {"type": "text", "text": text} for text in "bce"
     ]
 
@@ -123,15 +123,15 @@ def test_what_the_next_call_sends_as_the_answer_counts() -> None:
     log = Log()
     log.add("user: a", answer="with thinking that the client drops")
     log.add("user: a", "assistant: b", "user: c")
-    (talk,) = log.conversations()
-    assert talk.replies[0].blocks == log.calls[1].request.thread.messages()[1].blocks
+    (session,) = log.conversations()
+    assert session.replies[0].blocks == log.calls[1].request.thread.messages()[1].blocks
 
 
 def test_a_log_that_begins_in_the_middle() -> None:
     log = Log()
     log.add("user: a", "assistant: b", "user: c")
-    (talk,) = log.conversations()
-    assert kinds(talk) == ["rewrite start 0", "human", "reply"]
+    (session,) = log.conversations()
+    assert kinds(session) == ["rewrite start 0", "human", "reply"]
 
 
 def test_a_schema_beside_the_main_thread_is_a_side_call() -> None:
@@ -140,9 +140,9 @@ def test_a_schema_beside_the_main_thread_is_a_side_call() -> None:
     log.add("user: a")
     log.add("user: a", "assistant: b", "user: apply?", params=schema, answer="yes")
     log.add("user: a", "assistant: b", "user: result 1")
-    (talk,) = log.conversations()
-    assert kinds(talk) == ["human", "reply", "aside", "results", "reply"]
-    aside = talk.events[2]
+    (session,) = log.conversations()
+    assert kinds(session) == ["human", "reply", "aside", "results", "reply"]
+    aside = session.events[2]
     assert isinstance(aside, Aside)
     assert aside.request.params == schema
 
@@ -151,7 +151,7 @@ def test_a_last_question_is_a_side_call_too() -> None:
     log = Log()
     log.add("user: a")
     log.add("user: a", "assistant: b", "user: title?", head=1, model="claude-haiku-4-5")
-    assert [kinds(talk) for talk in log.conversations()] == [["human", "reply", "aside"]]
+    assert [kinds(session) for session in log.conversations()] == [["human", "reply", "aside"]]
 
 
 def test_a_branch_that_goes_on_is_a_conversation_of_its_own() -> None:
@@ -171,9 +171,9 @@ def test_another_model_in_the_middle_is_a_switch() -> None:
     log = Log()
     log.add("user: a")
     log.add("user: a", "assistant: b", "user: c", model="claude-sonnet-4-6", params={"speed": "fast"})
-    (talk,) = log.conversations()
-    assert kinds(talk) == ["human", "reply", "switch", "human", "reply"]
-    switch = talk.events[2]
+    (session,) = log.conversations()
+    assert kinds(session) == ["human", "reply", "switch", "human", "reply"]
+    switch = session.events[2]
     assert isinstance(switch, Switch)
     assert (switch.model, switch.params) == ("claude-sonnet-4-6", {"speed": "fast"})
 
@@ -182,8 +182,8 @@ def test_old_results_taken_out_are_an_edit() -> None:
     log = Log()
     log.add("user: a", "assistant: b", "user: result long", "assistant: c", "user: d")
     log.add("user: a", "assistant: b", "user: result -", "assistant: c", "user: d", "assistant: e", "user: f")
-    (talk,) = log.conversations()
-    assert kinds(talk) == ["rewrite start 0", "human", "reply", "rewrite edit 2", "human", "reply"]
+    (session,) = log.conversations()
+    assert kinds(session) == ["rewrite start 0", "human", "reply", "rewrite edit 2", "human", "reply"]
 
 
 @pytest.mark.parametrize(("session", "expected"), [("s", 1), ("", 2)])
@@ -192,10 +192,13 @@ def test_only_a_named_session_tells_a_compaction_from_a_new_one(session: str, ex
     log.add("user: a", "assistant: b", "user: c", session=session)
     log.add("user: a", "assistant: b", "user: c", "assistant: d", "user: e", session=session)
     log.add("user: summary", session=session)
-    talks = log.conversations()
-    assert len(talks) == expected
+    conversations = log.conversations()
+    assert len(conversations) == expected
     if session:
-        assert (talks[0].name, kinds(talks[0])[-3:]) == ("s", ["rewrite compaction 0", "human", "reply"])
+        assert (conversations[0].name, kinds(conversations[0])[-3:]) == (
+            "s",
+            ["rewrite compaction 0", "human", "reply"],
+        )
 
 
 @pytest.mark.parametrize("more", [{"session": "2"}, {"workspace": "2"}, {"host": "bedrock"}, {"is_batch": True}])
@@ -218,8 +221,8 @@ def test_failed_calls_are_left_out_and_it_is_said() -> None:
     log, notes = Log(), list[str]()
     log.add("user: a", status=529)
     log.add("user: a")
-    (talk,) = conversations_of(log.calls, notes.append)
-    assert kinds(talk) == ["human", "reply"]
+    (session,) = conversations_of(log.calls, notes.append)
+    assert kinds(session) == ["human", "reply"]
     assert notes == ["1 failed or refused call: not part of a conversation"]
 
 
@@ -239,14 +242,16 @@ def test_a_plan_gives_back_its_requests(strategy: str) -> None:
     assert replanned(recorded(plan), strategy) == sorted(map(sent, plan), key=repr)
 
 
-@pytest.mark.parametrize("strategy", [agent.name for agent in ARMS if agent.inquiry and agent.inquiry.marks == "same"])
+@pytest.mark.parametrize(
+    "strategy", [agent.name for agent in ARMS if agent.inquiry and agent.inquiry.breakpoints == "same"]
+)
 def test_questions_come_back_as_side_calls(strategy: str) -> None:
     """Under the placement that all those arms share; what asked them is no longer known, nor needed."""
-    talk = synthetic(SyntheticSpec(seed=33, turns=4, model=MODEL))
-    talk = replace(talk, events=tuple(event for event in talk.events if not isinstance(event, Inquiry)))
-    question = Inquiry(talk.events[1].at, text_block("user", "apply?"), text_block("assistant", "yes"))
-    place = next(n for n, event in enumerate(talk.events) if isinstance(event, Results))
-    asked = replace(talk, events=(*talk.events[:place], question, *talk.events[place:]))
+    session = synthetic(SyntheticSpec(seed=33, turns=4, model=MODEL))
+    session = replace(session, events=tuple(event for event in session.events if not isinstance(event, Inquiry)))
+    question = Inquiry(session.events[1].at, text_block("user", "apply?"), text_block("assistant", "yes"))
+    place = next(n for n, event in enumerate(session.events) if isinstance(event, Results))
+    asked = replace(session, events=(*session.events[:place], question, *session.events[place:]))
     plan = list(build(strategy).plan(asked))
     assert any(call.purpose == "inquiry" for call in plan)
     assert replanned(recorded(plan), "base") == sorted(map(sent, plan), key=repr)
@@ -290,12 +295,12 @@ def test_how_much_two_threads_share() -> None:
 
 
 def test_the_order_of_events_is_that_of_the_calls() -> None:
-    talk = conversation(*SIX_CALLS)
-    (found,) = conversations_of(recorded(list(build("base").plan(talk))))
-    assert [type(event) for event in found.events] == [type(event) for event in talk.events]
+    session = conversation(*SIX_CALLS)
+    (found,) = conversations_of(recorded(list(build("base").plan(session))))
+    assert [type(event) for event in found.events] == [type(event) for event in session.events]
     assert [event.at for event in found.events if isinstance(event, Reply)] == [1, 3, 5, 7, 9, 11]
     assert [event.blocks[0].digest for event in found.events if isinstance(event, Human)] == [
-        event.blocks[0].digest for event in talk.events if isinstance(event, Human)
+        event.blocks[0].digest for event in session.events if isinstance(event, Human)
     ]
 
 

@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 
 def row(turns: int, second: int | None = None, **fields: Any) -> Row:
-    """A call of a growing conversation, which marks its end."""
+    """A call of a growing conversation, which breakpoints its end."""
     said: list[Row] = []
     for turn in range(turns):
         said += [{"role": "user", "content": [{"type": "text", "text": f"{turn} {LONG}"}]}]
@@ -57,7 +57,7 @@ def replayed(log: Path, *how: str) -> list[Row]:
     return [json.loads(line) for line in cachecost("replay", log, "--json", *how).splitlines()]
 
 
-@pytest.mark.parametrize("tokens", ["bytes", "anchored"])
+@pytest.mark.parametrize("tokens", ["bytes", "calibrated"])
 @pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (2, 0, 4, 1, 3)])
 def test_a_call_costs_the_same_wherever_it_stands_in_the_file(
     tmp_path: Path, tokens: str, order: tuple[int, ...]

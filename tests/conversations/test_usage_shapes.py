@@ -1,4 +1,4 @@
-"""Usages of every provider and tool, put into ours: no token counted twice, no lifetime mistaken."""
+"""Usages of every provider and tool, put into ours: no token counted twice, no TTL mistaken."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ Interaction = dict[str, Any]
 
 
 def asked(text: str = "Which way?\n\n  'Now'?") -> str:
-    mark = {"type": "ephemeral"}
-    content = [{"type": "text", "text": text, "cache_control": mark}]
+    breakpoint = {"type": "ephemeral"}
+    content = [{"type": "text", "text": text, "cache_control": breakpoint}]
     return json.dumps({"model": "claude-opus-4-6", "max_tokens": 9, "messages": [{"role": "user", "content": content}]})
 
 
@@ -108,7 +108,7 @@ def test_a_cassette_of_vcrpy(tmp_path: Path) -> None:
     first, second = read(cassette(tmp_path, vcrpy(), vcrpy(asked("Again"), streamed())))
     assert (first.billed, second.billed) == (USAGE, USAGE)
     assert (first.start, first.first_token_s, first.host, first.line) == (START, 0.0, "anthropic", 2)
-    assert first.request.model == "claude-opus-4-6" and len(first.request.marks) == 1
+    assert first.request.model == "claude-opus-4-6" and len(first.request.breakpoints) == 1
     (message,) = first.request.thread.messages()
     assert message.blocks[0].content == {"type": "text", "text": "Which way?\n\n  'Now'?"}
     assert [block.content for block in first.response] == [{"type": "text", "text": "North: 1."}]

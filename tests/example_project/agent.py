@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 MODEL = "claude-sonnet-5-5"
-MARK = {"type": "ephemeral"}
+BREAKPOINT = {"type": "ephemeral"}
 GUIDE = """You answer questions about the weather for people who walk, cycle and sail on the coast.
 
 Ask the tool for every place that is named; never answer from memory. Say first whether it is safe to go out, then the
@@ -66,10 +66,10 @@ def _turn(client: Any, messages: list[dict[str, Any]]) -> str:
         reply = client.messages.create(
             model=MODEL,
             max_tokens=500,
-            system=[{"type": "text", "text": system_prompt(), "cache_control": MARK}],
+            system=[{"type": "text", "text": system_prompt(), "cache_control": BREAKPOINT}],
             tools=TOOLS,
             messages=messages,
-            cache_control=MARK,
+            cache_control=BREAKPOINT,
         )
         messages.append({"role": "assistant", "content": [one.model_dump(exclude_none=True) for one in reply.content]})
         asked = [one for one in reply.content if one.type == "tool_use"]

@@ -62,24 +62,28 @@ NUMBERS: list[Any] = [  # none that makes a long question of a short one: 1,000 
     1e308,
 ]
 ODD: list[Any] = [None, True, False, [], {}, [[]], [None], [{}], {"": None}, {"type": "text"}, {"type": "image"}]
-MARK = {"type": "ephemeral"}
+BREAKPOINT = {"type": "ephemeral"}
 KINDS: list[Any] = [
-    {"type": "text", "text": "x", "cache_control": {**MARK, "ttl": "1h"}},
-    {"type": "text", "text": "", "cache_control": MARK},
+    {"type": "text", "text": "x", "cache_control": {**BREAKPOINT, "ttl": "1h"}},
+    {"type": "text", "text": "", "cache_control": BREAKPOINT},
     {"type": "tool_use", "id": "t1", "name": "look", "input": {}},
-    {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "", "cache_control": MARK}]},
+    {
+        "type": "tool_result",
+        "tool_use_id": "t1",
+        "content": [{"type": "text", "text": "", "cache_control": BREAKPOINT}],
+    },
     {"type": "tool_reference", "tool_name": "look"},
     {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}},
     {"type": "document", "source": {"type": "content", "content": []}},
     {"type": "thinking", "thinking": "", "signature": ""},
     {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
     {"type": "web_search_tool_result", "tool_use_id": "s", "content": []},
-    {"type": "web_search_20250305", "name": "web_search", "cache_control": MARK},
+    {"type": "web_search_20250305", "name": "web_search", "cache_control": BREAKPOINT},
     {"type": "enabled", "budget_tokens": 10**6},
     {"role": "system", "content": []},
     {"role": "assistant", "content": ""},
     {"input_tokens": 10**12, "output_tokens": 0, "cache_read_input_tokens": 7, "iterations": [{}]},
-    MARK,
+    BREAKPOINT,
     {"edits": [{"type": "clear_tool_uses_20250919", "trigger": {"type": "input_tokens", "value": 0}}]},
 ]
 """What is valid in one place and odd in another."""
@@ -168,8 +172,8 @@ def _opened(value: Any, random: Random) -> Any:
 def _json(value: Any) -> bytes:
     """JSON of a value in which some texts stand for raw JSON."""
     text = json.dumps(value, ensure_ascii=True)
-    mark = json.dumps(RAW)[1:-1]
-    while (start := text.find(f'"{mark}')) >= 0:
+    breakpoint = json.dumps(RAW)[1:-1]
+    while (start := text.find(f'"{breakpoint}')) >= 0:
         end = text.index('"', start + 1)
         while text[end - 1] == "\\":
             end = text.index('"', end + 1)

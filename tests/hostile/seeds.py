@@ -40,12 +40,12 @@ conversation:
   head: {tools: {count: 3, tokens: 2000}, system: {tokens: 900}}
 strategies:
   - progressive
-  - {name: own, marks: [last_tool, last_system, automatic], ttl: 1h}
+  - {name: own, breakpoints: [last_tool, last_system, automatic], ttl: 1h}
 compare_to: progressive
 variants: [{name: later, as_of: 2026-10-01, rules: {ttl_in_key: true}}]
-claims: [{source: a page, says: "$0.59", tokens: 95_000, price: write_5m - read}]
+published_figures: [{source: a page, says: "$0.59", tokens: 95_000, price: write_5m - read}]
 sweep: {conversation.head.system.tokens: [100, 2000]}
-budget: {strategy: own, max_cost_usd: 40, max_regression: 5%, min_hit_share: 10%}
+budget: {strategy: own, max_cost_usd: 40, max_regression: 5%, min_cache_hit_rate: 10%}
 """
 PRICES = """\
 [[price]]
@@ -70,7 +70,7 @@ multiplier = 0.9
 RULES = """\
 [data]
 source = "by hand"
-[switches]
+[assumptions]
 ttl_in_key = false
 visibility_lag_s = 1.5
 [[minimum_tokens]]

@@ -177,7 +177,7 @@ def test_scenarios_out_of_range_are_errors_at_their_line(old: str, new: str, say
 
 @pytest.mark.parametrize(("value", "code"), [("0.1", 0), ("2", 0), ("-0.1", 2), ("1e400", 2), ("nan", 2)])
 def test_a_rules_file_may_have_fractions(value: str, code: int, tmp_path: Path) -> None:
-    text = f"[switches]\nvisibility_lag_s = {value}\n"
+    text = f"[assumptions]\nvisibility_lag_s = {value}\n"
     assert ended(tmp_path, "own.toml", text, "replay GOOD --rules LOG --tokens bytes").code == code
 
 

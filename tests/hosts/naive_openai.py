@@ -1,7 +1,7 @@
 """OpenAI's caching from GPT-5.6 on, written as plainly as its guide tells it, to hold the engine to.
 
 A prompt is a list of blocks; a place is how many of them come before it. Nothing is shared with the engine: no tree,
-no marks of the Messages API, no translation.
+no breakpoints of the Messages API, no translation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Asked:
 
     developer: tuple[tuple[str, int], ...]
     turns: tuple[Turn, ...]
-    marks: tuple[int, ...]
+    breakpoints: tuple[int, ...]
     is_implicit: bool
 
     @property
@@ -58,7 +58,7 @@ class NaiveOpenAI:
         blocks = asked.blocks
         developer = [len(asked.developer)] if asked.developer else []
         own = [asked.user_ends[-1], *developer] if asked.is_implicit else []
-        explicit = [mark for mark in asked.marks if mark not in own[:1]]
+        explicit = [breakpoint for breakpoint in asked.breakpoints if breakpoint not in own[:1]]
         written = {*own, *explicit[-(WRITES - asked.is_implicit) :]}
         looked_at = {*explicit[:2], *explicit[2:][-50:], *own}
         looked_at |= set(asked.user_ends[-1 - EARLIER_ENDS :]) if asked.is_implicit else set()

@@ -8,7 +8,7 @@ import pytest
 from host_logs import Told, ask, body, every, write_log
 from host_models import GPU, LIKE_CLAUDE, MODELS
 
-from bodies import MARK, Body, assistant, marked, text, user
+from bodies import BREAKPOINT, Body, assistant, marked, text, user
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import CallCharge, ClientCall, ModelAnswer
 from cachecost.providers.prices import PriceBook
@@ -54,8 +54,8 @@ def test_what_knows_only_caches_like_claudes_says_so(
 
 @pytest.mark.parametrize(("host", "model"), LIKE_CLAUDE)
 @pytest.mark.parametrize("command", ["explain", "whatif", "optimize", "lint"])
-def test_they_answer_wherever_marks_look_back(tmp_path: Path, command: str, host: str, model: str) -> None:
-    """Also where a host has one lifetime. What `lint` finds here is a hint, which is its exit code 1."""
+def test_they_answer_wherever_breakpoints_look_back(tmp_path: Path, command: str, host: str, model: str) -> None:
+    """Also where a host has one TTL. What `lint` finds here is a hint, which is its exit code 1."""
     told = asked_of(tmp_path, command, host, model)
     assert told.code == (1 if command == "lint" else 0), told
     assert "supports breakpoint caches" not in told.words
@@ -134,8 +134,8 @@ CHECKED = [
     ("openai", "gpt-6.1-sol", "min_lookback_margin: 3", 3, "has a cache without lookback: the cache of gpt-6.1-sol on"),
     ("deepseek", "deepseek-flash", "min_lookback_margin: 3", 3, "has a cache without lookback: the cache of deepseek-"),
     ("qwen", "qwen3.8-max-explicit", "min_lookback_margin: 3", 0, "lookback positions left"),
-    ("deepseek", "deepseek-flash", "max_marks: 0", 0, "places 0 breakpoints"),
-    ("openai", "gpt-6.1-sol", "max_marks: 0", 1, "places 1 breakpoint in call 1; the limit is 0"),
+    ("deepseek", "deepseek-flash", "max_breakpoints: 0", 0, "places 0 breakpoints"),
+    ("openai", "gpt-6.1-sol", "max_breakpoints: 0", 1, "places 1 breakpoint in call 1; the limit is 0"),
     (
         "gemini",
         "gemini-3.8-flash",
@@ -145,9 +145,9 @@ CHECKED = [
     ),
     ("gemini", "gemini-3.8-flash", "max_cost_usd: 1", 0, "the limit is $1"),
     ("gemini", "gemini-3.8-flash", "max_cost_usd: 0.0001", 1, "more than the limit of $0.0001"),
-    ("gemini", "gemini-3.8-flash", "min_hit_share: 10%", 3, "may reach a cache hit rate of"),
-    ("gemini", "gemini-3.8-flash", "min_hit_share: 99%", 1, "; the minimum is 99%"),
-    ("deepseek", "deepseek-flash", "min_hit_share: 10%", 0, "; the minimum is 10%"),
+    ("gemini", "gemini-3.8-flash", "min_cache_hit_rate: 10%", 3, "may reach a cache hit rate of"),
+    ("gemini", "gemini-3.8-flash", "min_cache_hit_rate: 99%", 1, "; the minimum is 99%"),
+    ("deepseek", "deepseek-flash", "min_cache_hit_rate: 10%", 0, "; the minimum is 10%"),
 ]
 
 
@@ -198,5 +198,5 @@ def test_a_served_call_is_billed_as_a_replayed_one(tmp_path: Path, host: str, mo
 
 def test_a_served_call_of_an_unknown_model_is_a_404() -> None:
     meter = Meter(ReplaySetup(RuleBook(), PriceBook.load(), "openai", "bytes"))
-    refused = meter.take(ClientCall("msg_1", body(ASKED, cache_control=MARK), "w", NOON), ModelAnswer(()))
+    refused = meter.take(ClientCall("msg_1", body(ASKED, cache_control=BREAKPOINT), "w", NOON), ModelAnswer(()))
     assert getattr(refused, "status", None) == 404

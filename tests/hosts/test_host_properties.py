@@ -1,4 +1,4 @@
-"""What holds for every conversation on every host: tokens add up, marks mean what the host's rules say."""
+"""What holds for every conversation on every host: tokens add up, breakpoints mean what the host's rules say."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from host_models import GPU, LIKE_CLAUDE, MODELS, UNMARKED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bodies import MARK, Body, assistant, marked, text, tool, user
+from bodies import BREAKPOINT, Body, assistant, marked, text, tool, user
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 from cachecost.prompts.translated import translate
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -41,14 +41,14 @@ def blocks_of(draw: st.DrawFn, name: str) -> list[Body]:
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[Body]:
-    """Requests that grow by turns; at most four marks each, as other hosts than OpenAI refuse more."""
+    """Requests that grow by turns; at most four breakpoints each, as other hosts than OpenAI refuse more."""
     head: Body = {}
     if draw(st.booleans()):
         head["tools"] = [marked(tool(1_200)) if draw(st.booleans()) else tool(1_200)]
     if draw(st.booleans()):
         head["system"] = draw(blocks_of("s"))
     if draw(st.booleans()):
-        head["cache_control"] = MARK
+        head["cache_control"] = BREAKPOINT
     messages: list[Body] = []
     sent = []
     for turn in range(draw(st.integers(1, 4))):
@@ -64,7 +64,7 @@ def _bare(message: Body) -> Body:
     return {**message, "content": blocks}
 
 
-def unmarked(request: Body) -> Body:
+def uncached(request: Body) -> Body:
     system = _bare({"content": request.get("system", [])})["content"]
     tools = _bare({"content": request.get("tools", [])})["content"]
     bare = {**request, "messages": [_bare(one) for one in request["messages"]], "system": system, "tools": tools}
@@ -73,7 +73,7 @@ def unmarked(request: Body) -> Body:
 
 def length(request: Body) -> int:
     """The bytes of all blocks as JSON, which are their tokens here."""
-    parsed = Intake().body(unmarked(request))
+    parsed = Intake().body(uncached(request))
     blocks = [block for message in parsed.thread.messages() for block in message.blocks]
     return sum(block.size for block in (*parsed.tools.blocks, *parsed.system.blocks, *blocks))
 
@@ -107,28 +107,28 @@ def test_read_written_and_uncached_are_the_whole_prompt_on_every_host(prices: Pr
 
 @FEW
 @given(requests=conversations())
-def test_marks_are_of_no_matter_where_a_host_has_none(prices: PriceBook, requests: list[Body]) -> None:
+def test_breakpoints_are_of_no_matter_where_a_host_has_none(prices: PriceBook, requests: list[Body]) -> None:
     for host, model in UNMARKED:
-        plain = rows(prices, host, model, [unmarked(one) for one in requests])
+        plain = rows(prices, host, model, [uncached(one) for one in requests])
         assert rows(prices, host, model, requests) == plain, host
         assert all(row.usage.write == 0 for row in plain), host
 
 
 def places(request: Request) -> set[tuple[Layer, int, int]]:
-    return {mark.block_key for mark in request.marks}
+    return {breakpoint.block_key for breakpoint in request.breakpoints}
 
 
 def ends(request: Request) -> set[tuple[Layer, int, int]]:
-    """Where a host may put a mark of its own: the ends of user messages, and of the developer messages."""
+    """Where a host may put a breakpoint of its own: the ends of user messages, and of the developer messages."""
     users = [node for node in request.thread.back() if node.message and node.message.role == "user"]
-    made = [Mark(Layer.MESSAGES, len(node.message.blocks) - 1, "5m", node) for node in users if node.message]
-    system = [Mark(Layer.SYSTEM, len(request.system.blocks) - 1)] if request.system.blocks else []
-    return {mark.block_key for mark in (*made, *system)}
+    made = [Breakpoint(Layer.MESSAGES, len(node.message.blocks) - 1, "5m", node) for node in users if node.message]
+    system = [Breakpoint(Layer.SYSTEM, len(request.system.blocks) - 1)] if request.system.blocks else []
+    return {breakpoint.block_key for breakpoint in (*made, *system)}
 
 
 @FEW
 @given(requests=conversations())
-def test_a_host_is_told_once_what_is_meant_and_no_mark_is_invented(requests: list[Body]) -> None:
+def test_a_host_is_told_once_what_is_meant_and_no_breakpoint_is_invented(requests: list[Body]) -> None:
     for host, model in MODELS:
         rules = RULES.rules(host, model, DAY)
         for sent in requests:
@@ -136,8 +136,10 @@ def test_a_host_is_told_once_what_is_meant_and_no_mark_is_invented(requests: lis
             told = translate(request, rules)
             again = translate(told.request, rules)
             assert places(again.request) == places(told.request), host
-            assert {mark.ttl for mark in again.request.marks} == {mark.ttl for mark in told.request.marks}, host
-            asked = places(request) | (ends(request) if rules.implicit_mark or request.automatic else set())
+            assert {breakpoint.ttl for breakpoint in again.request.breakpoints} == {
+                breakpoint.ttl for breakpoint in told.request.breakpoints
+            }, host
+            asked = places(request) | (ends(request) if rules.implicit_breakpoint or request.automatic else set())
             assert places(told.request) <= asked, host
             assert told.request.thread is request.thread
             assert (told.request.tools, told.request.system) == (request.tools, request.system)
@@ -145,15 +147,15 @@ def test_a_host_is_told_once_what_is_meant_and_no_mark_is_invented(requests: lis
 
 @FEW
 @given(requests=conversations())
-def test_hosts_with_marks_as_claudes_get_the_request_itself(requests: list[Body]) -> None:
+def test_hosts_with_breakpoints_as_claudes_get_the_request_itself(requests: list[Body]) -> None:
     for host, model in LIKE_CLAUDE:
         rules = RULES.rules(host, model, DAY)
         for sent in requests:
             request = Intake().body({**sent, "model": model})
             told = translate(request, rules)
-            able = [mark for mark in request.marks if mark.layer in rules.markable_layers]
+            able = [breakpoint for breakpoint in request.breakpoints if breakpoint.layer in rules.breakpoint_layers]
             assert told.looks_at is None
-            if len(able) == len(request.marks) <= rules.maximum_marks - (request.automatic is not None):
+            if len(able) == len(request.breakpoints) <= rules.maximum_breakpoints - (request.automatic is not None):
                 assert told.request is request and not told.notes
-            elif rules.surplus_marks == "oldest_dropped":
-                assert set(told.request.marks) <= set(able) and told.notes
+            elif rules.surplus_breakpoints == "oldest_dropped":
+                assert set(told.request.breakpoints) <= set(able) and told.notes

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from host_logs import Sent, ask, body, causes, every, reads, replay, usages, write_log
 
-from bodies import HOUR, MARK, Body, assistant, marked, text, tool, user
+from bodies import BREAKPOINT, HOUR, Body, assistant, marked, text, tool, user
 from cachecost.prompts.intake import Intake
 from cachecost.tokens.factory import make_counter
 
@@ -55,24 +55,24 @@ def test_litellm_37628_another_user_message_reads_the_developer_messages(
     assert usages(told.rows) == [(0, 7_495, 3), second]
 
 
-def test_explicit_mode_without_marks_caches_nothing(tmp_path: Path) -> None:
+def test_explicit_mode_without_breakpoints_caches_nothing(tmp_path: Path) -> None:
     rows = replay(tmp_path, "openai", EXPLICIT, *every(10, body(FIRST, **HEAD), body(FIRST, MORE, **HEAD)))
     assert usages(rows) == [(0, 0, 12_000), (0, 0, 15_000)]
-    assert causes(rows) == ["no_mark", "no_mark"]
+    assert causes(rows) == ["no_breakpoint", "no_breakpoint"]
 
 
 @pytest.mark.parametrize(
     ("then", "second", "cause"),
     [
         (body(MARKED_FIRST, MORE, **HEAD), (12_000, 0, 3_000), "hit"),
-        (body(FIRST, user(marked(text(3_000, "v"))), **HEAD), (0, 15_000, 0), "mark_misplaced"),
+        (body(FIRST, user(marked(text(3_000, "v"))), **HEAD), (0, 15_000, 0), "breakpoint_misplaced"),
         (body(MARKED_FIRST, user(marked(text(3_000, "v"))), **HEAD), (12_000, 3_000, 0), "hit"),
-        (body(FIRST, MORE, **HEAD, cache_control=MARK), (0, 15_000, 0), "mark_misplaced"),
-        (body(FIRST, MORE, **HEAD), (0, 0, 15_000), "no_mark"),
+        (body(FIRST, MORE, **HEAD, cache_control=BREAKPOINT), (0, 15_000, 0), "breakpoint_misplaced"),
+        (body(FIRST, MORE, **HEAD), (0, 0, 15_000), "no_breakpoint"),
     ],
-    ids=["a mark at the same spot", "another spot", "both", "the tail", "no mark"],
+    ids=["a breakpoint at the same spot", "another spot", "both", "the tail", "no breakpoint"],
 )
-def test_from_implicit_to_explicit_only_a_mark_finds_what_was_written(
+def test_from_implicit_to_explicit_only_a_breakpoint_finds_what_was_written(
     tmp_path: Path, then: Body, second: tuple[int, int, int], cause: str
 ) -> None:
     rows = replay(tmp_path, "openai", SOL, *every(10, body(FIRST, **HEAD), on(EXPLICIT, then)))
@@ -91,29 +91,31 @@ def test_a_longer_user_message_loses_the_end_of_the_shorter(tmp_path: Path) -> N
     assert usages(rows) == [(0, 2_000, 0), (0, 2_500, 0)]
 
 
-def test_a_mark_within_the_last_message_stays_where_it_is(tmp_path: Path) -> None:
+def test_a_breakpoint_within_the_last_message_stays_where_it_is(tmp_path: Path) -> None:
     asked = [body(user(marked(text(5_000, "document")), text(100, name))) for name in "ab"]
     assert usages(replay(tmp_path, "openai", SOL, *every(10, *asked))) == [(0, 5_000, 100), (5_000, 0, 100)]
 
 
 @pytest.mark.parametrize(
-    ("model", "marks", "found"),
+    ("model", "breakpoints", "found"),
     [(EXPLICIT, 5, [0, 2, 3, 4, 5]), (EXPLICIT, 4, [1, 2, 3, 4]), (SOL, 5, [0, 0, 3, 4, 5])],
     ids=["explicit, one too many", "explicit, as many as may be", "the implicit one takes a place"],
 )
-def test_surplus_marks_are_dropped_the_oldest_first(tmp_path: Path, model: str, marks: int, found: list[int]) -> None:
-    """Each prefix is then asked for alone, with a mark at its end: was it written?"""
-    blocks = [text(1_100, str(number)) for number in range(marks)]
+def test_surplus_breakpoints_are_dropped_the_oldest_first(
+    tmp_path: Path, model: str, breakpoints: int, found: list[int]
+) -> None:
+    """Each prefix is then asked for alone, with a breakpoint at its end: was it written?"""
+    blocks = [text(1_100, str(number)) for number in range(breakpoints)]
     last = user(text(1_100, "last") if model == EXPLICIT else marked(text(1_100, "last")))
     first = body(user(*map(marked, blocks)), assistant(text(100, "a")), last)
-    asked = [on(EXPLICIT, body(user(*blocks[:upto], marked(blocks[upto])))) for upto in range(marks)]
+    asked = [on(EXPLICIT, body(user(*blocks[:upto], marked(blocks[upto])))) for upto in range(breakpoints)]
     for number, one in enumerate(asked):
         rows = replay(tmp_path, "openai", model, *every(10, first, one))
         assert reads(rows)[1] == found[number] * 1_100, number
 
 
-def test_marks_in_tools_are_left_out(tmp_path: Path) -> None:
-    """What is left has no mark: implicit mode."""
+def test_breakpoints_in_tools_are_left_out(tmp_path: Path) -> None:
+    """What is left has no breakpoint: implicit mode."""
     asked = body(FIRST, tools=[marked(tool(2_000))])
     assert usages(replay(tmp_path, "openai", SOL, Sent(0, asked))) == [(0, 4_000, 0)]
     assert usages(replay(tmp_path, "openai", EXPLICIT, Sent(0, asked))) == [(0, 0, 4_000)]
@@ -132,7 +134,7 @@ def test_implicit_mode_looks_at_twenty_earlier_ends(tmp_path: Path, between: int
     assert (reads(rows)[1], causes(rows)[1]) == (read, cause)
 
 
-def with_marks(first: int, last: int, number: int) -> Body:
+def with_breakpoints(first: int, last: int, number: int) -> Body:
     """A message of `number` blocks, marked from the `first` to the `last`, under a head that is long enough."""
     blocks = [text(60, str(block)) for block in range(number)]
     chosen = [marked(block) if first <= place <= last else block for place, block in enumerate(blocks)]
@@ -140,21 +142,23 @@ def with_marks(first: int, last: int, number: int) -> Body:
 
 
 @pytest.mark.parametrize(
-    ("written_at", "marks", "guide", "sdk"),
+    ("written_at", "breakpoints", "guide", "sdk"),
     [(1, 90, True, False), (9, 90, False, False), (10, 90, False, True), (39, 90, False, True), (40, 90, True, True)],
     ids=["among the first 2", "neither", "among the latest 80", "80, not 50", "among the latest 50"],
 )
-def test_which_marks_are_looked_at_is_a_switch(
-    tmp_path: Path, written_at: int, marks: int, guide: bool, sdk: bool
+def test_which_breakpoints_are_looked_at_is_a_switch(
+    tmp_path: Path, written_at: int, breakpoints: int, guide: bool, sdk: bool
 ) -> None:
     """The guide: the first 2 and the latest 50; the SDK's docstring: the latest 80."""
-    calls = every(10, with_marks(written_at, written_at, written_at + 1), with_marks(0, marks - 1, marks))
+    calls = every(
+        10, with_breakpoints(written_at, written_at, written_at + 1), with_breakpoints(0, breakpoints - 1, breakpoints)
+    )
     for reading, is_found in (("guide", guide), ("sdk", sdk)):
         rows = replay(tmp_path, "openai", EXPLICIT, *calls, words=("--rule", f"openai_boundaries={reading}"))
         assert reads(rows)[1] == (2_000 + 60 * (written_at + 1) if is_found else 0), reading
 
 
-@pytest.mark.parametrize(("ttl", "lives_s", "price"), [(MARK, 1_800, "2.5"), (HOUR, 43_200, "5")])
+@pytest.mark.parametrize(("ttl", "lives_s", "price"), [(BREAKPOINT, 1_800, "2.5"), (HOUR, 43_200, "5")])
 def test_a_lifetime_is_counted_from_the_last_write_or_read(tmp_path: Path, ttl: Body, lives_s: int, price: str) -> None:
     times = (0, lives_s - 1, 2 * lives_s - 2, 3 * lives_s - 2)
     calls = [Sent(at, body(FIRST, **HEAD, cache_control=ttl)) for at in times]

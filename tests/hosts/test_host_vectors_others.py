@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from host_logs import Sent, ask, body, causes, every, reads, replay, usages, write_log
 
-from bodies import HOUR, MARK, Body, assistant, marked, text, tool, user
+from bodies import BREAKPOINT, HOUR, Body, assistant, marked, text, tool, user
 
 FLASH = "gemini-3.8-flash-explicit"
 HOUR_S = 3600
@@ -49,11 +49,14 @@ def test_making_an_object_costs_its_tokens_its_first_read_and_its_hour(
 
 
 def test_a_tail_that_moves_is_no_object(tmp_path: Path) -> None:
-    """Neither the top-level mark nor one in messages makes one; the head's does."""
+    """Neither the top-level breakpoint nor one in messages makes one; the head's does."""
     bare = {"tools": [tool(2_000)], "system": [text(3_000, "s")]}
-    tail = [body(ASKED, **bare, cache_control=MARK), body(user(marked(text(2_000, "u"))), **bare)]
+    tail = [body(ASKED, **bare, cache_control=BREAKPOINT), body(user(marked(text(2_000, "u"))), **bare)]
     assert usages(replay(tmp_path, "gemini", FLASH, *every(10, *tail))) == [(0, 0, 7_000)] * 2
-    both = [body(ASKED, **head(), cache_control=MARK), body(ASKED, ANSWERED, THEN, **head(), cache_control=MARK)]
+    both = [
+        body(ASKED, **head(), cache_control=BREAKPOINT),
+        body(ASKED, ANSWERED, THEN, **head(), cache_control=BREAKPOINT),
+    ]
     assert usages(replay(tmp_path, "gemini", FLASH, *every(10, *both))) == [(0, 5_000, 2_000), (5_000, 0, 3_000)]
 
 
@@ -70,7 +73,7 @@ def test_gemini_itself_promises_nothing(tmp_path: Path, size: int, read: int) ->
     assert usages(rows)[1] == (read, 0, size + 900 - read)
     told = Decimal(rows[1]["cost_usd"]) * 10**6
     assert told == read * Decimal("0.075") + (size + 900 - read) * Decimal("0.75")
-    least, most = map(Decimal, rows[1]["cost_band_usd"])
+    least, most = map(Decimal, rows[1]["cost_range_usd"])
     assert (least * 10**6, most * 10**6) == (told, (size + 900) * Decimal("0.75"))
 
 
@@ -145,15 +148,15 @@ def test_a_grid_charges_nothing_for_a_write_and_reads_whole_steps(tmp_path: Path
     assert usages(rows)[2] == (read, 0, 2_179 - read)
 
 
-def test_marks_are_of_no_matter_where_the_host_caches_by_itself(tmp_path: Path) -> None:
+def test_breakpoints_are_of_no_matter_where_the_host_caches_by_itself(tmp_path: Path) -> None:
     plain = every(10, body(ASKED, system=[text(3_000, "s")]), body(ASKED, ANSWERED, THEN))
-    with_marks = every(
+    with_breakpoints = every(
         10,
         body(ASKED, system=[marked(text(3_000, "s"), "1h")], cache_control=HOUR),
         body(ASKED, ANSWERED, user(marked(text(900, "v")))),
     )
     for host, model in (("xai", "grok-4.7"), ("deepseek", "deepseek-flash"), ("openai", "gpt-5.5")):
-        assert replay(tmp_path, host, model, *plain) == replay(tmp_path, host, model, *with_marks)
+        assert replay(tmp_path, host, model, *plain) == replay(tmp_path, host, model, *with_breakpoints)
 
 
 def test_moonshot_is_no_host_of_ours(tmp_path: Path) -> None:

@@ -66,12 +66,12 @@ class Conversation(RuleBasedStateMachine):
         self.now += seconds
 
     @rule()
-    def ask_without_marks(self) -> None:
+    def ask_without_breakpoints(self) -> None:
         self._ask(set(), is_tail=False, is_explicit=False)
 
     @rule(places=PLACES)
     def ask_with_a_tail(self, places: set[int]) -> None:
-        """A mark at the very end is the host's own, as without any."""
+        """A breakpoint at the very end is the host's own, as without any."""
         self._ask(places, is_tail=True, is_explicit=False)
 
     @rule(places=PLACES, is_tail=st.booleans())
@@ -79,15 +79,15 @@ class Conversation(RuleBasedStateMachine):
         self._ask(places, is_tail, is_explicit=True)
 
     @rule(places=PLACES)
-    def ask_with_marks_alone(self, places: set[int]) -> None:
+    def ask_with_breakpoints_alone(self, places: set[int]) -> None:
         self._ask(places, is_tail=False, is_explicit=False)
 
     def _ask(self, places: set[int], is_tail: bool, is_explicit: bool) -> None:
         self.now += 1
         blocks = len(Asked(self.developer, self.turns, (), False).blocks)
-        marks = tuple(sorted({place for place in places if place < blocks} | ({blocks} if is_tail else set())))
-        is_implicit = not is_explicit and (not marks or is_tail)
-        self._call(Asked(self.developer, self.turns, marks, is_implicit), is_explicit)
+        breakpoints = tuple(sorted({place for place in places if place < blocks} | ({blocks} if is_tail else set())))
+        is_implicit = not is_explicit and (not breakpoints or is_tail)
+        self._call(Asked(self.developer, self.turns, breakpoints, is_implicit), is_explicit)
 
     def _call(self, asked: Asked, is_explicit: bool) -> None:
         model = "gpt-6.1-sol-explicit" if is_explicit else "gpt-6.1-sol"
@@ -105,7 +105,7 @@ def wire(asked: Asked) -> Body:
     numbered = iter(range(1, len(asked.blocks) + 1))
 
     def blocks(told: tuple[tuple[str, int], ...]) -> list[Body]:
-        made = [(text(size, name), next(numbered) in asked.marks) for name, size in told]
+        made = [(text(size, name), next(numbered) in asked.breakpoints) for name, size in told]
         return [marked(one) if is_marked else one for one, is_marked in made]
 
     system = {"system": blocks(asked.developer)} if asked.developer else {}

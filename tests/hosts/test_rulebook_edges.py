@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from host_logs import ask
 
-from bodies import HOUR, MARK, Body, marked, text, tool, user
+from bodies import BREAKPOINT, HOUR, Body, marked, text, tool, user
 
 DAY = "2026-10-10T10:{:02}:00Z"
 LONG = user(marked(text(6_000)))
@@ -96,7 +96,7 @@ def test_a_later_pass_reads_what_the_one_before_it_wrote_however_late_its_first_
 
 @pytest.mark.parametrize("kind", ["web_search_20250305", "web_fetch_20250910"])
 def test_a_breakpoint_on_a_web_tool_writes_nothing_by_itself(tmp_path: Path, kind: str) -> None:
-    tools = [tool(3_000), {"type": kind, "name": "web", "cache_control": MARK}]
+    tools = [tool(3_000), {"type": kind, "name": "web", "cache_control": BREAKPOINT}]
     asks = user(text(3_000))
     rows = sent(tmp_path, call(0, asks, tools=tools), call(1, asks, tools=tools))
     assert [row["usage"]["cache_creation_input_tokens"] for row in rows] == reads(rows) == [0, 0]
@@ -133,8 +133,8 @@ def test_a_breakpoint_on_the_last_sub_block_is_the_blocks_own(tmp_path: Path) ->
     assert refusals(sent(tmp_path, call(0, message))) == [None]
 
 
-FIVE, HOURLY, WEB_FIVE, WEB_HOUR = {**tool(3_000), "cache_control": MARK}, {**tool(3_000), "cache_control": HOUR}, (
-    {**WEB, "cache_control": MARK}), {**WEB, "cache_control": HOUR}  # fmt: skip
+FIVE, HOURLY = {**tool(3_000), "cache_control": BREAKPOINT}, {**tool(3_000), "cache_control": HOUR}
+WEB_FIVE, WEB_HOUR = {**WEB, "cache_control": BREAKPOINT}, {**WEB, "cache_control": HOUR}
 ORDERS = [
     ([WEB_FIVE, HOURLY], "tools.1"),
     ([FIVE, WEB_HOUR], "tools.1"),
@@ -182,7 +182,7 @@ def test_a_plan_names_tools_and_system_blocks_as_sent(tmp_path: Path) -> None:
     tools, asked = [DEFERRED, WEB, tool(30_000)], [user(text(200, name)) for name in "abc"]
     path = log(tmp_path, *(call(n, message, tools=tools) for n, message in enumerate(asked)))
     told = json.loads(ask("optimize", path, "--tokens", "bytes", "--json").out)
-    places = {mark["path"] for step in told["best"]["plan"] for mark in step["marks"]}
+    places = {breakpoint["path"] for step in told["best"]["plan"] for breakpoint in step["breakpoints"]}
     assert places == {"tools.2"}, "and none on the server's tool, where it would write nothing"
 
 
@@ -227,7 +227,7 @@ def test_flex_costs_half(tmp_path: Path) -> None:
 
 
 def test_qwen_takes_no_breakpoints_on_tools(tmp_path: Path) -> None:
-    tools, asks = [{**tool(6_000), "cache_control": MARK}], user(text(90))
+    tools, asks = [{**tool(6_000), "cache_control": BREAKPOINT}], user(text(90))
     lines = [call(n, asks, model="qwen3.8-max-explicit", tools=tools) for n in (0, 1)]
     rows = replayed(log(tmp_path, *lines), "--host", "qwen")
     assert [row["usage"]["cache_creation_input_tokens"] for row in rows] == reads(rows) == [0, 0]
@@ -236,7 +236,7 @@ def test_qwen_takes_no_breakpoints_on_tools(tmp_path: Path) -> None:
 # ---- Bytes that are no reason to refuse a log.
 
 
-def test_a_byte_order_mark_and_halves_of_surrogates_are_read(tmp_path: Path) -> None:
+def test_a_byte_order_breakpoint_and_halves_of_surrogates_are_read(tmp_path: Path) -> None:
     path = log(tmp_path, call(0, LONG), call(1, LONG))
     plain = path.read_bytes()
     path.write_bytes(b"\xef\xbb\xbf" + plain)

@@ -20,7 +20,7 @@ from cachecost.live.driver.live_run import LiveResult, LiveRun, drive
 from cachecost.live.driver.planning import Options, Plan, plan
 from cachecost.live.keys import workspace_of
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.refusals import marks_sent
+from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Renderer
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -125,7 +125,7 @@ class FakeApi(httpx2.AsyncBaseTransport):
         assert "max_tokens" not in body and "stream" not in body
         request = self.intake.body(body)
         rules = self.rules.rules("anthropic", request.model, day_of(self.clock.at))
-        prompt = Renderer(self.counter).render(request, marks_sent(request).marks, rules)
+        prompt = Renderer(self.counter).render(request, sent_breakpoints(request).breakpoints, rules)
         return httpx2.Response(200, json={"input_tokens": prompt.total_tokens})
 
     def answer(self, body: dict[str, Any], headers: dict[str, str], fault: str) -> httpx2.Response:

@@ -13,9 +13,9 @@ from cachecost.conversations.calls import Call
 from cachecost.live.driver.model import AnsweredCall, CallFailed, OverBudget
 from cachecost.live.probes import PricedProbe, ProbeFinding, plan, select_probes, verify
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.refusals import marks_sent
+from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Renderer
-from cachecost.providers.assumptions import switches_from
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.simulation.engine import Simulation
@@ -46,8 +46,8 @@ class FakeClock:
 class Altered(RuleBook):
     """The shipped rules with some of them otherwise than shipped: what the probes do not know."""
 
-    def __init__(self, switches: Mapping[str, object], changes: Mapping[str, Any]) -> None:
-        super().__init__(switches_from(switches))
+    def __init__(self, assumptions: Mapping[str, object], changes: Mapping[str, Any]) -> None:
+        super().__init__(assumptions_from(assumptions))
         self._changes = changes
 
     def rules(self, host: str, model: str, day: date | None = None) -> ModelRules:
@@ -96,7 +96,7 @@ class SimulatedSender:
         rules = self.rules.rules("anthropic", request.model, DAY)
         if rules.generation not in self._renderers:
             self._renderers[rules.generation] = Renderer(self._setup.counter(rules.generation))
-        prompt = self._renderers[rules.generation].render(request, marks_sent(request).marks, rules)
+        prompt = self._renderers[rules.generation].render(request, sent_breakpoints(request).breakpoints, rules)
         return prompt.total_tokens
 
 
@@ -118,16 +118,18 @@ def tried(
     *names: str,
     model: str = "claude-sonnet-4-6",
     tokens: str = "bytes",
-    switches: Mapping[str, object] | None = None,
+    assumptions: Mapping[str, object] | None = None,
     refuses: Callable[[Mapping[str, Any]], bool] = lambda body: False,
     faults: Mapping[int, Exception] | None = None,
     keep: Callable[[ProbeFinding], None] = lambda finding: None,
     seconds: float = SECONDS,
     **changes: Any,
 ) -> Tried:
-    """Run probes against an API under `switches` and `changes` of the rules; the plan knows the shipped ones only."""
+    """Run probes against an API under `assumptions` and `changes` of the rules; the plan knows the shipped ones
+    only.
+    """
     clock = FakeClock()
-    sender = SimulatedSender(clock, Altered(switches or {}, changes), tokens, refuses, faults or {}, seconds)
+    sender = SimulatedSender(clock, Altered(assumptions or {}, changes), tokens, refuses, faults or {}, seconds)
     planned = plan(model, PRICES, RuleBook(), select_probes(names), day=DAY)
     said: list[str] = []
     findings = asyncio.run(verify(sender, model, clock, planned, "5f1d", say=said.append, keep=keep))

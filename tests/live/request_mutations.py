@@ -7,7 +7,7 @@ import json
 import random
 
 MODEL = "claude-opus-4-6"
-MARK = {"type": "ephemeral", "ttl": "5m"}
+BREAKPOINT = {"type": "ephemeral", "ttl": "5m"}
 TOOL = {"name": "get_order", "description": "Look it up", "input_schema": {"type": "object", "properties": {"id": {}}}}
 CALL = {"type": "tool_use", "id": "toolu_1", "name": "get_order", "input": {"id": 1}}
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "sent"}]}
@@ -21,14 +21,14 @@ def user(*blocks):
     return {"role": "user", "content": list(blocks)}
 
 
-SAY = {"type": "text", "text": "Say it.", "cache_control": MARK}
+SAY = {"type": "text", "text": "Say it.", "cache_control": BREAKPOINT}
 BODIES = (
     {"model": MODEL, "max_tokens": 500, "messages": [{"role": "user", "content": "Say it."}]},
     {
         "model": MODEL,
         "max_tokens": 2048,
         "stream": True,
-        "system": [{"type": "text", "text": "Be brief.", "cache_control": MARK}],
+        "system": [{"type": "text", "text": "Be brief.", "cache_control": BREAKPOINT}],
         "tools": [TOOL, {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}],
         "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
         "thinking": {"type": "enabled", "budget_tokens": 1024},
@@ -39,7 +39,7 @@ BODIES = (
     {
         "model": "claude-haiku-4-5",
         "max_tokens": 64,
-        "cache_control": MARK,
+        "cache_control": BREAKPOINT,
         "diagnostics": {"previous_message_id": "msg_1"},
         "thread": {"type": "create"},
         "output_config": {"format": {"type": "json_schema", "schema": {"type": "object", "minProperties": 1}}},

@@ -17,7 +17,7 @@ from cachecost.simulation.setup import ReplaySetup
 
 Body = dict[str, Any]
 Style = Callable[[Body], Body]
-MARK = {"type": "ephemeral"}
+BREAKPOINT = {"type": "ephemeral"}
 MODEL = "claude-sonnet-4-5"
 START = 1793577600.0
 """2026-11-02."""
@@ -26,24 +26,24 @@ TOOLS = [{"name": name, "description": "It looks. " * 120, "input_schema": PATH}
 
 
 def automatic(body: Body) -> Body:
-    return {**body, "cache_control": MARK}
+    return {**body, "cache_control": BREAKPOINT}
 
 
 def an_hour(body: Body) -> Body:
-    return {**body, "cache_control": {**MARK, "ttl": "1h"}}
+    return {**body, "cache_control": {**BREAKPOINT, "ttl": "1h"}}
 
 
-def unmarked(body: Body) -> Body:
+def uncached(body: Body) -> Body:
     return body
 
 
 def system_only(body: Body) -> Body:
-    return {**body, "system": [{**body["system"][0], "cache_control": MARK}]}
+    return {**body, "system": [{**body["system"][0], "cache_control": BREAKPOINT}]}
 
 
 def first_text_only(body: Body) -> Body:
     (text, *blocks), *later = body["messages"][0]["content"], *body["messages"][1:]
-    first = {"role": "user", "content": [{**text, "cache_control": MARK}, *blocks]}
+    first = {"role": "user", "content": [{**text, "cache_control": BREAKPOINT}, *blocks]}
     return {**system_only(body), "messages": [first, *later]}
 
 
@@ -107,8 +107,8 @@ def text_body(text: str, **fields: Any) -> Body:
 
 
 def refusable() -> Mapping[str, Any]:
-    """A body that the API refuses: a mark on an empty text."""
+    """A body that the API refuses: a breakpoint on an empty text."""
     return {
         **text_body(""),
-        "messages": [{"role": "user", "content": [{"type": "text", "text": "", "cache_control": MARK}]}],
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "", "cache_control": BREAKPOINT}]}],
     }

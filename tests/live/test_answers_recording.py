@@ -57,7 +57,7 @@ def test_it_is_what_was_said_with_its_thoughts_tokens_and_time(recorded: Answere
     assert (answer.stop_reason, answer.first_token_s, answer.output_tokens) == ("tool_use", 0.75, 77)
 
 
-def test_marks_are_no_part_of_what_was_asked(recorded: Answerer) -> None:
+def test_breakpoints_are_no_part_of_what_was_asked(recorded: Answerer) -> None:
     marked = {"role": "user", "content": [{**words("Find it"), "cache_control": {"type": "ephemeral"}}]}
     assert ask(recorded, [marked]) == ask(recorded, [USER])
 

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import pytest
 import uvicorn
 from rich.cells import cell_len
-from simulated_calls import Served, an_hour, automatic, first_text_only, refusable, system_only, text_body, unmarked
+from simulated_calls import Served, an_hour, automatic, first_text_only, refusable, system_only, text_body, uncached
 from starlette.applications import Starlette
 
 from browser import FLAGS, browser
@@ -37,7 +37,7 @@ def served() -> Served:
     made = Served()
     made.loop("Fix the failing test", automatic)
     made.loop("Explain the repository", first_text_only)
-    made.loop("Nothing marked", unmarked, workspace="w2")
+    made.loop("Nothing marked", uncached, workspace="w2")
     made.loop("Summarise <script>alert(1)</script> & \x1b[31mnews", system_only, workspace="w2")
     made.loop("Over an hour", an_hour, workspace="w2")
     made.call(dict(refusable()), workspace="w2")
@@ -66,8 +66,8 @@ def test_the_parts_add_up_to_the_whole(bill: ServerBill) -> None:
 
 def test_without_caching_every_token_of_input_has_the_price_of_input(bill: ServerBill) -> None:
     usage = bill.total.usage
-    assert bill.total.unmarked == (usage.total_input * Decimal(3) + usage.output_tokens * Decimal(15)).scaleb(-6)
-    assert bill.total.saved_usd == bill.total.unmarked - bill.total.cost.total > 0
+    assert bill.total.uncached == (usage.total_input * Decimal(3) + usage.output_tokens * Decimal(15)).scaleb(-6)
+    assert bill.total.saved_usd == bill.total.uncached - bill.total.cost.total > 0
     (unmarked_talk,) = (share for share in bill.conversations if "Nothing marked" in share.name)
     assert unmarked_talk.saved_usd == 0
 
@@ -100,7 +100,7 @@ def test_the_whole_of_an_unmarked_loop_was_paid_again(bill: ServerBill) -> None:
 
 def test_one_later_call_and_a_retry_are_no_loop() -> None:
     made = Served()
-    made.loop("Once", unmarked, steps=1)
+    made.loop("Once", uncached, steps=1)
     made.call(text_body("Hi " * 3000))
     made.call(text_body("Hi " * 3000), retry=1)
     assert bill_of(made.meter).loops == ()
@@ -117,14 +117,14 @@ def test_a_prompt_too_short_to_be_cached_is_told_so() -> None:
 
 
 def stuck(body: dict[str, Any]) -> dict[str, Any]:
-    """A client that marks the first result of a tool, and no later one."""
+    """A client that breakpoints the first result of a tool, and no later one."""
     messages = [dict(message) for message in body["messages"]]
     if len(messages) > 2:
         messages[2]["content"] = [{**messages[2]["content"][0], "cache_control": {"type": "ephemeral"}}]
     return {**body, "messages": messages}
 
 
-def test_a_mark_that_does_not_move_is_told() -> None:
+def test_a_breakpoint_that_does_not_move_is_told() -> None:
     made = Served()
     made.loop("Go", stuck, steps=6)
     (loop,) = bill_of(made.meter).loops
@@ -157,7 +157,7 @@ def test_the_facts_name_what_was_refused_and_what_the_server_notes(bill: ServerB
         "a note of the server.",
     ]
     assert verdict(bill).startswith(f"{dollars(bill.total.cost.total)} for 26 calls, ")
-    assert verdict(bill).endswith(f" less than without caching ({dollars(bill.total.unmarked)}).")
+    assert verdict(bill).endswith(f" less than without caching ({dollars(bill.total.uncached)}).")
 
 
 # ---------------------------------------------------------------------------------------------- the terminal
@@ -235,8 +235,8 @@ def same_figures(page: Figures, told: dict[str, Any]) -> None:
     assert page.figures == {
         "verdict": told["verdict"],
         "cost": dollars(Decimal(total["cost_usd"])),
-        "unmarked": dollars(Decimal(total["without_caching_usd"])),
-        "hit_share": percent(total["hit_share"]),
+        "uncached": dollars(Decimal(total["without_caching_usd"])),
+        "cache_hit_rate": percent(total["cache_hit_rate"]),
         "calls": str(total["calls"]),
         "unread": tokens(total["never_read"]["tokens"]),
     }
@@ -244,7 +244,7 @@ def same_figures(page: Figures, told: dict[str, Any]) -> None:
         assert row["cost"] == dollars(Decimal(share["cost_usd"]))
         assert row["read_tokens"] == tokens(share["usage"]["cache_read_input_tokens"])
         assert row["input_tokens"] == tokens(share["usage"]["input_tokens"])
-        assert row["hit_share"] == percent(share["hit_share"])
+        assert row["cache_hit_rate"] == percent(share["cache_hit_rate"])
 
 
 def test_the_page_shows_what_the_json_says_and_loads_nothing(bill: ServerBill) -> None:

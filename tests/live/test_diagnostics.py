@@ -32,7 +32,11 @@ def on(**fields: Any) -> Body:
 
 
 GREW = {**BEFORE, "messages": [user(HELLO), assistant(SAID, text(50, "and more"))]}
-MOVED_MARK = {**on(), "system": [marked(SYSTEM)], "messages": [*BEFORE["messages"], user(marked(text(60, "more")))]}
+MOVED_BREAKPOINT = {
+    **on(),
+    "system": [marked(SYSTEM)],
+    "messages": [*BEFORE["messages"], user(marked(text(60, "more")))],
+}
 UNNAMED = [
     {"max_tokens": 5},
     {"temperature": 0.5},
@@ -42,7 +46,7 @@ UNNAMED = [
 ]
 
 
-@pytest.mark.parametrize("after", [BEFORE, on(), GREW, MOVED_MARK, *(on(**fields) for fields in UNNAMED)])
+@pytest.mark.parametrize("after", [BEFORE, on(), GREW, MOVED_BREAKPOINT, *(on(**fields) for fields in UNNAMED)])
 def test_a_request_that_goes_on_has_no_reason(after: Body) -> None:
     assert told(BEFORE, after) is None
 

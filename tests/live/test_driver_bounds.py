@@ -16,12 +16,12 @@ from cachecost.providers.prices import PriceBook
 
 PRICING = CallPricing(PriceBook.load())
 DAY = date(2026, 11, 20)
-MARKS: dict[str, Any] = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
+BREAKPOINTS: dict[str, Any] = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
 
 
 def body(ttl: str | None = None, model: str = "claude-sonnet-4-5", **more: Any) -> dict[str, Any]:
-    mark = {"cache_control": MARKS[ttl]} if ttl else {}
-    content = [{"type": "text", "text": "hello", **mark}]
+    breakpoint = {"cache_control": BREAKPOINTS[ttl]} if ttl else {}
+    content = [{"type": "text", "text": "hello", **breakpoint}]
     return {"model": model, "max_tokens": 10, "messages": [{"role": "user", "content": content}], **more}
 
 
@@ -31,11 +31,11 @@ def test_the_worst_case_is_the_dearest_class_that_can_be_charged(ttl: str | None
     assert worst == (1_000 * Decimal(price) + 10 * 15) / 10**6
 
 
-def test_an_automatic_mark_is_a_mark() -> None:
-    assert PRICING.worst(body(cache_control=MARKS["1h"]), 1_000, DAY) == PRICING.worst(body("1h"), 1_000, DAY)
+def test_an_automatic_breakpoint_is_a_breakpoint() -> None:
+    assert PRICING.worst(body(cache_control=BREAKPOINTS["1h"]), 1_000, DAY) == PRICING.worst(body("1h"), 1_000, DAY)
 
 
-def test_a_mark_inside_a_result_is_one() -> None:
+def test_a_breakpoint_inside_a_result_is_one() -> None:
     inner = [{"type": "tool_result", "tool_use_id": "a", "content": body("5m")["messages"][0]["content"]}]
     nested = {**body(), "messages": [{"role": "user", "content": inner}]}
     assert PRICING.worst(nested, 1_000, DAY) == PRICING.worst(body("5m"), 1_000, DAY)

@@ -14,7 +14,7 @@ from cachecost.live.driver.materials.order import faults_in
 from cachecost.live.driver.planning import Options, plan
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
 from cachecost.prompts.body import body_of
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 from cachecost.prompts.wire import block_of
 from cachecost.scenario.loading import from_mapping
 from cachecost.tokens.factory import make_counter
@@ -66,12 +66,12 @@ def test_results_answer_the_calls_before_them_in_order() -> None:
         ("user", [*(given("tool_result", "user", f"r{n}") for n in (1, 2, 3)), given("text", "user", "more")]),
     )
     assert thread.message is not None
-    mark = Mark(Layer.MESSAGES, 1, "5m", thread.parent)
+    breakpoint = Breakpoint(Layer.MESSAGES, 1, "5m", thread.parent)
     material = FillerContent(COUNTER)
-    body = body_of(material.fill_request(Request("claude-sonnet-4-5", thread, marks=(mark,))))
+    body = body_of(material.fill_request(Request("claude-sonnet-4-5", thread, breakpoints=(breakpoint,))))
     calls, results = body["messages"][1]["content"], body["messages"][2]["content"]
     assert [block["type"] for block in calls] == ["tool_use", "tool_use"]
-    assert "cache_control" in calls[0], "the mark moved with its block, past the thinking that was left out"
+    assert "cache_control" in calls[0], "the breakpoint moved with its block, past the thinking that was left out"
     assert [block["type"] for block in results] == ["tool_result", "tool_result", "text", "text"]
     assert [block["tool_use_id"] for block in results[:2]] == [block["id"] for block in calls]
     assert faults_in(body) == []

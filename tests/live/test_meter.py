@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from simulated_calls import (
-    MARK,
+    BREAKPOINT,
     TOOLS,
     Served,
     an_hour,
@@ -19,7 +19,7 @@ from simulated_calls import (
     refusable,
     system_only,
     text_body,
-    unmarked,
+    uncached,
 )
 
 from cachecost.base.errors import CannotEvaluate
@@ -39,7 +39,7 @@ SEARCHED = [
 
 
 def a_day(served: Served) -> None:
-    """All that a day brings: loops, pauses on both sides of a lifetime, two workspaces, a server tool, refusals."""
+    """All that a day brings: loops, pauses on both sides of a TTL, two workspaces, a server tool, refusals."""
     served.loop("Fix the test", automatic, thinking={"type": "enabled", "budget_tokens": 1024})
     served.now += 250.123456789
     served.loop("Fix the test", automatic, workspace="w2")
@@ -54,7 +54,7 @@ def a_day(served: Served) -> None:
     served.call(automatic(text_body(LONG)), ModelAnswer([]))
 
 
-@pytest.mark.parametrize("tokens", [["--tokens", "tiktoken"], []], ids=["tiktoken", "anchored"])
+@pytest.mark.parametrize("tokens", [["--tokens", "tiktoken"], []], ids=["tiktoken", "calibrated"])
 def test_it_bills_what_replay_makes_of_the_log(tmp_path: Path, tokens: list[str]) -> None:
     log = tmp_path / "calls.jsonl"
     served = Served(log=log)
@@ -150,7 +150,7 @@ def test_counting_is_the_whole_prompt_and_leaves_no_trace() -> None:
     counted = served.meter.count(body)
     taken = served.call(body)
     assert isinstance(taken, CallCharge) and taken.usage.total_input == counted > 600 * 5
-    assert served.meter.count(unmarked(text_body(LONG))) < counted
+    assert served.meter.count(uncached(text_body(LONG))) < counted
     assert len(served.meter.rows) == 1
 
 
@@ -186,7 +186,7 @@ def test_a_system_prompt_alone_marked_leaves_the_loop_uncached() -> None:
     assert all(row.usage.input_tokens > row.usage.read for row in served.meter.rows[2:])
 
 
-def test_marks_are_seen_wherever_they_stand() -> None:
-    body = text_body(LONG, system=[{"type": "text", "text": LONG * 2, "cache_control": MARK}])
+def test_breakpoints_are_seen_wherever_they_stand() -> None:
+    body = text_body(LONG, system=[{"type": "text", "text": LONG * 2, "cache_control": BREAKPOINT}])
     taken = Served().call(body)
     assert isinstance(taken, CallCharge) and taken.usage.write_5m > taken.usage.input_tokens > 1000

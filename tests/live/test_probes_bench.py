@@ -94,7 +94,7 @@ def test_a_ttl_that_is_in_the_key_one_way_only_is_not_settled() -> None:
     assert answer.explanation == "written with 5m, a 1h breakpoint reads 1100; written with 1h, a 5m breakpoint reads 0"
 
 
-def test_an_entry_that_its_own_kind_of_mark_does_not_read_shows_nothing() -> None:
+def test_an_entry_that_its_own_kind_of_breakpoint_does_not_read_shows_nothing() -> None:
     bench = _bench("ttl_in_key", *[WRITES, WRITES] * 2)
     answer = asyncio.run(bench.priced.probe.run(bench))
     assert (answer.value, answer.explanation) == (
@@ -121,6 +121,6 @@ def test_a_switch_on_which_two_models_differ_is_no_reading_for_all() -> None:
     structured, one = run.findings
     other = replace(one, model="claude-opus-5-5", value=True)
     told = tomllib.loads(rules_text([structured, one, other], DAY))
-    assert told["switches"] == {"structured_output_at": "system"}
+    assert told["assumptions"] == {"structured_output_at": "system"}
     assert told["data"]["model"] == "claude-sonnet-4-6, claude-opus-5-5"
     assert [row["verdict"] for row in told["evidence"]] == ["system", "false", "true"]

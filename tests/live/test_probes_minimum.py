@@ -53,7 +53,7 @@ def test_a_count_that_is_off_by_a_constant_does_no_harm(monkeypatch: pytest.Monk
 
 def test_an_entry_that_is_written_and_never_read_proves_nothing() -> None:
     lag = {"visibility_lag_s": 99.0, "visibility_lag_probability": 1.0}
-    found = tried("minimum", switches=lag)["minimum"]
+    found = tried("minimum", assumptions=lag)["minimum"]
     assert (found.value, found.explanation[:42]) == (None, "1024 tokens are cached (read again: 0), 10")
 
 
@@ -73,7 +73,7 @@ def test_a_smaller_minimum_than_believed_leaves_nothing_out() -> None:
     assert all(finding.calls for finding in run.findings)
 
 
-@pytest.mark.parametrize("probe", ["ttl_in_key", "tool_choice_invalidation", "lookback", "shallow_marks", "ttl"])
+@pytest.mark.parametrize("probe", ["ttl_in_key", "tool_choice_invalidation", "lookback", "shallow_breakpoints", "ttl"])
 def test_without_the_minimum_a_larger_one_is_guessed(probe: str) -> None:
     found = tried(probe, minimum_tokens=4096)[probe]
     assert (found.value, found.explanation) == (

@@ -19,7 +19,7 @@ from cachecost.live.probes import ProbeFinding, plan, rules_text, select_probes,
 from cachecost.live.probes import harness as bench
 from cachecost.live.probes.harness import ProbeRun, ask_repeatedly, combine_rounds
 from cachecost.live.probes.model import RoundResult, Unsettled
-from cachecost.providers.assumptions import switches_from
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.own_rules import own_rules
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.rules import RuleBook
@@ -35,7 +35,7 @@ NAMES = (
     "lookback_runs",
     "visibility_lag_s",
     "ttl",
-    "shallow_marks",
+    "shallow_breakpoints",
 )
 
 
@@ -191,17 +191,17 @@ def test_a_bill_above_all_that_was_possible_ends_the_run() -> None:
 
 
 def test_the_file_is_read_by_every_command(tmp_path: Path) -> None:
-    run = tried(switches={"ttl_in_key": True, "shallow_marks": "ignore"}, minimum_tokens=700)
+    run = tried(assumptions={"ttl_in_key": True, "shallow_breakpoints": "ignore"}, minimum_tokens=700)
     path = tmp_path / "deep" / "rules.toml"
     write(run.findings, path, DAY)
     read = own_rules(path)
-    assert switches_from(read.switches).ttl_in_key is True
-    assert read.switches == {
+    assert assumptions_from(read.assumptions).ttl_in_key is True
+    assert read.assumptions == {
         "tool_choice_invalidation": "rendered_class",
         "thinking_rendered_at": "messages",
         "structured_output_at": "system",
         "lookback_runs": "collapsed",
-        "shallow_marks": "ignore",
+        "shallow_breakpoints": "ignore",
         "ttl_in_key": True,
     }
     model = catalogue("anthropic").model("claude-sonnet-4-6")
@@ -212,7 +212,7 @@ def test_the_file_is_read_by_every_command(tmp_path: Path) -> None:
 def test_what_is_not_settled_is_evidence_and_no_reading() -> None:
     run = tried(model="claude-opus-5-5", faults={10: fault_over_budget()})
     told = tomllib.loads(rules_text(run.findings, DAY))
-    assert told["switches"] == {}
+    assert told["assumptions"] == {}
     assert [row["value"] for row in told["minimum_tokens"]] == [512]
     assert [row["probe"] for row in told["evidence"]] == list(NAMES)
     assert [row["verdict"] for row in told["evidence"]] == ["512", *["not settled"] * 10]
@@ -236,7 +236,7 @@ def test_the_file_as_it_stands() -> None:
 
 FILE = """\
 # Cache behavior measured on 2026-11-22 by cachecost live --verify-rules. Any command reads it with --rules FILE.
-# [switches] and [[minimum_tokens]] hold what is settled; [[evidence]] lists every question.
+# [assumptions] and [[minimum_tokens]] hold what is settled; [[evidence]] lists every question.
 
 [data]
 host = "anthropic"
@@ -245,7 +245,7 @@ model = "claude-sonnet-4-6"
 run = "5f1d"
 source = "cachecost live --verify-rules, 2 calls, run 5f1d"
 
-[switches]
+[assumptions]
 
 [[evidence]]
 probe = "ttl_in_key"

@@ -17,7 +17,7 @@ from cachecost.live.probes import PricedProbe, ProbeFinding, plan, rules_text, s
 from cachecost.live.server.app import app_of
 from cachecost.live.server.faults import faults_from
 from cachecost.live.server.meter import Meter
-from cachecost.providers.assumptions import switches_from
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from loopback import Loopback
@@ -28,7 +28,7 @@ OTHERWISE = {
     "thinking_rendered_at": "tools",
     "structured_output_at": "tools",
     "lookback_runs": "counted",
-    "shallow_marks": "refresh",
+    "shallow_breakpoints": "refresh",
     "ttl_in_key": True,
 }
 
@@ -39,13 +39,13 @@ def _planned() -> list[PricedProbe]:
 
 def _defaults() -> dict[str, object]:
     """The readings that hold unasked; on this day runs are collapsed."""
-    default = switches_from({})
+    default = assumptions_from({})
     return {name: getattr(default, name) for name in OTHERWISE} | {"lookback_runs": "collapsed"}
 
 
-def _run(budget: DollarBudget, switches: dict[str, object], faults: Sequence[str] = ()) -> list[ProbeFinding]:
+def _run(budget: DollarBudget, assumptions: dict[str, object], faults: Sequence[str] = ()) -> list[ProbeFinding]:
     clock = FakeClock()
-    meter = Meter(ReplaySetup(RuleBook(switches_from(switches)), PRICES, "anthropic", "auto"))
+    meter = Meter(ReplaySetup(RuleBook(assumptions_from(assumptions)), PRICES, "anthropic", "auto"))
     served = served_by(Says(first=0.5, seconds=1.5), meter, clock=clock, faults=faults_from(faults, 3))
 
     async def run() -> list[ProbeFinding]:
@@ -57,11 +57,11 @@ def _run(budget: DollarBudget, switches: dict[str, object], faults: Sequence[str
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize("switches", [{}, OTHERWISE])
-def test_every_reading_is_found(switches: dict[str, object]) -> None:
+@pytest.mark.parametrize("assumptions", [{}, OTHERWISE])
+def test_every_reading_is_found(assumptions: dict[str, object]) -> None:
     budget = DollarBudget(sum((one.dollars for one in _planned()), Decimal(0)))
-    findings = _run(budget, switches)
-    assert {one.switch: one.value for one in findings if one.switch} == {**_defaults(), **switches}
+    findings = _run(budget, assumptions)
+    assert {one.switch: one.value for one in findings if one.switch} == {**_defaults(), **assumptions}
     assert budget.billed == sum(one.dollars for one in findings)
     assert budget.unknown == 0
 

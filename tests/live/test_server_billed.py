@@ -19,7 +19,7 @@ from cachecost.simulation.setup import ReplaySetup
 START = 1_793_500_000.0
 """A second of 2026-11-01."""
 WORDS = "Where the river bends – at “Nørre Bro” – 4,711 people (¼!) met 🙂; def f(x): return x ** 2\n" * 20
-MARK = {"cache_control": {"type": "ephemeral"}}
+BREAKPOINT = {"cache_control": {"type": "ephemeral"}}
 
 
 def meter(tokens="tiktoken"):
@@ -60,7 +60,7 @@ async def conversation(served):
     said, told = [], []
     async with client_of(served) as client:
         for _ in range(7):
-            asks = {"role": "user", "content": [{"type": "text", "text": WORDS * 3, **MARK}]}
+            asks = {"role": "user", "content": [{"type": "text", "text": WORDS * 3, **BREAKPOINT}]}
             body = {"model": "claude-sonnet-4-5", "max_tokens": 50, "system": "Be brief.", "messages": [*said, asks]}
             try:
                 answer = (await client.post("/v1/messages", headers=HEAD, json=body)).json()

@@ -10,11 +10,11 @@ from server_fakes import BODY, MODEL, Letters, Says, lines_of, post, sdk_of, ser
 from cachecost.live.log import CallLog
 from cachecost.live.server.faults import faults_from
 from cachecost.live.server.model import ModelAnswer
-from cachecost.live.server.threads import ResolvedCall, Threads, without_marks
+from cachecost.live.server.threads import ResolvedCall, Threads, without_breakpoints
 
 CREATE = {"type": "create"}
-MARK = {"type": "ephemeral"}
-TOOLS = [{"name": "add", "description": "Add.", "input_schema": {"type": "object"}, "cache_control": MARK}]
+BREAKPOINT = {"type": "ephemeral"}
+TOOLS = [{"name": "add", "description": "Add.", "input_schema": {"type": "object"}, "cache_control": BREAKPOINT}]
 
 
 def going_on(message_id):
@@ -29,7 +29,7 @@ def error_of(response):
 def test_a_continued_call_is_the_whole_conversation(tmp_path):
     answerer = Says({"type": "text", "text": "First."})
     first = {**BODY, "tools": TOOLS, "system": "Be brief.", "thread": CREATE}
-    asks = {"role": "user", "content": [{"type": "text", "text": "One", "cache_control": MARK}]}
+    asks = {"role": "user", "content": [{"type": "text", "text": "One", "cache_control": BREAKPOINT}]}
     with CallLog(tmp_path / "log.jsonl") as log:
         served = served_by(answerer, Letters(), log=log)
         one = post(served, {**first, "messages": [asks]}).json()
@@ -45,7 +45,7 @@ def test_a_continued_call_is_the_whole_conversation(tmp_path):
     ]
     assert [asked.turn for asked in answerer.asked] == [0, 1]
     assert [line["request"] for line in lines_of(tmp_path / "log.jsonl")] == [asked.body for asked in answerer.asked]
-    assert asks["content"][0]["cache_control"] == MARK
+    assert asks["content"][0]["cache_control"] == BREAKPOINT
 
 
 def test_a_thread_goes_on_from_each_answer_once():
@@ -89,7 +89,7 @@ def test_the_oldest_threads_go_first(monkeypatch):
     ]  # fmt: skip
 
 
-def test_marks_are_taken_off_blocks_and_off_nothing_else():
+def test_breakpoints_are_taken_off_blocks_and_off_nothing_else():
     call = {
         "type": "tool_use",
         "id": "t",
@@ -98,12 +98,12 @@ def test_marks_are_taken_off_blocks_and_off_nothing_else():
     }
     result = {
         "type": "tool_result",
-        "content": [{"type": "text", "text": "x", "cache_control": MARK}],
-        "cache_control": MARK,
+        "content": [{"type": "text", "text": "x", "cache_control": BREAKPOINT}],
+        "cache_control": BREAKPOINT,
     }
     message = {"role": "user", "content": [call, result]}
     before = copy.deepcopy(message)
-    bare = without_marks(message)
+    bare = without_breakpoints(message)
     assert message == before
     assert bare["content"] == [call, {"type": "tool_result", "content": [{"type": "text", "text": "x"}]}]
 

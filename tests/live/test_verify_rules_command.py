@@ -64,7 +64,7 @@ def test_what_it_finds_can_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyP
         told = run(*args, "--max-usd", "2", "--yes", "--out", str(path), url=url)
     assert told.exit_code == 0, told.output
     own = own_rules(path)
-    assert own.switches == {"ttl_in_key": False}
+    assert own.assumptions == {"ttl_in_key": False}
     assert [(one.model, one.value) for one in own.rows] == [("claude-sonnet-4-6", 1024)]
     assert "2 questions asked, 2 settled" in told.stdout
     assert KEY not in told.output + path.read_text()

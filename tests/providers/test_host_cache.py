@@ -5,34 +5,36 @@ from typing import Any
 
 import pytest
 
-from bodies import Body, Engine, assistant, body, mark_last, marked, text, tool, tool_result, tool_use, user
-from cachecost.providers.assumptions import switches_from
+from bodies import Body, Engine, assistant, body, breakpoint_last, marked, text, tool, tool_result, tool_use, user
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.rules import ModelRules, RuleBook
 
 DAY = date(2026, 10, 15)
 TURN = text(6000, "turn")
 
 
-def rules(host: str, model: str = "claude-sonnet-4-6", **switches: str) -> ModelRules:
-    return RuleBook(switches_from(switches)).rules(host, model, DAY)
+def rules(host: str, model: str = "claude-sonnet-4-6", **assumptions: str) -> ModelRules:
+    return RuleBook(assumptions_from(assumptions)).rules(host, model, DAY)
 
 
 def parallel(calls: int, with_text: bool) -> Body:
-    """The turn, then parallel calls and their results, the mark on the last of them."""
+    """The turn, then parallel calls and their results, the breakpoint on the last of them."""
     said = [text(60, "checking")] if with_text else []
     uses = [tool_use(80, f"u{number}") for number in range(calls)]
-    return mark_last(body(user(TURN), assistant(*said, *uses), user(*(tool_result(90, f"u{n}") for n in range(calls)))))
+    return breakpoint_last(
+        body(user(TURN), assistant(*said, *uses), user(*(tool_result(90, f"u{n}") for n in range(calls))))
+    )
 
 
-# blocks added after the last mark -> (parallel calls, a text before them), and whether Bedrock found the entry
+# blocks added after the last breakpoint -> (parallel calls, a text before them), and whether Bedrock found the entry
 MEASURED = [(19, 9, True, 6000), (20, 10, False, 6000), (21, 10, True, 6000), (22, 11, False, 0), (24, 12, False, 0)]
 
 
 @pytest.mark.parametrize(("added", "calls", "with_text", "read"), MEASURED)
-def test_how_far_a_mark_looks_back_on_bedrock(added: int, calls: int, with_text: bool, read: int) -> None:
+def test_how_far_a_breakpoint_looks_back_on_bedrock(added: int, calls: int, with_text: bool, read: int) -> None:
     assert added == 2 * calls + with_text
     engine = Engine(rules("bedrock"))
-    engine.call(mark_last(body(user(TURN))))
+    engine.call(breakpoint_last(body(user(TURN))))
     assert engine.call(parallel(calls, with_text)).read == read
 
 
@@ -40,21 +42,21 @@ LOOKBACKS = [("bedrock", 0, {}), ("google-cloud", 0, {}), ("anthropic", 6000, {}
              ("openrouter", 0, {}), ("bedrock", 6000, {"lookback_runs": "collapsed"})]  # fmt: skip
 
 
-@pytest.mark.parametrize(("host", "read", "switches"), LOOKBACKS)
-def test_twelve_parallel_calls_on_each_host(host: str, read: int, switches: dict[str, str]) -> None:
-    engine = Engine(rules(host, **switches))
-    engine.call(mark_last(body(user(TURN))))
+@pytest.mark.parametrize(("host", "read", "assumptions"), LOOKBACKS)
+def test_twelve_parallel_calls_on_each_host(host: str, read: int, assumptions: dict[str, str]) -> None:
+    engine = Engine(rules(host, **assumptions))
+    engine.call(breakpoint_last(body(user(TURN))))
     assert engine.call(parallel(12, False)).read == read
 
 
 def test_nineteen_single_blocks_reach_back_on_google_cloud_and_twenty_do_not() -> None:
     for added, read in ((19, 6000), (20, 0)):
         engine = Engine(rules("google-cloud"))
-        engine.call(mark_last(body(user(TURN))))
+        engine.call(breakpoint_last(body(user(TURN))))
         grown = body(
             user(TURN), assistant(*(text(60, str(number)) for number in range(added - 1))), user(text(60, "z"))
         )
-        assert engine.call(mark_last(grown)).read == read
+        assert engine.call(breakpoint_last(grown)).read == read
 
 
 ENABLED = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
@@ -71,12 +73,12 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("host", "change", "switches", "hits"), CHANGES)
+@pytest.mark.parametrize(("host", "change", "assumptions", "hits"), CHANGES)
 def test_settings_between_two_calls_with_a_marked_system_prompt(
-    host: str, change: dict[str, Any], switches: dict[str, str], hits: bool
+    host: str, change: dict[str, Any], assumptions: dict[str, str], hits: bool
 ) -> None:
     system = {"system": [marked(text(2000, "be brief"))], "tools": [tool(300)]}
-    engine = Engine(rules(host, **switches))
+    engine = Engine(rules(host, **assumptions))
     engine.call(body(user(text(50, "ask")), **system))
     outcome = engine.call({**body(user(text(50, "ask")), **system), **change})
     assert (outcome.read, outcome.write_5m) == ((2300, 0) if hits else (0, 2300))
@@ -87,13 +89,13 @@ MINIMUMS = [("anthropic", 2047, 0), ("anthropic", 2048, 2048), ("bedrock", 4095,
 
 @pytest.mark.parametrize(("host", "size", "written"), MINIMUMS)
 def test_a_prefix_long_enough_for_one_host_only(host: str, size: int, written: int) -> None:
-    outcome = Engine(rules(host, "claude-opus-4-7")).call(mark_last(body(user(text(size, "ask")))))
+    outcome = Engine(rules(host, "claude-opus-4-7")).call(breakpoint_last(body(user(text(size, "ask")))))
     assert outcome.write_5m == written
 
 
 def test_a_prefix_written_at_one_endpoint_is_not_read_at_another() -> None:
     engine = Engine(rules("bedrock", "us.anthropic.claude-sonnet-4-6"))
-    request = mark_last(body(user(TURN)))
+    request = breakpoint_last(body(user(TURN)))
     engine.call(request)
     other = rules("bedrock", "global.anthropic.claude-sonnet-4-6")
     assert engine.call(request, model=other.model).read == 0

@@ -38,5 +38,5 @@ def test_models_of_a_day_before_the_host_had_any() -> None:
 
 
 def test_the_default_of_bedrock_is_told_among_the_switches() -> None:
-    (row,) = (row for row in printed(rules, "--switches")["switches"] if row["name"] == "thinking_rendered_at")
+    (row,) = (row for row in printed(rules, "--assumptions")["assumptions"] if row["name"] == "thinking_rendered_at")
     assert [(own["host"], own["value"]) for own in row["hosts"]] == [("bedrock", "tools")]

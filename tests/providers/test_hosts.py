@@ -84,7 +84,7 @@ def test_what_holds_for_every_model_of_a_host(line: str) -> None:
         found = rules(host, model)
         assert (found.scope, found.lookback_positions) == (scope, int(positions))
         assert str(found.collapses_runs) == collapses
-        assert found.switches.thinking_rendered_at == thinking_at
+        assert found.assumptions.thinking_rendered_at == thinking_at
 
 
 def test_runs_stay_uncollapsed_off_the_claude_api_on_both_sides_of_its_day() -> None:
@@ -130,7 +130,7 @@ anthropic     claude-opus-4-1    2026-02-20  5m,1h
 
 
 @pytest.mark.parametrize("line", HOURS.strip().splitlines())
-def test_which_lifetimes_a_mark_may_ask_for(line: str) -> None:
+def test_which_lifetimes_a_breakpoint_may_ask_for(line: str) -> None:
     host, model, day, ttls = line.split()
     assert rules(host, model, day).accepted_ttls == tuple(ttls.split(","))
 
@@ -138,7 +138,7 @@ def test_which_lifetimes_a_mark_may_ask_for(line: str) -> None:
 @pytest.mark.parametrize("host", OTHERS)
 def test_what_a_host_does_not_say_holds_as_on_its_base(host: str) -> None:
     """Every other field is the base's, for each model on each day of the year."""
-    own = {"host", "minimum_tokens", "collapses_runs", "scope", "lookback_positions", "switches", "retired", "day",
+    own = {"host", "minimum_tokens", "collapses_runs", "scope", "lookback_positions", "assumptions", "retired", "day",
            "accepts_automatic", "accepted_ttls", "endpoint"}  # fmt: skip
     for model in catalogue(host).models:
         for day in (date(2026, 3, 7), date(2026, 11, 21)):
@@ -157,7 +157,7 @@ def test_an_inherited_row_tells_whose_it_is(host: str) -> None:
         assert row.host == host and row.source and row.source_date <= date(2026, 11, 21) and row.meaning
         assert row.as_on in (None, BASE)
         assert row.as_on is None or key in base
-    assert {row.rule for row in rule_rows(host) if row.as_on} >= {"ttl_s", "maximum_marks", "tool_prompt"}
+    assert {row.rule for row in rule_rows(host) if row.as_on} >= {"ttl_s", "maximum_breakpoints", "tool_prompt"}
 
 
 def histories(host: str) -> dict[tuple[str, str], list[tuple[str, date, str]]]:

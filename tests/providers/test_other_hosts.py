@@ -10,15 +10,15 @@ from cachecost.commands import listings
 from cachecost.commands.listings import value_words
 from cachecost.providers.listing import model_rows, rule_rows
 from cachecost.providers.rulefile import catalogue, hosts
-from cachecost.providers.rules import HiddenTokens, ModelRules, RuleBook, Switches
+from cachecost.providers.rules import Assumptions, HiddenTokens, ModelRules, RuleBook
 
 BOOK = RuleBook()
 OTHERS = ("deepseek", "gemini", "minimax", "mistral", "openai", "qwen", "sglang", "vllm", "xai")
 GENERATIONS = {"o200k", "gemini", "deepseek", "grok", "mistral", "qwen", "minimax", "open", "given"}
 
 
-def rules(host: str, model: str, day: str | None = None, **switches: str) -> ModelRules:
-    return RuleBook(Switches(**switches)).rules(host, model, date.fromisoformat(day) if day else None)
+def rules(host: str, model: str, day: str | None = None, **assumptions: str) -> ModelRules:
+    return RuleBook(Assumptions(**assumptions)).rules(host, model, date.fromisoformat(day) if day else None)
 
 
 def test_every_host_that_can_be_asked_for_has_rules() -> None:
@@ -88,36 +88,36 @@ PARAMETERS = {
 def test_rules_are_in_the_words_that_the_cache_knows(host: str) -> None:
     for found in (row.rules for row in model_rows(BOOK, host)):
         assert found.matching in {"breakpoint", "grid", "units", "named", "best_effort"}
-        assert found.surplus_marks in {"refused", "oldest_dropped"}
+        assert found.surplus_breakpoints in {"refused", "oldest_dropped"}
         assert found.finds in {"lookback", "boundaries"}
-        assert set(found.markable_layers) <= {"tools", "system", "messages"}
-        assert set(found.accepted_ttls) <= set(found.ttl_s) or not found.markable_layers
+        assert set(found.breakpoint_layers) <= {"tools", "system", "messages"}
+        assert set(found.accepted_ttls) <= set(found.ttl_s) or not found.breakpoint_layers
         assert found.scope == "organization"
-        assert found.salted_by is not None
-        assert found.salted_by.keys() <= {"tools", "system", "messages"}
-        assert {name for names in found.salted_by.values() for name in names} <= PARAMETERS
+        assert found.keyed_by is not None
+        assert found.keyed_by.keys() <= {"tools", "system", "messages"}
+        assert {name for names in found.keyed_by.values() for name in names} <= PARAMETERS
 
 
 @pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-haiku-4-5"])
 @pytest.mark.parametrize("host", ["anthropic", "bedrock", "google-cloud", "foundry", "openrouter"])
 def test_claude_everywhere_is_cached_anthropics_way(host: str, model: str) -> None:
     found = rules(host, model)
-    assert (found.matching, found.finds, found.surplus_marks) == ("breakpoint", "lookback", "refused")
-    assert (found.salted_by, found.implicit_mark, found.capacity_tokens) == (None, False, None)
+    assert (found.matching, found.finds, found.surplus_breakpoints) == ("breakpoint", "lookback", "refused")
+    assert (found.keyed_by, found.implicit_breakpoint, found.capacity_tokens) == (None, False, None)
     assert (found.step_tokens, found.reported_step_tokens, found.refreshes_on_read) == (1, 1, True)
 
 
 def test_openai_from_5_6_on() -> None:
     found = rules("openai", "gpt-6.1-sol")
     assert found.ttl_s == {"5m": 1800.0, "1h": 43200.0}
-    assert (found.maximum_marks, found.surplus_marks, found.finds) == (4, "oldest_dropped", "boundaries")
-    assert (found.implicit_mark, found.markable_layers) == (True, ("system", "messages"))
-    assert found.salted_by is not None
-    assert {"format", "effort", "parallel_tool_calls", "cache_key"} <= set(found.salted_by["tools"])
-    assert all("tool_choice" not in names for names in found.salted_by.values())
-    assert rules("openai", "gpt-6.1-sol-explicit").implicit_mark is False
+    assert (found.maximum_breakpoints, found.surplus_breakpoints, found.finds) == (4, "oldest_dropped", "boundaries")
+    assert (found.implicit_breakpoint, found.breakpoint_layers) == (True, ("system", "messages"))
+    assert found.keyed_by is not None
+    assert {"format", "effort", "parallel_tool_calls", "cache_key"} <= set(found.keyed_by["tools"])
+    assert all("tool_choice" not in names for names in found.keyed_by.values())
+    assert rules("openai", "gpt-6.1-sol-explicit").implicit_breakpoint is False
     before = rules("openai", "gpt-5.5")
-    assert (before.implicit_mark, before.markable_layers, before.maximum_marks) == (False, (), 0)
+    assert (before.implicit_breakpoint, before.breakpoint_layers, before.maximum_breakpoints) == (False, (), 0)
 
 
 def test_idle_lifetime_of_openai_before_5_6() -> None:
@@ -128,7 +128,11 @@ def test_idle_lifetime_of_openai_before_5_6() -> None:
 
 def test_an_object_of_gemini_lives_as_long_as_was_paid_for() -> None:
     found = rules("gemini", "gemini-3.8-flash-explicit")
-    assert (found.refreshes_on_read, found.markable_layers, found.maximum_marks) == (False, ("tools", "system"), 1)
+    assert (found.refreshes_on_read, found.breakpoint_layers, found.maximum_breakpoints) == (
+        False,
+        ("tools", "system"),
+        1,
+    )
     assert found.ttl_s == {"5m": 300.0, "1h": 3600.0}
     assert rules("gemini", "gemini-3.8-flash").ttl_s == {}
 

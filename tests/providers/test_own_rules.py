@@ -15,7 +15,7 @@ GOOD = """
 [data]
 host = "anthropic"
 date = 2026-11-22
-[switches]
+[assumptions]
 ttl_in_key = true
 [[minimum_tokens]]
 model = "claude-opus-4-6"
@@ -38,14 +38,14 @@ def test_minimums_hold_from_their_day_on(tmp_path: Path) -> None:
     days = (date(2026, 5, 31), date(2026, 6, 1), date(2026, 11, 21), date(2026, 11, 22))
     assert [book.rules("anthropic", "claude-opus-4-6", day).minimum_tokens for day in days] == [4096, 3000, 3000, 2000]
     assert book.rules("bedrock", "claude-opus-4-6", days[3]).minimum_tokens == 4096
-    assert own.switches == {"ttl_in_key": True}
+    assert own.assumptions == {"ttl_in_key": True}
 
 
 def test_every_fault_has_its_line(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(
-        """[switchs]
-[switches]
+        """[assumption]
+[assumptions]
 ttl_in_keys = true
 lookback_runs = "some"
 [[minimum_tokens]]
@@ -60,10 +60,10 @@ from = "today"
     with pytest.raises(InputError) as error:
         own_rules(path)
     assert [str(fault).removeprefix(f"{path}:").partition(";")[0] for fault in error.value.faults] == [
-        "1 switchs: expected one of data, switches, minimum_tokens, capacity_tokens, step_tokens, evidence"
-        " (did you mean 'switches'?)",
-        "3 switches.ttl_in_keys: unknown rule (did you mean 'ttl_in_key'?)",
-        "4 switches.lookback_runs: expected one of by_date, collapsed, counted",
+        "1 assumption: expected one of data, assumptions, minimum_tokens, capacity_tokens, step_tokens, evidence"
+        " (did you mean 'assumptions'?)",
+        "3 assumptions.ttl_in_keys: unknown rule (did you mean 'ttl_in_key'?)",
+        "4 assumptions.lookback_runs: expected one of by_date, collapsed, counted",
         "6 minimum_tokens[0].model: unknown model 'claude-opus-4-66' on host anthropic"
         " (did you mean 'claude-opus-4-6'?)",
         "7 minimum_tokens[0].value: expected tokens, a whole number from 0",

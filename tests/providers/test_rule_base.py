@@ -19,7 +19,7 @@ BASE: dict[str, Any] = {
         "minimum": {"meaning": "shortest", "unit": "tokens", "source": "page"},
         "scope": {"meaning": "who shares", "source": "page", "default": {"value": "all", "from": date(2024, 1, 1)}},
         "ttls": {
-            "meaning": "lifetimes",
+            "meaning": "ttls",
             "source": "page",
             "default": {"value": ["5m", "1h"], "from": date(2024, 1, 1)},
         },
@@ -132,7 +132,7 @@ BAD = [
         "rule minimum: confidence is one of documented, measured, assumed, unknown; got 'sure'",
     ),
     ({"ways": {"far": {"minimun": 3}}}, "way far: no rule is called minimun"),
-    ({"reading": [{"switch": "s", "value": "v", "minimun": 3}]}, "reading s: no rule is called minimun"),
+    ({"assumption": [{"name": "s", "value": "v", "minimun": 3}]}, "assumption s: no rule is called minimun"),
     ({"data": {**HEAD, "lacks": ["odl", "new"]}}, "lacks: its base has no odl"),
 ]
 

@@ -8,7 +8,7 @@ import pytest
 from cachecost.base.errors import CannotEvaluate
 from cachecost.providers import rulefile
 from cachecost.providers.rulefile import FOLDER, NO_HOST, catalogue, hosts
-from cachecost.providers.rules import HiddenTokens, RuleBook, Switches, VisibilityLag, data_date
+from cachecost.providers.rules import Assumptions, HiddenTokens, RuleBook, VisibilityLag, data_date
 
 HOST = "anthropic"
 KNOWN = ", ".join(hosts())
@@ -16,8 +16,8 @@ SHIPPED = date(2026, 11, 21)
 MODELS = sorted(catalogue(HOST).models)
 
 
-def rules(model: str, day: str | None = None, **switches: str):
-    return RuleBook(Switches(**switches)).rules(HOST, model, date.fromisoformat(day) if day else None)
+def rules(model: str, day: str | None = None, **assumptions: str):
+    return RuleBook(Assumptions(**assumptions)).rules(HOST, model, date.fromisoformat(day) if day else None)
 
 
 MINIMUMS = """
@@ -202,7 +202,11 @@ def test_who_shares_entries(day: str, scope: str) -> None:
 def test_what_holds_for_every_model() -> None:
     for model in MODELS:
         found = rules(model)
-        assert (found.lookback_positions, found.maximum_marks, found.ttl_s) == (20, 4, {"5m": 300.0, "1h": 3600.0})
+        assert (found.lookback_positions, found.maximum_breakpoints, found.ttl_s) == (
+            20,
+            4,
+            {"5m": 300.0, "1h": 3600.0},
+        )
 
 
 ALIASES = [
@@ -311,8 +315,8 @@ def test_a_retired_model_keeps_its_last_rules() -> None:
 
 
 def test_switches_come_with_the_rules() -> None:
-    switches = Switches(ttl_in_key=True)
-    assert RuleBook(switches).rules(HOST, "claude-opus-5").switches is switches
+    assumptions = Assumptions(ttl_in_key=True)
+    assert RuleBook(assumptions).rules(HOST, "claude-opus-5").assumptions is assumptions
 
 
 def test_asking_again_gives_the_same_rules() -> None:

@@ -1,4 +1,4 @@
-"""Small conversations for strategy tests, and a notation for marks: `tools.1`, `system.0`, `3.1`, `auto`."""
+"""Small conversations for strategy tests, and a notation for breakpoints: `tools.1`, `system.0`, `3.1`, `auto`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
 from cachecost.prompts.blocks import Block, Part, given_block
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 from cachecost.prompts.wire import block_of, text_block
 
 MODEL = "claude-opus-4-6"
@@ -83,14 +83,14 @@ def asked(
 
 
 def spelled(request: Request) -> str:
-    """The marks of a request, in order."""
-    words = [_spelled(mark) for mark in request.marks]
+    """The breakpoints of a request, in order."""
+    words = [_spelled(breakpoint) for breakpoint in request.breakpoints]
     return " ".join([*words, "auto"] if request.automatic else words)
 
 
-def _spelled(mark: Mark) -> str:
-    place = str(mark.node.length) if mark.node else str(mark.layer)
-    return f"{place}.{mark.index}" + ("" if mark.ttl == "5m" else f"@{mark.ttl}")
+def _spelled(breakpoint: Breakpoint) -> str:
+    place = str(breakpoint.node.length) if breakpoint.node else str(breakpoint.layer)
+    return f"{place}.{breakpoint.index}" + ("" if breakpoint.ttl == "5m" else f"@{breakpoint.ttl}")
 
 
 def fingerprint(call: PlannedCall) -> tuple[object, ...]:

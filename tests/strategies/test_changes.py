@@ -20,14 +20,14 @@ from cachecost.strategies.changes.switching import SwitchAt
 from cachecost.strategies.even_sampling import EvenSampler
 from cachecost.strategies.inquiry import InquiryOptions
 from cachecost.strategies.placements import LastMessage, Placement
-from cachecost.strategies.spec import CHANGES_TABLE, MARKS, StrategySpec
+from cachecost.strategies.spec import BREAKPOINTS, CHANGES_TABLE, StrategySpec
 
 OTHER = "claude-haiku-4-5"
 
 
-def calls(*changes: AgentChange, model: str | None = None, talk: Conversation | None = None) -> list[PlannedCall]:
+def calls(*changes: AgentChange, model: str | None = None, session: Conversation | None = None) -> list[PlannedCall]:
     agent = Agent(name="a", changes=changes, model=model)
-    return list(agent.plan(talk or conversation(*SIX_CALLS, params={"thinking": {"type": "adaptive"}})))
+    return list(agent.plan(session or conversation(*SIX_CALLS, params={"thinking": {"type": "adaptive"}})))
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_from_a_turn_on_other_parameters(change: SwitchAt, expected: dict[str, o
 class Twice(AgentChange):
     """Says everything in two conversations, the second a second later."""
 
-    def apply_to(self, talk: Conversation, facts: object) -> tuple[Conversation, Conversation]:
+    def apply_to(self, session: Conversation, facts: object) -> tuple[Conversation, Conversation]:
         later = Conversation("later", (Human(9, SIX_CALLS[0].blocks), Reply(9.5, ())), MODEL)
-        return talk, later
+        return session, later
 
 
 def test_conversations_beside_each_other_are_planned_in_time() -> None:
@@ -130,27 +130,27 @@ def test_a_block_instead_of_another_is_the_same_each_time() -> None:
 def test_questions_are_asked_with_the_head_of_their_time() -> None:
     """After a switch, side calls are sent as the main thread is."""
     asked = Inquiry(9.2, text_block("user", "really?"), text_block("assistant", "yes"))
-    talk = conversation(*SIX_CALLS[:-1], asked, SIX_CALLS[-1])
+    session = conversation(*SIX_CALLS[:-1], asked, SIX_CALLS[-1])
     agent = Agent(
         name="a", changes=(SwitchAt(model=OTHER, effort="low"),), inquiry=InquiryOptions(through="structured_output")
     )
-    (side,) = (call for call in agent.plan(talk) if call.purpose == "inquiry")
+    (side,) = (call for call in agent.plan(session) if call.purpose == "inquiry")
     assert (side.request.model, side.request.params["output_config"]["effort"]) == (OTHER, "low")
 
 
-def test_every_change_and_mark_is_listed_with_its_options() -> None:
+def test_every_change_and_breakpoint_is_listed_with_its_options() -> None:
     changes = {row.name: row for row in CHANGES_TABLE.list_options()}
     assert sorted(changes) == sorted(CHANGES)
     assert changes["switch"].options == "turn 2, model unset, effort unset, thinking unset, every 0"
-    assert all(row.what for row in (*changes.values(), *MARKS.list_options()))
+    assert all(row.what for row in (*changes.values(), *BREAKPOINTS.list_options()))
 
 
 @pytest.mark.parametrize("name", sorted(CHANGES))
 def test_every_change_leaves_a_plan_in_order_and_says_nothing_twice(name: str) -> None:
     """With its defaults, on a conversation with parallel tools: calls in time order, the same each time."""
     agent = Agent(name="a", placement=Placement((LastMessage(),)), changes=(CHANGES[name](),))
-    talk = conversation(*SIX_CALLS)
-    plans = [list(agent.plan(talk)) for _ in range(2)]
+    session = conversation(*SIX_CALLS)
+    plans = [list(agent.plan(session)) for _ in range(2)]
     starts = [call.start for call in plans[0]]
     assert starts == sorted(starts)
     assert [fingerprint(call) for call in plans[0]] == [fingerprint(call) for call in plans[1]]

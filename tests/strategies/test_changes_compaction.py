@@ -48,14 +48,14 @@ def turn(number: int) -> list[Event]:
     ]
 
 
-def talk(number: int, *more: Event) -> Conversation:
+def conversation(number: int, *more: Event) -> Conversation:
     events = [event for n in range(number) for event in turn(n)]
     return Conversation("small", (*events, *more), MODEL, TOOLS, SYSTEM, params=PARAMS)
 
 
 def plan(change: Compaction, told: Conversation | int) -> list[PlannedCall]:
     agent = Agent(name="a", changes=(change,), facts=lambda _: Facts())
-    return list(agent.plan(told if isinstance(told, Conversation) else talk(told)))
+    return list(agent.plan(told if isinstance(told, Conversation) else conversation(told)))
 
 
 def sizes(call: PlannedCall) -> list[list[int | None]]:
@@ -97,7 +97,7 @@ def test_a_short_conversation_is_left_alone(least: int, shrunk: int | None) -> N
 def test_the_window_is_the_models_and_unknown_nothing_happens() -> None:
     assert firsts(plan(Compaction("range", keep_last=1), 60))[-1] < 4 * 40
     nobody = Agent(name="a", changes=(Compaction("range", keep_last=1),))
-    assert firsts(list(nobody.plan(talk(60))))[-1] == 4 * 59 + 1
+    assert firsts(list(nobody.plan(conversation(60))))[-1] == 4 * 59 + 1
 
 
 def test_every_so_many_turns_whatever_their_size() -> None:
@@ -198,7 +198,7 @@ def test_when_a_summary_is_made(when: str, wait: float, summary_at: float, main_
 
 def test_a_switch_before_changes_what_the_summary_is_asked_under() -> None:
     other = Part((given_block("text", "system", "other", 100),))
-    events = (*talk(1).events, Switch(90, OTHER, TOOLS, other, {}), *turn(1), *turn(2))
+    events = (*conversation(1).events, Switch(90, OTHER, TOOLS, other, {}), *turn(1), *turn(2))
     told = Conversation("small", events, MODEL, TOOLS, SYSTEM, params=PARAMS)
     request = asides(plan(Compaction(every_turns=2, keep_first=0, keep_last=0), told))[0].request
     assert (request.model, request.system, request.params) == (OTHER, other, {})
@@ -207,13 +207,13 @@ def test_a_switch_before_changes_what_the_summary_is_asked_under() -> None:
 def test_a_fork_back_into_what_was_summed_up_has_its_messages_again() -> None:
     fork = Rewrite(450, 6, (), "fork")
     later = [Human(460, (block("text", "user", "else", 11),)), Reply(461, ())]
-    calls = plan(Compaction(every_turns=4, keep_first=0, keep_last=0), talk(5, fork, *later))
+    calls = plan(Compaction(every_turns=4, keep_first=0, keep_last=0), conversation(5, fork, *later))
     assert sizes(calls[-1]) == [*TURN, [10], [20, 30], [11]]
 
 
 def test_a_recorded_compaction_is_one_message_of_which_a_turn_starts() -> None:
     new = Rewrite(150, 0, (Message.of("user", (block("text", "user", "recorded", 60),)),), "compaction")
-    told = Conversation("small", (*talk(2).events, new, *turn(2), *turn(3)), MODEL, TOOLS, SYSTEM)
+    told = Conversation("small", (*conversation(2).events, new, *turn(2), *turn(3)), MODEL, TOOLS, SYSTEM)
     calls = plan(Compaction("range", every_turns=3, keep_first=1, keep_last=0), told)
     assert sizes(calls[-2]) == [[60], [10]]
 

@@ -55,10 +55,10 @@ def turns(number: int, results: int = 1, tokens: int = 100) -> list[Event]:
 
 
 def planned(change: AgentChange, events: Iterable[Event], head: tuple[Part, Part] | None = None) -> list[PlannedCall]:
-    talk = conversation(*events)
+    session = conversation(*events)
     if head:
-        talk = Conversation("small", talk.events, MODEL, *head)
-    return list(Agent(name="a", changes=(change,), facts=lambda _: Facts()).plan(talk))
+        session = Conversation("small", session.events, MODEL, *head)
+    return list(Agent(name="a", changes=(change,), facts=lambda _: Facts()).plan(session))
 
 
 def sizes(call: PlannedCall) -> list[list[int | None]]:
@@ -120,14 +120,14 @@ MESSY: tuple[Event, ...] = (
     ],
 )
 def test_what_is_not_due_changes_nothing(change: AgentChange) -> None:
-    talk = conversation(*MESSY)
-    plain, changed = (list(Agent(name="a", changes=each).plan(talk)) for each in ((), (change,)))
+    session = conversation(*MESSY)
+    plain, changed = (list(Agent(name="a", changes=each).plan(session)) for each in ((), (change,)))
     assert [fingerprint(call) for call in changed] == [fingerprint(call) for call in plain]
 
 
 def test_a_rewrite_means_the_messages_it_meant_also_where_they_are_sent_otherwise() -> None:
-    talk = Doubled().rewrite(conversation(*MESSY))
-    last = list(Agent(name="a").plan(talk))[-1].request.thread.messages()
+    session = Doubled().rewrite(conversation(*MESSY))
+    last = list(Agent(name="a").plan(session))[-1].request.thread.messages()
     plain = list(Agent(name="a").plan(conversation(*MESSY)))[-1].request.thread.messages()
     assert [message.role for message in last] == [message.role for message in plain]
     twice = [2 if message.role == "user" else 1 for message in plain]
@@ -380,8 +380,8 @@ def test_another_model_has_another_window() -> None:
         def __init__(self, model: str) -> None:
             self.context_window = windows[model]
 
-    talk = Conversation("small", (*events[:30], small, *events[30:]), MODEL)
-    sent = [call.request for call in Agent(name="a", changes=(Truncate(),), facts=Of).plan(talk)]
+    session = Conversation("small", (*events[:30], small, *events[30:]), MODEL)
+    sent = [call.request for call in Agent(name="a", changes=(Truncate(),), facts=Of).plan(session)]
     assert [len(request.thread.messages()) for request in sent[:15]] == list(range(1, 31, 2))
     assert max(len(request.thread.messages()) for request in sent[15:]) <= 13
 

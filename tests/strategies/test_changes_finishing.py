@@ -165,11 +165,11 @@ def test_a_side_call_goes_on_from_the_thread_as_it_is_sent() -> None:
     other = Request(MODEL, Thread().then(asks), Part(), Part())
     shared = Request(MODEL, thread.then(asks), plain.tools, plain.system)
     title = Reply(30, (given_block("text", "assistant", "title", 5),))
-    talk = Conversation(
+    session = Conversation(
         "small", (*plain.events, Aside(30, shared, title), Aside(31, other, title)), MODEL, plain.tools, plain.system,
         root=plain.root,
     )  # fmt: skip
-    calls = list(Agent(name="a", changes=(FinalAnswer(),)).plan(talk))
+    calls = list(Agent(name="a", changes=(FinalAnswer(),)).plan(session))
     assert shape(calls[-2]) == [*shape(calls[2]), "tool_use:40", "text:9"]
     assert (calls[-2].request.tools, calls[-2].request.system) == (calls[0].request.tools, plain.system)
     assert (shape(calls[-1]), calls[-1].request.tools.blocks) == (["text:9"], ())
@@ -193,8 +193,8 @@ def cost(change: AgentChange | None) -> float:
         model="claude-sonnet-4-6",
     )
     tools = Part((given_block("tool", "", "t", 4_000),))
-    talk = Conversation("x", tuple(turns(8)), MODEL, tools, Part((given_block("text", "system", "s", 2_000),)))
-    return float(sum(row.cost.total for row in replay_strategy(spec, talk, terms).rows))
+    session = Conversation("x", tuple(turns(8)), MODEL, tools, Part((given_block("text", "system", "s", 2_000),)))
+    return float(sum(row.cost.total for row in replay_strategy(spec, session, terms).rows))
 
 
 def test_one_schema_is_cheapest_many_cost_the_tools_layer_and_livelock_most() -> None:

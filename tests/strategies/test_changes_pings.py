@@ -38,13 +38,13 @@ def spec(*changes: AgentChange, preset: str = "progressive", **more: Any) -> Str
     return StrategySpec.model_validate({"name": "x", "preset": preset, "changes": list(changes), **more})
 
 
-def plan(talk: Conversation, *changes: AgentChange, **more: Any) -> list[PlannedCall]:
-    return list(build(spec(*changes, **more)).plan(talk))
+def plan(session: Conversation, *changes: AgentChange, **more: Any) -> list[PlannedCall]:
+    return list(build(spec(*changes, **more)).plan(session))
 
 
-def ledger(talk: Conversation, *changes: AgentChange, **more: Any) -> Ledger:
+def ledger(session: Conversation, *changes: AgentChange, **more: Any) -> Ledger:
     return replay_strategy(
-        spec(*changes, **more), talk, ReplaySetup(RuleBook(as_of=DAY), PRICES, tokens="bytes", model=MODEL)
+        spec(*changes, **more), session, ReplaySetup(RuleBook(as_of=DAY), PRICES, tokens="bytes", model=MODEL)
     )
 
 
@@ -98,7 +98,7 @@ def test_a_pause_has_its_last_ping(until_s: float | None, pings: int) -> None:
 
 def test_a_ping_is_the_last_main_request_again_without_output() -> None:
     _, main, ping = plan(turns(0, 10), KeepAlive(times=1))
-    assert ping.request.thread is main.request.thread and ping.request.marks == main.request.marks
+    assert ping.request.thread is main.request.thread and ping.request.breakpoints == main.request.breakpoints
     assert ping.request.params == {"max_tokens": 0}
     assert (ping.output, ping.output_tokens, ping.turn) == ((), 0, 2)
     asks_one = plan(turns(0), KeepAlive(times=1, max_tokens=1))[-1]
@@ -106,7 +106,7 @@ def test_a_ping_is_the_last_main_request_again_without_output() -> None:
 
 
 @pytest.mark.parametrize(
-    ("marks", "whole", "messages"),
+    ("breakpoints", "whole", "messages"),
     [
         ([{"before_human": {}}], False, 11),
         ([{"before_human": {"k": 2}}], False, 9),
@@ -116,13 +116,13 @@ def test_a_ping_is_the_last_main_request_again_without_output() -> None:
         ([{"at_message": {"number": 9}}, "automatic"], False, 11),
     ],
 )
-def test_a_ping_ends_with_the_last_mark_or_is_whole(marks: list[Any], whole: bool, messages: int) -> None:
-    """Messages 10, 8 and 6 are the assistant's: from a mark there it goes on to the user's next."""
-    last = plan(conversation(*SIX_CALLS), KeepAlive(times=1, whole=whole), preset="base", marks=marks)[-1]
+def test_a_ping_ends_with_the_last_breakpoint_or_is_whole(breakpoints: list[Any], whole: bool, messages: int) -> None:
+    """Messages 10, 8 and 6 are the assistant's: from a breakpoint there it goes on to the user's next."""
+    last = plan(conversation(*SIX_CALLS), KeepAlive(times=1, whole=whole), preset="base", breakpoints=breakpoints)[-1]
     assert (last.purpose, last.request.thread.length) == ("ping", messages)
 
 
-def test_a_ping_for_marks_in_the_head_sends_the_head_and_a_word() -> None:
+def test_a_ping_for_breakpoints_in_the_head_sends_the_head_and_a_word() -> None:
     *_, one, two = plan(turns(0), KeepAlive(times=2), preset="system-only")
     assert [message.role for message in one.request.thread.messages()] == ["user"]
     assert one.request.thread is two.request.thread
@@ -130,7 +130,7 @@ def test_a_ping_for_marks_in_the_head_sends_the_head_and_a_word() -> None:
 
 
 def test_nothing_is_kept_alive_where_nothing_is_marked_or_in_a_batch() -> None:
-    assert starts(plan(turns(0), KeepAlive(), preset="base", marks=[]), "ping") == []
+    assert starts(plan(turns(0), KeepAlive(), preset="base", breakpoints=[]), "ping") == []
     assert starts(plan(replace(turns(0), is_batch=True), KeepAlive()), "ping") == []
 
 
@@ -149,17 +149,17 @@ def test_nothing_is_kept_alive_where_nothing_is_marked_or_in_a_batch() -> None:
     ],
 )
 def test_where_the_api_refuses_no_output_it_is_one_token(params: dict[str, Any], sent: int, output: int) -> None:
-    talk = replace(turns(0), params={**params, "stream": True})
-    ping = plan(talk, KeepAlive(times=1))[-1]
+    session = replace(turns(0), params={**params, "stream": True})
+    ping = plan(session, KeepAlive(times=1))[-1]
     assert ping.request.params == {**params, "max_tokens": sent}
     assert (ping.output_tokens, needs_output(params)) == (output, bool(output))
 
 
 def test_side_calls_do_not_keep_the_main_thread_warm() -> None:
     aside = Aside(200, Request(MODEL, Thread(), TOOLS, NOTHING), Reply(200, ()))
-    talk = turns(0)
-    talk = replace(talk, events=(*talk.events, aside))
-    assert seen(plan(talk, KeepAlive(times=1))) == [(0, "main"), (200, "aside"), (295, "ping")]
+    session = turns(0)
+    session = replace(session, events=(*session.events, aside))
+    assert seen(plan(session, KeepAlive(times=1))) == [(0, "main"), (200, "aside"), (295, "ping")]
 
 
 @pytest.mark.parametrize(("prefix", "ping_at"), [("own", 295.0), ("lost", 295.0), ("shared", 495.0)])
@@ -172,8 +172,8 @@ def test_sub_agents_are_not_kept_alive_but_forks_are(prefix: Any, ping_at: float
 def test_a_thread_begun_anew_under_its_head_is_the_one_that_is_kept() -> None:
     summary = Message.of("user", (block("user", "summary", 100),))
     again: list[Event] = [Rewrite(50, 0, (summary,), "compaction"), Reply(60, (said("so"),))]
-    talk = turns(0)
-    calls = plan(replace(talk, events=(*talk.events, *again)), KeepAlive(times=1))
+    session = turns(0)
+    calls = plan(replace(session, events=(*session.events, *again)), KeepAlive(times=1))
     assert seen(calls) == [(0, "main"), (60, "main"), (355, "ping")]
     assert calls[-1].request.thread is calls[1].request.thread
 
@@ -203,9 +203,9 @@ def test_what_is_read_after_a_pause(pause: float, every_s: float, ttl: str, read
 def test_twelve_pings_cost_more_than_the_write_that_they_save_and_eleven_do_not() -> None:
     """A write at 1.25 in place of a read at 0.1 is 11.5 reads of the same prefix."""
     for pings, is_cheaper in ((11, True), (12, False)):
-        talk = turns(0, 295.0 * pings + 10)
-        kept = ledger(talk, KeepAlive(times=pings, stops_at_end=True)).cost.total
-        assert (kept < ledger(talk).cost.total) is is_cheaper
+        session = turns(0, 295.0 * pings + 10)
+        kept = ledger(session, KeepAlive(times=pings, stops_at_end=True)).cost.total
+        assert (kept < ledger(session).cost.total) is is_cheaper
 
 
 # pre_warm
@@ -219,7 +219,7 @@ def test_the_head_is_warmed_before_the_first_call() -> None:
     assert (warm.request.params, warm.output_tokens) == ({"max_tokens": 0}, 0)
 
 
-def test_a_warm_up_marks_the_heads_end_where_the_first_call_has_no_mark_there() -> None:
+def test_a_warm_up_breakpoints_the_heads_end_where_the_first_call_has_no_breakpoint_there() -> None:
     made = {preset: plan(turns(0), PreWarm(), preset=preset)[0] for preset in ("automatic", "automatic@1h")}
     assert {name: spelled(call.request) for name, call in made.items()} == {
         "automatic": "system.0",
@@ -228,7 +228,7 @@ def test_a_warm_up_marks_the_heads_end_where_the_first_call_has_no_mark_there() 
     bare = replace(turns(0), system=NOTHING)
     assert spelled(plan(bare, PreWarm(), preset="automatic")[0].request) == "tools.0"
     assert seen(plan(replace(bare, tools=NOTHING), PreWarm(), preset="automatic")) == [(0, "main")]
-    assert seen(plan(turns(0), PreWarm(), preset="base", marks=[])) == [(0, "main")]
+    assert seen(plan(turns(0), PreWarm(), preset="base", breakpoints=[])) == [(0, "main")]
 
 
 @pytest.mark.parametrize(
@@ -267,9 +267,12 @@ def test_when_a_person_types_the_last_prompt_is_warmed_again(pause: float, warm:
 
 
 def test_a_warm_up_comes_before_side_calls_that_start_later() -> None:
-    talk = turns(0, 300)
+    session = turns(0, 300)
     aside = Aside(290, Request(MODEL, Thread(), TOOLS, NOTHING), Reply(290, ()))
-    calls = plan(replace(talk, events=(*talk.events[:2], aside, *talk.events[2:])), PreWarm(after_pause_s=240.0))
+    calls = plan(
+        replace(session, events=(*session.events[:2], aside, *session.events[2:])),
+        PreWarm(after_pause_s=240.0),
+    )
     assert seen(calls)[2:] == [(285, "warm"), (290, "aside"), (300, "main")]
 
 
@@ -304,8 +307,8 @@ def test_children_start_together_with_the_parents_prefix_or_without() -> None:
 
 
 def test_a_child_waits_for_the_tools_of_the_answer_it_forks_from() -> None:
-    talk = conversation(*SIX_CALLS)
-    child = plan(talk, FanOut(children=1, after_s=0.5, calls=1))[1]
+    session = conversation(*SIX_CALLS)
+    child = plan(session, FanOut(children=1, after_s=0.5, calls=1))[1]
     assert [block.kind for block in child.request.thread.messages()[-1].blocks] == [
         "tool_result",
         "tool_result",
@@ -330,19 +333,19 @@ def test_in_which_turns_it_forks(options: dict[str, Any], expected: list[float])
 
 
 def test_what_parallel_children_read() -> None:
-    marks = {"preset": "base", "marks": ["last_tool", "last_system", "last_message"]}
+    breakpoints = {"preset": "base", "breakpoints": ["last_tool", "last_system", "last_message"]}
     assert reads(FanOut(calls=1)) == [12_500] * 3
     assert reads(FanOut(calls=1, prefix="lost")) == reads(FanOut(calls=1, prefix="own")) == [0] * 3
-    assert reads(FanOut(calls=1, prefix="lost"), **marks) == [6_000] * 3
-    assert reads(FanOut(calls=1, prefix="own"), **marks) == [6_000] * 3
+    assert reads(FanOut(calls=1, prefix="lost"), **breakpoints) == [6_000] * 3
+    assert reads(FanOut(calls=1, prefix="own"), **breakpoints) == [6_000] * 3
     assert reads(FanOut(calls=1, prefix="own"), WarmBeforeFanOut()) == [0, 7_500, 7_500]
     assert reads(FanOut(calls=1, prefix="lost"), WarmBeforeFanOut()) == [0] * 3
 
 
 @pytest.mark.parametrize(("first_token_s", "ready"), [(None, 2.0), (0.75, 0.75), (5.0, 5.0)])
 def test_the_others_wait_for_the_firsts_first_token(first_token_s: float | None, ready: float) -> None:
-    talks = [turns(0, 100, first_token_s=first_token_s), turns(0.5, 100)]
-    calls = list(WarmBeforeFanOut().plan_calls(iter(sorted(_all(talks), key=lambda call: call.start))))
+    conversations = [turns(0, 100, first_token_s=first_token_s), turns(0.5, 100)]
+    calls = list(WarmBeforeFanOut().plan_calls(iter(sorted(_all(conversations), key=lambda call: call.start))))
     assert [call.start for call in calls] == [0, ready, 100, 100 + (first_token_s or 2.0)]
 
 
@@ -352,16 +355,16 @@ def test_what_counts_as_together(apart: float, second: float) -> None:
     assert [call.start for call in calls] == [0, second]
 
 
-def _all(talks: list[Conversation]) -> list[PlannedCall]:
-    return [call for talk in talks for call in plan(talk)]
+def _all(conversations: list[Conversation]) -> list[PlannedCall]:
+    return [call for session in conversations for call in plan(session)]
 
 
 def test_calls_that_share_nothing_or_answer_each_other_do_not_wait() -> None:
     other = replace(turns(0), model=OTHER)
     bare = replace(turns(0), tools=NOTHING, system=NOTHING)
     elsewhere = replace(bare, events=(Human(0, (user("else"),)), Reply(0, ())))
-    for talks in ([turns(0), other], [bare, elsewhere], [replace(turns(0), is_batch=True)] * 2):
-        assert [call.start for call in WarmBeforeFanOut().plan_calls(iter(_all(talks)))] == [0, 0]
+    for conversations in ([turns(0), other], [bare, elsewhere], [replace(turns(0), is_batch=True)] * 2):
+        assert [call.start for call in WarmBeforeFanOut().plan_calls(iter(_all(conversations)))] == [0, 0]
     assert [call.start for call in plan(turns(0, 0.25), WarmBeforeFanOut())] == [0, 0.25]
 
 
@@ -382,29 +385,34 @@ def test_a_warm_up_goes_first_with_what_all_share() -> None:
     assert (tokens(own[1]), spelled(own[1].request)) == ([[1]], "system.0")
 
 
-def test_a_warm_up_has_no_more_marks_than_the_api_takes() -> None:
+def test_a_warm_up_has_no_more_breakpoints_than_the_api_takes() -> None:
     """The children start so soon after their parent that all three are together; only they share a warm-up."""
-    marks = ["last_tool", "each_system", {"first_n": {"role": "user_wire", "n": 1}}]
+    breakpoints = ["last_tool", "each_system", {"first_n": {"role": "user_wire", "n": 1}}]
     changes = [FanOut(calls=1, children=2, after_s=0.5), WarmBeforeFanOut(by="warm_up")]
-    calls = plan(conversation(*SIX_CALLS), *changes, preset="base", marks=marks)
+    calls = plan(conversation(*SIX_CALLS), *changes, preset="base", breakpoints=breakpoints)
     assert spelled(calls[0].request) == "tools.1 system.0 system.1 1.0"
     assert spelled(calls[1].request) == "tools.1 system.0 system.1 2.2"
 
 
 def test_questions_asked_at_once_read_each_other_when_one_goes_first() -> None:
-    talk = asked(question(1, 50, 1), question(2, 50, 1), question(3, 50, 1))
+    session = asked(question(1, 50, 1), question(2, 50, 1), question(3, 50, 1))
     more = {"inquiry": {"order": "parallel", "through": "structured_output"}}
-    assert starts(plan(talk, WarmBeforeFanOut(), **more), "inquiry") == [50, 52, 52]
+    assert starts(plan(session, WarmBeforeFanOut(), **more), "inquiry") == [50, 52, 52]
 
 
 # route_asides, retries
 
 
 def with_aside(**params: Any) -> Conversation:
-    talk = turns(0, 20)
+    session = turns(0, 20)
     request = Request(MODEL, Thread().then(Message.of("user", (user("a title?"),))), TOOLS, SYSTEM, params=params)
     return replace(
-        talk, events=(*talk.events[:2], Aside(10, request, Reply(10, (said("t"),), None, 7)), *talk.events[2:])
+        session,
+        events=(
+            *session.events[:2],
+            Aside(10, request, Reply(10, (said("t"),), None, 7)),
+            *session.events[2:],
+        ),
     )
 
 
@@ -419,11 +427,12 @@ def test_side_calls_go_to_another_model() -> None:
     assert (stays.model, stays.params) == (MODEL, {**thinking, "thinking": {"type": "disabled"}})
 
 
-def test_side_calls_without_tools_have_no_mark_there() -> None:
-    marks = ["last_tool", "last_system", "last_message"]
-    talk = with_aside(tool_choice={"type": "any"})
+def test_side_calls_without_tools_have_no_breakpoint_there() -> None:
+    breakpoints = ["last_tool", "last_system", "last_message"]
+    session = with_aside(tool_choice={"type": "any"})
     routed, kept = (
-        plan(talk, RouteAsides(OTHER, tools=tools), preset="base", marks=marks)[1].request for tools in ("none", "same")
+        plan(session, RouteAsides(OTHER, tools=tools), preset="base", breakpoints=breakpoints)[1].request
+        for tools in ("none", "same")
     )
     assert (routed.tools, routed.params, spelled(routed)) == (NOTHING, {}, "system.0 1.0")
     assert (kept.tools, spelled(kept)) == (TOOLS, "tools.0 system.0 1.0")
@@ -490,11 +499,11 @@ def test_options_have_bounds(make: Any, why: str) -> None:
     assert str(error.value) == why
 
 
-def test_ttls_by_mark_are_a_line_of_a_scenario() -> None:
-    marks = [{"last_tool": {"ttl": "1h"}}, {"last_system": {"ttl": "1h"}}, "last_message"]
-    calls = plan(turns(0, 300), preset="base", marks=marks)
+def test_ttls_by_breakpoint_are_a_line_of_a_scenario() -> None:
+    breakpoints = [{"last_tool": {"ttl": "1h"}}, {"last_system": {"ttl": "1h"}}, "last_message"]
+    calls = plan(turns(0, 300), preset="base", breakpoints=breakpoints)
     assert spelled(calls[1].request) == "tools.0@1h system.0@1h 3.0"
-    rows = ledger(turns(0, 300, 3_900), preset="base", marks=marks).rows
+    rows = ledger(turns(0, 300, 3_900), preset="base", breakpoints=breakpoints).rows
     assert [(row.usage.read, row.usage.write_1h, row.usage.write_5m) for row in rows] == [
         (0, 12_000, 500),
         (12_000, 0, 2_500),

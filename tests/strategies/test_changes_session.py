@@ -46,8 +46,8 @@ def turns(number: int) -> list[Event]:
 
 
 def planned(change: AgentChange, events: Iterable[Event] | Conversation) -> list[PlannedCall]:
-    talk = events if isinstance(events, Conversation) else conversation(*events)
-    return list(Agent(name="a", changes=(change,)).plan(talk))
+    session = events if isinstance(events, Conversation) else conversation(*events)
+    return list(Agent(name="a", changes=(change,)).plan(session))
 
 
 def told(blocks: Iterable[Block]) -> str:
@@ -143,13 +143,13 @@ def test_a_side_call_that_goes_on_from_the_main_thread_is_text_too() -> None:
     side = Request(MODEL, thread.then(Message.of("user", (result("z"),))), plain.tools, plain.system)
     no_tools = Request(MODEL, plain.root.then(Message.of("user", (user("hm"),))), Part(), plain.system)
     ends = [Aside(9, each, Reply(9, (said("so"),))) for each in (side, no_tools)]
-    talk = Conversation("small", (*plain.events, *ends), MODEL, plain.tools, plain.system, root=plain.root)
-    calls = planned(TextTools(place="first_message"), talk)
+    session = Conversation("small", (*plain.events, *ends), MODEL, plain.tools, plain.system, root=plain.root)
+    calls = planned(TextTools(place="first_message"), session)
     assert shape(calls[2])[:4] == [*shape(calls[1]), "text:40"]
     assert shape(calls[2])[4].startswith("text:")
     assert calls[2].request.tools.blocks == ()
     assert shape(calls[3]) == ["text:None"]
-    assert planned(TextTools(), talk)[3].request.system is plain.system
+    assert planned(TextTools(), session)[3].request.system is plain.system
 
 
 def test_the_system_prompt_moves_only_with_the_tools() -> None:
@@ -350,8 +350,8 @@ def test_a_dated_head_keeps_what_is_switched() -> None:
 def test_a_side_call_with_the_main_head_is_dated_as_it_starts() -> None:
     plain = conversation(*turn(0))
     side = Request(MODEL, plain.root.then(Message.of("user", (user("hm"),))), plain.tools, plain.system)
-    talk = Conversation("x", (*plain.events, Aside(99, side, Reply(99, ()))), MODEL, plain.tools, plain.system)
-    calls = planned(DateInSystem(period="minute"), talk)
+    session = Conversation("x", (*plain.events, Aside(99, side, Reply(99, ()))), MODEL, plain.tools, plain.system)
+    calls = planned(DateInSystem(period="minute"), session)
     dates = [call.request.system.blocks[-1].digest for call in calls]
     assert dates[0] == dates[1] != dates[2]
 
@@ -389,13 +389,13 @@ def test_a_question_is_answered_by_calling_the_tool_again() -> None:
 
 
 def test_calls_made_at_once_ask_at_once() -> None:
-    talk = asked(
+    session = asked(
         question(1, 50, tool_use="a"),
         question(2, 50, tool_use="c"),
         question(3, 50, tool_use="c"),
         calls=("a", "b", "c"),
     )
-    calls = planned(ToolAnswers(argument_tokens=7), talk)
+    calls = planned(ToolAnswers(argument_tokens=7), session)
     lengths = [len(message.blocks) for message in calls[-1].request.thread.messages()]
     assert lengths == [1, 4, 3, 2, 2, 1, 1]
     last = calls[-1].request.thread.messages()
@@ -418,9 +418,9 @@ def test_arguments_are_as_long_as_they_were_if_nothing_is_assumed() -> None:
 
 def test_questions_without_results_are_left() -> None:
     changed = ToolAnswers().apply_to(conversation(*turn(0)[:2], question(1, 3), *turn(1)), None)
-    assert [len(list(talk.inquiries)) for talk in changed] == [1]
+    assert [len(list(session.inquiries)) for session in changed] == [1]
     changed = ToolAnswers().apply_to(conversation(*turn(0)[:2], question(1, 3)), None)
-    assert [len(list(talk.inquiries)) for talk in changed] == [1]
+    assert [len(list(session.inquiries)) for session in changed] == [1]
 
 
 # --- what it costs
@@ -432,12 +432,12 @@ def cost(change: AgentChange | None, model: str = MODEL, events: Iterable[Event]
         RuleBook(as_of=date(2026, 6, 1)), PriceBook.load(None, date(2026, 6, 1)), tokens="bytes", model=model
     )
     system = Part((given_block("text", "system", "s", 9_000),))
-    talk = Conversation("x", tuple(events), model, Part((given_block("tool", "", "t", 4_000),)), system)
-    return float(sum(row.cost.total for row in replay_strategy(spec, talk, terms).rows))
+    session = Conversation("x", tuple(events), model, Part((given_block("tool", "", "t", 4_000),)), system)
+    return float(sum(row.cost.total for row in replay_strategy(spec, session, terms).rows))
 
 
 def test_seconds_at_the_head_write_all_every_time_at_its_end_the_thread_and_days_nothing() -> None:
-    """home-generative-agent#617, jp #693. The block before the date has a mark of its own."""
+    """home-generative-agent#617, jp #693. The block before the date has a breakpoint of its own."""
     plain, by_day = cost(None), cost(DateInSystem(period="day"))
     at_head, at_end = (cost(DateInSystem(position=where)) for where in ("first", "last"))
     assert at_head > 6 * plain
@@ -446,15 +446,15 @@ def test_seconds_at_the_head_write_all_every_time_at_its_end_the_thread_and_days
 
 
 def test_a_dynamic_part_costs_least_behind_the_static_one() -> None:
-    spec = {"name": "x", "marks": [{"system_block": {"which": "first"}}, "automatic"]}
+    spec = {"name": "x", "breakpoints": [{"system_block": {"which": "first"}}, "automatic"]}
     terms = ReplaySetup(
         RuleBook(as_of=date(2026, 6, 1)), PriceBook.load(None, date(2026, 6, 1)), tokens="bytes", model=MODEL
     )
-    talk = Conversation("x", tuple(turns(6)), MODEL, Part(), Part((given_block("text", "system", "s", 9_000),)))
+    session = Conversation("x", tuple(turns(6)), MODEL, Part(), Part((given_block("text", "system", "s", 9_000),)))
     costs = []
     for order in ("static_first", "dynamic_first"):
         changes = [SplitSystem(change_rate=1.0, order=order)]
-        rows = replay_strategy(StrategySpec.model_validate({**spec, "changes": changes}), talk, terms).rows
+        rows = replay_strategy(StrategySpec.model_validate({**spec, "changes": changes}), session, terms).rows
         costs.append(float(sum(row.cost.total for row in rows)))
     assert 2 * costs[0] < costs[1]
 

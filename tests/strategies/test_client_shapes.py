@@ -1,8 +1,8 @@
-"""Each preset marks what its client marked: 18 clients in 26 configurations, as they were recorded.
+"""Each preset breakpoints what its client marked: 18 clients in 26 configurations, as they were recorded.
 
 `client_shapes/` holds one file a configuration, derived from requests that were sent to a stand-in for the API on
 2026-11-21 (three turns, one tool): for each call its tools, its system blocks and its messages as
-`[type, bytes, TTL of its mark, "deferred"]`, what is absent at the end left out, and the TTL of a top-level
+`[type, bytes, TTL of its breakpoint, "deferred"]`, what is absent at the end left out, and the TTL of a top-level
 `cache_control`. There is no text in them.
 
 The recordings tell blocks in order with their roles. Message boundaries are found again: a block goes into the
@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
-from cachecost.prompts.request import Mark
+from cachecost.prompts.request import Breakpoint
 from cachecost.strategies.placements import LastN, LastTool, Placement, SystemBlock, ThreadIndex, View
 from cachecost.strategies.presets import PRESETS
 
@@ -55,7 +55,9 @@ CALLER_PLACED = {
     "anthropic-python": Placement((LastTool(), SystemBlock("last", ttl="1h"), LastN("tool", 9))),
     "anthropic-ts": Placement((LastTool(), SystemBlock("last"), LastN("tool", 9))),
 }
-"""SDKs mark nothing themselves; this is what the recording's caller chose. The first would be refused: 1h after 5m."""
+"""SDKs breakpoint nothing themselves; this is what the recording's caller chose. The first would be refused: 1h
+after 5m.
+"""
 
 PLACEMENT_OF = {name: PRESETS[preset].placement for name, preset in PRESET_OF.items()} | CALLER_PLACED
 SKIPPED = {
@@ -91,24 +93,24 @@ def sent(call: dict[str, Any], root: Thread, trail: ThreadIndex) -> View:
 
 
 def marked_cells(call: dict[str, Any]) -> Iterator[tuple[str, int, int, str]]:
-    """Where the client's marks are: layer, message, block, TTL."""
+    """Where the client's breakpoints are: layer, message, block, TTL."""
     for layer in ("tools", "system"):
         yield from ((layer, 0, i, cell[2]) for i, cell in enumerate(call[layer]) if len(cell) > 2 and cell[2])
     for number, (_, cells) in enumerate(call["messages"], 1):
         yield from (("messages", number, i, cell[2]) for i, cell in enumerate(cells) if len(cell) > 2 and cell[2])
 
 
-def told(mark: Mark) -> tuple[str, int, int, str]:
-    return str(mark.layer), mark.node.length if mark.node else 0, mark.index, mark.ttl
+def told(breakpoint: Breakpoint) -> tuple[str, int, int, str]:
+    return str(breakpoint.layer), breakpoint.node.length if breakpoint.node else 0, breakpoint.index, breakpoint.ttl
 
 
 @pytest.mark.parametrize("name", sorted(PLACEMENT_OF))
-def test_the_preset_marks_what_the_client_marked(name: str) -> None:
+def test_the_preset_breakpoints_what_the_client_marked(name: str) -> None:
     """For every call of the main thread, with one trail for all, as a plan has it."""
     root, trail = Thread(), ThreadIndex()
     for call in shape(name)["calls"]:
-        marks, automatic = PLACEMENT_OF[name].place(sent(call, root, trail))
-        assert [told(mark) for mark in marks] == list(marked_cells(call)), f"call {call['seq']}"
+        breakpoints, automatic = PLACEMENT_OF[name].place(sent(call, root, trail))
+        assert [told(breakpoint) for breakpoint in breakpoints] == list(marked_cells(call)), f"call {call['seq']}"
         assert automatic == call["automatic"]
 
 
@@ -129,9 +131,11 @@ def test_a_shape_holds_no_text() -> None:
 
 
 def test_another_placement_is_seen_to_differ() -> None:
-    """The comparison can fail: what Claude Code 2.1.330 marks is not what 2.1.197 marked, and the other way round."""
+    """The comparison can fail: what Claude Code 2.1.330 breakpoints is not what 2.1.197 marked, and the other way
+    round.
+    """
     for recording, other in (("claude-code-2.1.197", "claude-code"), ("claude-code-2.1.330", "claude-code-2.1.197")):
         call = shape(recording)["calls"][0]
-        marks = PRESETS[other].placement.place(sent(call, Thread(), ThreadIndex())).marks
-        assert [told(mark) for mark in marks] != list(marked_cells(call))
-        assert {mark.layer for mark in marks} == {Layer.SYSTEM, Layer.MESSAGES}
+        breakpoints = PRESETS[other].placement.place(sent(call, Thread(), ThreadIndex())).breakpoints
+        assert [told(breakpoint) for breakpoint in breakpoints] != list(marked_cells(call))
+        assert {breakpoint.layer for breakpoint in breakpoints} == {Layer.SYSTEM, Layer.MESSAGES}

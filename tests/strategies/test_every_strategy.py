@@ -18,12 +18,12 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
 from cachecost.prompts.blocks import Thread
-from cachecost.prompts.refusals import is_markable
+from cachecost.prompts.refusals import accepts_breakpoint
 from cachecost.prompts.request import block_at
 from cachecost.providers.rules import RuleBook
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
-from cachecost.strategies.placements import MAXIMUM_MARKS, ORDER, Placement, Primitive, Spot, View
+from cachecost.strategies.placements import MAXIMUM_BREAKPOINTS, ORDER, Placement, Primitive, Spot, View
 from cachecost.strategies.plan import Strategy
 from cachecost.strategies.registry import names
 
@@ -36,7 +36,7 @@ def made(name: str) -> Strategy:
 
 
 @st.composite
-def talks(draw: st.DrawFn) -> Conversation:
+def conversations(draw: st.DrawFn) -> Conversation:
     """Turns of calls with tools, thinking, empty text, mixed messages, pauses and questions."""
     events: list[Event] = []
     now = 0.0
@@ -57,41 +57,47 @@ def talks(draw: st.DrawFn) -> Conversation:
 
 
 def room(strategy: Strategy) -> int:
-    """Marks a request may have: the API's limit, or more for an agent that is known to overflow."""
-    return max(strategy.placement.slots, MAXIMUM_MARKS) if isinstance(strategy, Agent) else MAXIMUM_MARKS
+    """Breakpoints a request may have: the API's limit, or more for an agent that is known to overflow."""
+    return max(strategy.placement.slots, MAXIMUM_BREAKPOINTS) if isinstance(strategy, Agent) else MAXIMUM_BREAKPOINTS
 
 
 def legal(call: PlannedCall, limit: int) -> bool:
-    """Marks within the limit, in prompt order, none twice, all on markable blocks of this very request."""
+    """Breakpoints within the limit, in prompt order, none twice, all on markable blocks of this very request."""
     request = call.request
-    places = [(ORDER[mark.layer], mark.node.length if mark.node else 0, mark.index) for mark in request.marks]
+    places = [
+        (ORDER[breakpoint.layer], breakpoint.node.length if breakpoint.node else 0, breakpoint.index)
+        for breakpoint in request.breakpoints
+    ]
     nodes = {*request.thread.back(), None}
     return (
-        len(request.marks) + (request.automatic is not None) <= limit
+        len(request.breakpoints) + (request.automatic is not None) <= limit
         and places == sorted(set(places))
-        and all(mark.node in nodes and is_markable(block_at(request, mark)) for mark in request.marks)
+        and all(
+            breakpoint.node in nodes and accepts_breakpoint(block_at(request, breakpoint))
+            for breakpoint in request.breakpoints
+        )
     )
 
 
 @every_strategy
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
-@given(talk=talks())
-def test_marks_are_legal_and_starts_in_order(name: str, talk: Conversation) -> None:
+@given(session=conversations())
+def test_breakpoints_are_legal_and_starts_in_order(name: str, session: Conversation) -> None:
     strategy = made(name)
-    calls = list(strategy.plan(talk))
+    calls = list(strategy.plan(session))
     starts = [call.start for call in calls]
     assert starts == sorted(starts)
     assert all(legal(call, room(strategy)) for call in calls)
 
 
 @every_strategy
-@given(talk=talks())
+@given(session=conversations())
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
-def test_the_main_calls_send_what_was_said(name: str, talk: Conversation) -> None:
+def test_the_main_calls_send_what_was_said(name: str, session: Conversation) -> None:
     """One main call a reply; before each stand exactly the blocks of all events before it, as the same objects."""
     said_so_far: list[object] = []
-    main = iter([call for call in made(name).plan(talk) if call.purpose == "main"])
-    for event in talk.events:
+    main = iter([call for call in made(name).plan(session) if call.purpose == "main"])
+    for event in session.events:
         if isinstance(event, Inquiry):
             continue
         if isinstance(event, Reply):
@@ -105,10 +111,12 @@ def test_the_main_calls_send_what_was_said(name: str, talk: Conversation) -> Non
 
 @every_strategy
 def test_two_plans_are_the_same(name: str) -> None:
-    talk = asked(question(1, 50, 1), question(2, 50, 1), question(3, 60, 2), params={"thinking": {"type": "adaptive"}})
-    once, again = ([fingerprint(call) for call in made(name).plan(talk)] for _ in range(2))
+    session = asked(
+        question(1, 50, 1), question(2, 50, 1), question(3, 60, 2), params={"thinking": {"type": "adaptive"}}
+    )
+    once, again = ([fingerprint(call) for call in made(name).plan(session)] for _ in range(2))
     assert once == again
-    assert made(name).notes(talk) == made(name).notes(talk)
+    assert made(name).notes(session) == made(name).notes(session)
 
 
 @every_strategy
@@ -128,9 +136,9 @@ def test_it_says_who_does_it_so_and_when(name: str) -> None:
 
 @every_strategy
 def test_questions_are_asked_once_each_or_the_notes_say_why_not(name: str) -> None:
-    talk = asked(*(question(n, 50 + n) for n in range(5)))
-    numbers = [call.inquiry for call in made(name).plan(talk) if call.purpose == "inquiry"]
-    assert numbers == [1, 2, 3, 4, 5] or (numbers == [] and "not asked" in " ".join(made(name).notes(talk)))
+    session = asked(*(question(n, 50 + n) for n in range(5)))
+    numbers = [call.inquiry for call in made(name).plan(session) if call.purpose == "inquiry"]
+    assert numbers == [1, 2, 3, 4, 5] or (numbers == [] and "not asked" in " ".join(made(name).notes(session)))
 
 
 def long_talk(turns: int) -> Conversation:
@@ -151,7 +159,7 @@ def long_talk(turns: int) -> Conversation:
     return conversation(*events)
 
 
-def lines_run(strategy: Agent | Strategy, talk: Conversation) -> int:
+def lines_run(strategy: Agent | Strategy, session: Conversation) -> int:
     """Work as Python lines run, which no machine's speed changes."""
     lines = 0
 
@@ -163,7 +171,7 @@ def lines_run(strategy: Agent | Strategy, talk: Conversation) -> int:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        for _ in strategy.plan(talk):
+        for _ in strategy.plan(session):
             pass
     finally:
         sys.settrace(before)
@@ -203,10 +211,10 @@ def test_threads_are_shared_not_copied(name: str, monkeypatch: pytest.MonkeyPatc
         nodes += 1
         original(self, *arguments)
 
-    talk = long_talk(30)
+    session = long_talk(30)
     monkeypatch.setattr(Thread, "__init__", counted)
-    calls = list(made(name).plan(talk))
-    messages = sum(not isinstance(event, Inquiry) for event in talk.events)
+    calls = list(made(name).plan(session))
+    messages = sum(not isinstance(event, Inquiry) for event in session.events)
     questions = sum(call.purpose == "inquiry" for call in calls)
     retries = sum(call.purpose == "retry" for call in calls)
     assert nodes == messages + questions + 2 * retries
@@ -223,19 +231,19 @@ def test_a_model_must_be_known_from_somewhere() -> None:
 
 def test_parameters_go_over_the_recorded_ones_and_none_takes_one_away() -> None:
     agent = Agent(name="x", params={"thinking": None, "max_tokens": 5})
-    talk = asked(params={"thinking": {"type": "adaptive"}, "speed": "fast"})
-    assert {repr(call.request.params) for call in agent.plan(talk)} == {"{'speed': 'fast', 'max_tokens': 5}"}
+    session = asked(params={"thinking": {"type": "adaptive"}, "speed": "fast"})
+    assert {repr(call.request.params) for call in agent.plan(session)} == {"{'speed': 'fast', 'max_tokens': 5}"}
 
 
 def test_a_reply_without_blocks_is_a_call_but_no_message() -> None:
-    talk = conversation(Human(0, (user("a"),)), Reply(1, ()), Human(2, (user("b"),)), Reply(3, (said("c"),)))
-    calls = list(build("automatic").plan(talk))
+    session = conversation(Human(0, (user("a"),)), Reply(1, ()), Human(2, (user("b"),)), Reply(3, (said("c"),)))
+    calls = list(build("automatic").plan(session))
     assert [call.request.thread.length for call in calls] == [1, 2]
     assert [call.turn for call in calls] == [1, 2]
 
 
 def test_recorded_starts_are_kept_even_if_two_are_the_same() -> None:
-    talk = conversation(
+    session = conversation(
         Human(0, (user("a"),)), Reply(1, (said("b"),)), Results(1, (user("c"),)), Reply(1, (said("d"),))
     )
-    assert [call.start for call in build("automatic").plan(talk)] == [1, 1]
+    assert [call.start for call in build("automatic").plan(session)] == [1, 1]

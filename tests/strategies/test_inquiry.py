@@ -13,7 +13,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Human, Reply, Results
 from cachecost.prompts.blocks import NOTHING, Thread, given_block
-from cachecost.prompts.refusals import last_markable
+from cachecost.prompts.refusals import last_breakpoint_place
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.inquiry import ANSWER_TOOL, InquiryOptions
 from cachecost.strategies.placements import Automatic, BeforeHuman, LastMessage, LastTool, Placement, SystemBlock
@@ -43,12 +43,12 @@ def agent(**options: Any) -> Agent:
     return Agent(name="x", placement=Placement(BASE), inquiry=InquiryOptions(**options))
 
 
-def plan(strategy: Agent, talk: Conversation) -> list[PlannedCall]:
-    return list(strategy.plan(talk))
+def plan(strategy: Agent, session: Conversation) -> list[PlannedCall]:
+    return list(strategy.plan(session))
 
 
-def side_calls(strategy: Agent, talk: Conversation) -> list[PlannedCall]:
-    return [call for call in strategy.plan(talk) if call.inquiry is not None]
+def side_calls(strategy: Agent, session: Conversation) -> list[PlannedCall]:
+    return [call for call in strategy.plan(session) if call.inquiry is not None]
 
 
 def one_side(strategy: Agent, params: dict[str, Any] | None = None) -> PlannedCall:
@@ -109,19 +109,19 @@ def test_every_open_call_gets_a_result(tool_use: str, answered: list[str]) -> No
 
 def test_calls_without_content_get_results_by_their_place() -> None:
     calls = tuple(given_block("tool_use", "assistant", f"call {n}", 30) for n in range(2))
-    talk = conversation(Human(0, (user("go"),)), Reply(1, calls), question(1, 5, tool_use="toolu_1"))
-    side = side_calls(agent(), talk)[0]
+    session = conversation(Human(0, (user("go"),)), Reply(1, calls), question(1, 5, tool_use="toolu_1"))
+    side = side_calls(agent(), session)[0]
     assert side.request.thread.message is not None
     contents = [block.content or {} for block in side.request.thread.message.blocks[:-1]]
     assert [content["tool_use_id"] for content in contents] == ["call_0", "toolu_1"]
 
 
 def test_an_always_present_tool_stands_last_in_every_call() -> None:
-    talk = asked(question(1, 50), question(2, 60))
-    calls = plan(agent(tool_tokens=60), talk)
+    session = asked(question(1, 50), question(2, 60))
+    calls = plan(agent(tool_tokens=60), session)
     tools = calls[0].request.tools
     assert all(call.request.tools is tools for call in calls)
-    assert tools.blocks[:-1] == talk.tools.blocks
+    assert tools.blocks[:-1] == session.tools.blocks
     assert (tools.blocks[-1].tokens, tools.blocks[-1].kind, tools.blocks[-1].role) == (60, "tool", "")
     assert (tools.blocks[-1].content or {})["name"] == ANSWER_TOOL
 
@@ -145,10 +145,10 @@ def test_tools_of_the_main_and_of_the_side_call(options: dict[str, Any], main_to
 
 
 def test_structured_output_leaves_the_main_tools_alone() -> None:
-    talk = asked(question(1, 50))
-    main, side, _ = plan(agent(through="structured_output"), talk)
-    assert main.request.tools is talk.tools and side.request.tools is talk.tools
-    assert side_calls(agent(through="structured_output", tools="none"), talk)[0].request.tools is NOTHING
+    session = asked(question(1, 50))
+    main, side, _ = plan(agent(through="structured_output"), session)
+    assert main.request.tools is session.tools and side.request.tools is session.tools
+    assert side_calls(agent(through="structured_output", tools="none"), session)[0].request.tools is NOTHING
 
 
 def test_a_tool_per_question_takes_the_place_of_the_generic_one() -> None:
@@ -159,8 +159,8 @@ def test_a_tool_per_question_takes_the_place_of_the_generic_one() -> None:
 
 
 def test_a_tool_per_answer_type_is_shared_by_questions_of_that_type() -> None:
-    talk = asked(question(1, 50), question(2, 60), question(3, 70, answer_type="text"))
-    one, two, three = side_calls(agent(through="tool_per_question", schema="per_type"), talk)
+    session = asked(question(1, 50), question(2, 60), question(3, 70, answer_type="text"))
+    one, two, three = side_calls(agent(through="tool_per_question", schema="per_type"), session)
     assert one.request.tools is two.request.tools
     assert one.request.tools is not three.request.tools
 
@@ -256,7 +256,7 @@ def test_structured_output_goes_with_the_main_choice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("marks", "marked"),
+    ("breakpoints", "marked"),
     [
         ("same", "tools.1 system.1 auto"),
         ("none", ""),
@@ -264,13 +264,13 @@ def test_structured_output_goes_with_the_main_choice() -> None:
         ((SystemBlock("first"),), "system.0"),
     ],
 )
-def test_marks_of_the_side_call(marks: Any, marked: str) -> None:
-    assert spelled(one_side(agent(through="structured_output", marks=marks)).request) == marked
+def test_breakpoints_of_the_side_call(breakpoints: Any, marked: str) -> None:
+    assert spelled(one_side(agent(through="structured_output", breakpoints=breakpoints)).request) == marked
 
 
 def test_a_hint_takes_the_place_of_whatever_moves_with_the_end() -> None:
     moving = Placement((LastTool(), LastMessage(), BeforeHuman(1), Automatic()), ttl="1h")
-    asking = InquiryOptions(through="structured_output", marks="hint")
+    asking = InquiryOptions(through="structured_output", breakpoints="hint")
     side = one_side(Agent(name="x", placement=moving, inquiry=asking))
     assert spelled(side.request) == "tools.1@1h 2.1@1h"
 
@@ -401,11 +401,13 @@ def test_where_all_is_cut_only_the_question_is_left() -> None:
 
 
 def test_a_system_prompt_of_its_own() -> None:
-    talk = asked(question(1, 50), question(2, 60))
-    own = [call.request.system for call in side_calls(agent(system_tokens=40), talk)]
+    session = asked(question(1, 50), question(2, 60))
+    own = [call.request.system for call in side_calls(agent(system_tokens=40), session)]
     assert own[0] is own[1]
     assert [block.tokens for block in own[0].blocks] == [40]
-    assert all(call.request.system is talk.system for call in plan(agent(system_tokens=40), talk) if not call.inquiry)
+    assert all(
+        call.request.system is session.system for call in plan(agent(system_tokens=40), session) if not call.inquiry
+    )
 
 
 @pytest.mark.parametrize(
@@ -432,7 +434,7 @@ MANUAL_TALK = asked(question(1, 50), params={"thinking": MANUAL})
 
 
 @pytest.mark.parametrize(
-    ("strategy", "talk", "notes"),
+    ("strategy", "session", "notes"),
     [
         (
             PRESETS["progressive"],
@@ -476,8 +478,8 @@ MANUAL_TALK = asked(question(1, 50), params={"thinking": MANUAL})
         ),
     ],
 )
-def test_notes_say_what_an_arm_cannot_do(strategy: Agent, talk: Conversation, notes: list[str]) -> None:
-    assert strategy.notes(talk) == notes
+def test_notes_say_what_an_arm_cannot_do(strategy: Agent, session: Conversation, notes: list[str]) -> None:
+    assert strategy.notes(session) == notes
 
 
 def test_a_refused_forced_choice_is_sent_as_it_is() -> None:
@@ -517,30 +519,34 @@ def test_arms_share_the_base_placement(arm: str) -> None:
 
 
 def test_033_as_it_describes_itself_differs_in_the_reading_only() -> None:
-    claim, forced = PRESETS["answer_inquiry, as 033 describes itself"], PRESETS["answer_inquiry, forced"]
-    assert claim.rules == {"tool_choice_invalidation": "never"}
-    assert (claim.inquiry, claim.placement, forced.rules) == (forced.inquiry, forced.placement, {})
+    published_figure, forced = PRESETS["answer_inquiry, as 033 describes itself"], PRESETS["answer_inquiry, forced"]
+    assert published_figure.rules == {"tool_choice_invalidation": "never"}
+    assert (published_figure.inquiry, published_figure.placement, forced.rules) == (
+        forced.inquiry,
+        forced.placement,
+        {},
+    )
 
 
 @pytest.mark.parametrize("make", [lambda: asked(question(1, 50)), long_talk])
-def test_a_moving_mark_on_a_question_lands_on_the_question(make: Callable[[], Conversation]) -> None:
-    """Which is why a cheaper model with the main thread's marks never reads its messages again."""
+def test_a_moving_breakpoint_on_a_question_lands_on_the_question(make: Callable[[], Conversation]) -> None:
+    """Which is why a cheaper model with the main thread's breakpoints never reads its messages again."""
     side = side_calls(agent(through="structured_output"), make())[0].request
-    target = last_markable(side, "5m")
+    target = last_breakpoint_place(side, "5m")
     assert target is not None and target.node is side.thread
 
 
 def test_thinking_before_the_question_stays_in_the_thread_as_sent() -> None:
-    talk = conversation(
+    session = conversation(
         Human(0, (user("go"),)), Reply(1, (thought("hm"), used("a"))), question(1, 5), Results(9, (result("a"),))
     )
-    side = side_calls(agent(), talk)[0]
+    side = side_calls(agent(), session)[0]
     assert side.request.thread.has_thinking
 
 
 def test_questions_before_any_reply_and_at_the_very_end_are_asked() -> None:
-    talk = conversation(question(1, 0), Human(1, (user("go"),)), Reply(2, (said("yes"),)), question(2, 9))
-    calls = side_calls(agent(), talk)
+    session = conversation(question(1, 0), Human(1, (user("go"),)), Reply(2, (said("yes"),)), question(2, 9))
+    calls = side_calls(agent(), session)
     assert [call.start for call in calls] == [0, 9]
     assert calls[0].request.thread.length == 1
     assert isinstance(calls[0].request.thread.parent, Thread)

@@ -86,8 +86,8 @@ def test_what_is_not_known_is_told(facts: Facts | None, text: str) -> None:
     assert str(caught.value) == text
 
 
-def test_its_marks_and_name_can_be_others_but_not_how_it_asks() -> None:
-    spec = StrategySpec.model_validate({"name": "mine", "preset": NAME, "marks": ["last_tool"]})
+def test_its_breakpoints_and_name_can_be_others_but_not_how_it_asks() -> None:
+    spec = StrategySpec.model_validate({"name": "mine", "preset": NAME, "breakpoints": ["last_tool"]})
     strategy = build(spec, model="gpt-6.1-sol", facts=on("openai"))
     assert isinstance(strategy, Agent)
     assert (strategy.name, len(strategy.placement.primitives), strategy.inquiry is None) == ("mine", 1, False)

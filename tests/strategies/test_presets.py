@@ -1,6 +1,7 @@
-"""What every preset must keep to in tokens and dollars, and where those mark that no recording tells of.
+"""What every preset must keep to in tokens and dollars, and where those breakpoint that no recording tells of.
 
-What holds for marks alone (markable, in order, within the slots, work for what is new) is in test_every_strategy.py.
+What holds for breakpoints alone (markable, in order, within the slots, work for what is new) is in
+test_every_strategy.py.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.adapting import Adapt
-from cachecost.strategies.placements import MAXIMUM_MARKS, LastTool, Placement, SystemBlock
+from cachecost.strategies.placements import MAXIMUM_BREAKPOINTS, LastTool, Placement, SystemBlock
 from cachecost.strategies.presets import PLACEMENTS, PRESETS
 
 MODEL = "claude-sonnet-4-5"
@@ -52,7 +53,7 @@ def turn(number: int, at: float) -> list[Event]:
 
 
 def long_talk(turns: int = 8, pause: float = 400.0) -> Conversation:
-    """Eight turns with a document, a reminder of `role: system`, a rewind, and pauses beyond both lifetimes."""
+    """Eight turns with a document, a reminder of `role: system`, a rewind, and pauses beyond both TTLs."""
     attached = Human(START, (block("user", "file", 2000, "document"), block("user", "go", 20)))
     events: list[Event] = [attached, Reply(START + 1, (block("assistant", "gone", 30),))]
     for number in range(turns):
@@ -67,10 +68,10 @@ def long_talk(turns: int = 8, pause: float = 400.0) -> Conversation:
     return Conversation("long", tuple(events), MODEL, tools, system)
 
 
-def rows_of(agent: Agent, talk: Conversation | None = None) -> list[CallRow]:
+def rows_of(agent: Agent, session: Conversation | None = None) -> list[CallRow]:
     """A ledger of an agent that need not be registered."""
     simulation = Simulation(TERMS.for_strategy(agent), agent.name)
-    return [simulation.row(date_call(call)) for call in agent.plan(talk or long_talk())]
+    return [simulation.row(date_call(call)) for call in agent.plan(session or long_talk())]
 
 
 @cache
@@ -84,8 +85,8 @@ def as_asked(rows: list[CallRow]) -> list[CallRow]:
 
 
 @cache
-def unmarked(name: str) -> list[CallRow]:
-    """The same agent without marks: nothing else differs."""
+def uncached(name: str) -> list[CallRow]:
+    """The same agent without breakpoints: nothing else differs."""
     agent = PRESETS[name]
     changes = tuple(change for change in agent.changes if not isinstance(change, Adapt))
     return rows_of(replace(agent, placement=Placement(), changes=changes))
@@ -93,17 +94,19 @@ def unmarked(name: str) -> list[CallRow]:
 
 @every_preset
 def test_nothing_is_refused_but_where_the_preset_says_so(name: str) -> None:
-    """Numbers of marks and the order of TTLs, as the API checks them. Refused with over 4 marks: three, and only so."""
+    """Numbers of breakpoints and the order of TTLs, as the API checks them. Refused with over 4 breakpoints: three,
+    and only so.
+    """
     errors = [row.error for row in marked(name) if row.error]
     assert all(error.startswith(TOO_MANY) for error in errors)
     assert bool(errors) == (name in OVERFLOWING)
     agent = PRESETS[name]
-    assert ("refused (400)" in agent.what) == (name in OVERFLOWING) == (agent.placement.slots > MAXIMUM_MARKS)
+    assert ("refused (400)" in agent.what) == (name in OVERFLOWING) == (agent.placement.slots > MAXIMUM_BREAKPOINTS)
 
 
 @every_preset
 def test_every_token_is_read_written_or_uncached(name: str) -> None:
-    for row, bare in zip(as_asked(marked(name)), unmarked(name), strict=True):
+    for row, bare in zip(as_asked(marked(name)), uncached(name), strict=True):
         if row.error is None:
             assert row.usage.total_input == bare.usage.total_input == bare.usage.input_tokens
             assert row.usage.output_tokens == bare.usage.output_tokens
@@ -113,7 +116,7 @@ def test_every_token_is_read_written_or_uncached(name: str) -> None:
 def test_no_preset_costs_more_than_the_write_premium(name: str) -> None:
     """At most 25% (5m) or 100% (1h) over sending everything uncached; and most cost far less."""
     premium = Decimal(2) if "1h" in ttls(PRESETS[name]) else Decimal("1.25")
-    pairs = [(row, bare) for row, bare in zip(as_asked(marked(name)), unmarked(name), strict=True) if row.error is None]
+    pairs = [(row, bare) for row, bare in zip(as_asked(marked(name)), uncached(name), strict=True) if row.error is None]
     for row, bare in pairs:
         assert row.cost.total - row.cost.output <= premium * bare.cost.input
     if name != "none" and len(pairs) > 5:
@@ -121,7 +124,7 @@ def test_no_preset_costs_more_than_the_write_premium(name: str) -> None:
 
 
 def ttls(agent: Agent) -> set[str]:
-    """Every lifetime that it marks with; what adapts uses both."""
+    """Every TTL that it breakpoints with; what adapts uses both."""
     adapted = {"5m", "1h"} if any(isinstance(change, Adapt) for change in agent.changes) else set()
     return adapted | {agent.placement.ttl_of(primitive) for primitive in agent.placement.primitives}
 
@@ -143,8 +146,8 @@ def test_each_name_is_given_once() -> None:
 
 
 def test_the_premium_is_a_bound_that_a_wrong_price_would_break() -> None:
-    """The first call of an agent that marks its end pays nearly all of it."""
-    first, bare = marked("progressive")[0], unmarked("progressive")[0]
+    """The first call of an agent that breakpoints its end pays nearly all of it."""
+    first, bare = marked("progressive")[0], uncached("progressive")[0]
     assert Decimal("1.2") < (first.cost.total - first.cost.output) / bare.cost.input <= Decimal("1.25")
 
 
@@ -196,18 +199,18 @@ def after(head: str, rows: tuple[str, ...]) -> list[str]:
         ("rfc013-adaptive", after("tools.1 system.1", ("1.0", "1.0 3.1", "3.1 5.0", "5.0 7.0", "7.0 9.1", "9.1 11.0"))),
     ],
 )
-def test_a_preset_marks_these_blocks(name: str, expected: list[str]) -> None:
+def test_a_preset_breakpoints_these_blocks(name: str, expected: list[str]) -> None:
     assert [spelled(call.request) for call in PRESETS[name].plan(conversation(*SIX_CALLS))] == expected
 
 
 def test_trpc_falls_back_to_what_there_is() -> None:
-    talk = conversation(*SIX_CALLS[:2])
-    bare = replace(talk, tools=Part())
+    session = conversation(*SIX_CALLS[:2])
+    bare = replace(session, tools=Part())
     assert [spelled(call.request) for call in PRESETS["trpc-auto"].plan(bare)] == ["system.1"]
 
 
 def test_a_frozen_agent_pays_for_its_tail_again_and_again() -> None:
-    """The same prompts: one mark that moves with the end reads what four that stand cannot."""
+    """The same prompts: one breakpoint that moves with the end reads what four that stand cannot."""
     rows = [rows_of(PRESETS[name], long_talk(40, pause=30.0)) for name in ("freeze-at-4", "mini-swe-agent")]
     frozen, moving = (sum(row.cost.total - row.cost.output for row in each) for each in rows)
     assert frozen > Decimal("2.5") * moving

@@ -29,7 +29,7 @@ from cachecost.strategies.placements import (
 )
 from cachecost.strategies.presets import PRESETS
 from cachecost.strategies.registry import UnknownStrategy
-from cachecost.strategies.spec import INQUIRY, MARKS, StrategySpec
+from cachecost.strategies.spec import BREAKPOINTS, INQUIRY, StrategySpec
 
 SPECS = TypeAdapter(list[StrategySpec])
 SCHEMA = SPECS.json_schema()
@@ -47,25 +47,26 @@ def resolved(text: str) -> Agent:
         ("progressive", PRESETS["progressive"]),
         ('"answer_inquiry, forced"', PRESETS["answer_inquiry, forced"]),
         ("preset: progressive", PRESETS["progressive"]),
-        ("{name: mine, marks: []}", Agent(name="mine")),
+        ("{name: mine, breakpoints: []}", Agent(name="mine")),
         (
-            "{name: a, marks: [last_tool, last_system, automatic]}",
+            "{name: a, breakpoints: [last_tool, last_system, automatic]}",
             Agent(name="a", placement=Placement((LastTool(), SystemBlock("last"), Automatic()))),
         ),
         (
-            "{name: a, ttl: 5m, marks: [last_tool: {ttl: 1h}, each_system: {ttl: 1h}, last_message]}",
+            "{name: a, ttl: 5m, breakpoints: [last_tool: {ttl: 1h}, each_system: {ttl: 1h}, last_message]}",
             Agent(
                 name="a", placement=Placement((LastTool(ttl="1h"), SystemBlock("each", ttl="1h"), LastMessage()), "5m")
             ),
         ),
         (
-            "{name: a, marks: [last_n: {role: user_wire, n: 3}, before_human: {k: 2, role: prompt}, lag: {blocks: 9}]}",
+            "{name: a, breakpoints: [last_n: {role: user_wire, n: 3}, before_human: {k: 2, "
+            "role: prompt}, lag: {blocks: 9}]}",
             Agent(name="a", placement=Placement((LastN("user_wire", 3), BeforeHuman(2, "prompt"), Lag(9)))),
         ),
-        ("{name: a, marks: [lag: ]}", Agent(name="a", placement=Placement((Lag(),)))),
-        ("{name: a, marks: []}", Agent(name="a")),
+        ("{name: a, breakpoints: [lag: ]}", Agent(name="a", placement=Placement((Lag(),)))),
+        ("{name: a, breakpoints: []}", Agent(name="a")),
         (
-            "{name: a, marks: progressive, ttl: 1h, slots: 2, trim: oldest_message}",
+            "{name: a, breakpoints: progressive, ttl: 1h, slots: 2, trim: oldest_message}",
             Agent(name="a", placement=Placement((SystemBlock("each"), LastMessage()), "1h", 2, "oldest_message")),
         ),
         (
@@ -73,11 +74,12 @@ def resolved(text: str) -> Agent:
             Agent(name="a", inquiry=InquiryOptions(through="structured_output", tools="none")),
         ),
         (
-            "{name: a, inquiry: {tool_choice: forced, retry_rate: 0.05, schema: unique, marks: [last_tool, hint]}}",
+            "{name: a, inquiry: {tool_choice: forced, retry_rate: 0.05, schema: unique, "
+            "breakpoints: [last_tool, hint]}}",
             Agent(
                 name="a",
                 inquiry=InquiryOptions(
-                    tool_choice="forced", retry_rate=0.05, schema="unique", marks=(LastTool(), Hint())
+                    tool_choice="forced", retry_rate=0.05, schema="unique", breakpoints=(LastTool(), Hint())
                 ),
             ),
         ),
@@ -106,8 +108,8 @@ def test_options_go_over_a_presets_and_the_rest_stays() -> None:
     assert found.inquiry == InquiryOptions(retry_rate=0.05, order="parallel")
     assert (found.source, found.date, found.what) == (forced.source, forced.date, forced.what)
     assert found.placement == Placement(forced.placement.primitives, "1h")
-    claim = resolved('{preset: "answer_inquiry, as 033 describes itself", rules: {ttl_in_key: true}}')
-    assert claim.rules == {"tool_choice_invalidation": "never", "ttl_in_key": True}
+    published_figure = resolved('{preset: "answer_inquiry, as 033 describes itself", rules: {ttl_in_key: true}}')
+    assert published_figure.rules == {"tool_choice_invalidation": "never", "ttl_in_key": True}
 
 
 def test_a_rate_keeps_the_digits_it_was_written_with() -> None:
@@ -118,7 +120,7 @@ def test_a_rate_keeps_the_digits_it_was_written_with() -> None:
 
 
 def test_build_takes_a_spec() -> None:
-    spec = StrategySpec.model_validate({"name": "a", "marks": ["last_tool", {"last_message": None}]})
+    spec = StrategySpec.model_validate({"name": "a", "breakpoints": ["last_tool", {"last_message": None}]})
     calls = list(build(spec, model="m").plan(asked()))
     assert [(call.request.model, spelled(call.request)) for call in calls] == [
         ("m", "tools.1 1.0"),
@@ -129,7 +131,7 @@ def test_build_takes_a_spec() -> None:
 
 
 UNKNOWN = str(UnknownStrategy("progresive", sorted(PRESETS)))
-KNOWN = ", ".join(MARKS.names)
+KNOWN = ", ".join(BREAKPOINTS.names)
 
 
 @pytest.mark.parametrize(
@@ -137,30 +139,42 @@ KNOWN = ", ".join(MARKS.names)
     [
         ("progresive", UNKNOWN),
         ("{preset: progresive}", f"preset: {UNKNOWN}"),
-        ("{name: a, marks: progresive}", f"marks: {UNKNOWN}"),
+        ("{name: a, breakpoints: progresive}", f"breakpoints: {UNKNOWN}"),
         (
-            "{name: a, marks: [last_tol]}",
-            f"marks[0]: expected one of {KNOWN}; got 'last_tol' (did you mean 'last_tool'?)",
-        ),
-        ("{name: a, marks: [lg: {}]}", f"marks[0]: expected one of {KNOWN}; got 'lg' (did you mean 'lag'?)"),
-        ("{name: a, marks: [lag: {blocks: 0}]}", "marks[0]: lag.blocks=0: expected at least 1"),
-        ("{name: a, marks: [automatic, lag: {bloks: 3}]}", "marks[1].lag.bloks: unknown key (did you mean 'blocks'?)"),
-        ("{name: a, marks: [lag: {blocks: 1.5}]}", "marks[0].lag.blocks: expected a whole number; got 1.5"),
-        ("{name: a, marks: [lag: 3]}", "marks[0].lag: expected a mapping; got 3"),
-        ("{name: a, marks: [last_system: {which: 1}]}", "marks[0].last_system.which: unknown key; expected one of ttl"),
-        (
-            "{name: a, marks: [{lag: {}, hint: {}}]}",
-            "marks[0]: expected the name of a mark, or one name with its options; got a mapping",
-        ),
-        ("{name: a, marks: [3]}", "marks[0]: expected the name of a mark, or one name with its options; got 3"),
-        ("{name: a, marks: 3}", "marks: expected a list; got 3"),
-        (
-            "{name: a, ttl: 1h, marks: [last_tool: {ttl: 5m}, automatic]}",
-            "last_tool at 5m and automatic at 1h: a 1h mark must not come after a 5m one",
+            "{name: a, breakpoints: [last_tol]}",
+            f"breakpoints[0]: expected one of {KNOWN}; got 'last_tol' (did you mean 'last_tool'?)",
         ),
         (
-            "{name: a, inquiry: {marks: [last_tool, hint: {ttl: 1h}]}}",
-            "last_tool at 5m and hint at 1h: a 1h mark must not come after a 5m one",
+            "{name: a, breakpoints: [lg: {}]}",
+            f"breakpoints[0]: expected one of {KNOWN}; got 'lg' (did you mean 'lag'?)",
+        ),
+        ("{name: a, breakpoints: [lag: {blocks: 0}]}", "breakpoints[0]: lag.blocks=0: expected at least 1"),
+        (
+            "{name: a, breakpoints: [automatic, lag: {bloks: 3}]}",
+            "breakpoints[1].lag.bloks: unknown key (did you mean 'blocks'?)",
+        ),
+        ("{name: a, breakpoints: [lag: {blocks: 1.5}]}", "breakpoints[0].lag.blocks: expected a whole number; got 1.5"),
+        ("{name: a, breakpoints: [lag: 3]}", "breakpoints[0].lag: expected a mapping; got 3"),
+        (
+            "{name: a, breakpoints: [last_system: {which: 1}]}",
+            "breakpoints[0].last_system.which: unknown key; expected one of ttl",
+        ),
+        (
+            "{name: a, breakpoints: [{lag: {}, hint: {}}]}",
+            "breakpoints[0]: expected the name of a breakpoint, or one name with its options; got a mapping",
+        ),
+        (
+            "{name: a, breakpoints: [3]}",
+            "breakpoints[0]: expected the name of a breakpoint, or one name with its options; got 3",
+        ),
+        ("{name: a, breakpoints: 3}", "breakpoints: expected a list; got 3"),
+        (
+            "{name: a, ttl: 1h, breakpoints: [last_tool: {ttl: 5m}, automatic]}",
+            "last_tool at 5m and automatic at 1h: a 1h breakpoint must not come after a 5m one",
+        ),
+        (
+            "{name: a, inquiry: {breakpoints: [last_tool, hint: {ttl: 1h}]}}",
+            "last_tool at 5m and hint at 1h: a 1h breakpoint must not come after a 5m one",
         ),
         (
             "{name: a, inquiry: {through: structured_output, tool_choice: forced}}",
@@ -174,7 +188,7 @@ KNOWN = ", ".join(MARKS.names)
         ("{name: a, inquiry: {retry_rate: 2}}", "inquiry.retry_rate: expected at most 1.0; got 2"),
         ("{name: a, inquiry: {tool_tokens: 0}}", "inquiry.tool_tokens: expected at least 1; got 0"),
         ("{name: a, inquiry: yes}", "inquiry: expected a mapping; got 'yes'"),
-        ("{name: a, mark: []}", "mark: unknown key (did you mean 'marks'?)"),
+        ("{name: a, breakpoint: []}", "breakpoint: unknown key (did you mean 'breakpoints'?)"),
         ("{name: a, model: ''}", "model: expected some text; got ''"),
         ("{name: a, slots: -1}", "slots: expected at least 0; got -1"),
         ("{ttl: 5m}", "name: expected text; got nothing"),
@@ -197,13 +211,13 @@ def test_an_unknown_switch_names_the_nearest() -> None:
 
 
 def test_all_faults_are_told_at_once() -> None:
-    entries: list[Any] = ["nope", {"name": "a", "marks": ["x", {"lag": {"y": 1}}], "ttl": "6m"}, {"preset": 3}]
+    entries: list[Any] = ["nope", {"name": "a", "breakpoints": ["x", {"lag": {"y": 1}}], "ttl": "6m"}, {"preset": 3}]
     with pytest.raises(ValidationError) as raised:
         SPECS.validate_python(entries)
     assert sorted({error["loc"][0] for error in raised.value.errors()}) == [0, 1, 2]
     assert {error["loc"] for error in raised.value.errors()} >= {
-        (1, "marks", 0),
-        (1, "marks", 1, "lag", "y"),
+        (1, "breakpoints", 0),
+        (1, "breakpoints", 1, "lag", "y"),
         (1, "ttl"),
     }
 
@@ -212,19 +226,22 @@ VALID = [
     "progressive",
     "a strategy of another package",
     {"preset": "progressive"},
-    {"name": "a", "marks": ["last_tool", {"last_n": {"role": "human", "n": 2}}, {"automatic": {"ttl": "1h"}}]},
-    {"name": "a", "marks": "progressive", "rules": {"ttl_in_key": True}},
-    {"name": "a", "inquiry": {"through": "tool_per_question", "schema": "unique", "marks": [{"hint": {"offset": 2}}]}},
+    {"name": "a", "breakpoints": ["last_tool", {"last_n": {"role": "human", "n": 2}}, {"automatic": {"ttl": "1h"}}]},
+    {"name": "a", "breakpoints": "progressive", "rules": {"ttl_in_key": True}},
+    {
+        "name": "a",
+        "inquiry": {"through": "tool_per_question", "schema": "unique", "breakpoints": [{"hint": {"offset": 2}}]},
+    },
     {"name": "a", "thinking": "off"},
     {"name": "a", "thinking": {"type": "adaptive"}},
 ]
 INVALID = [
     3,
-    {"name": "a", "marks": ["last_tol"]},
-    {"name": "a", "marks": [{"lag": {"bloks": 1}}]},
-    {"name": "a", "marks": [{"lag": {}, "hint": {}}]},
+    {"name": "a", "breakpoints": ["last_tol"]},
+    {"name": "a", "breakpoints": [{"lag": {"bloks": 1}}]},
+    {"name": "a", "breakpoints": [{"lag": {}, "hint": {}}]},
     {"name": "a", "ttl": "6m"},
-    {"name": "a", "mark": []},
+    {"name": "a", "breakpoint": []},
     {"name": "a", "inquiry": {"thru": 1}},
     {"name": "a", "inquiry": {"answer_schema": "unique"}},
 ]
@@ -249,9 +266,9 @@ def test_the_json_schema_explains_every_key() -> None:
         assert all(option.get("description") for option in found["properties"].values())
 
 
-@pytest.mark.parametrize("name", MARKS.names)
-def test_every_mark_can_be_written_by_its_name(name: str) -> None:
-    spec = StrategySpec.model_validate({"name": "a", "marks": [name, {name: {"ttl": "5m"}}]})
-    assert spec.marks is not None
-    assert type(spec.marks[0]) is (type(SHORTHANDS[name]) if name in SHORTHANDS else PRIMITIVES[name])
-    assert (spec.marks[0].ttl, spec.marks[1].ttl) == (None, "5m")
+@pytest.mark.parametrize("name", BREAKPOINTS.names)
+def test_every_breakpoint_can_be_written_by_its_name(name: str) -> None:
+    spec = StrategySpec.model_validate({"name": "a", "breakpoints": [name, {name: {"ttl": "5m"}}]})
+    assert spec.breakpoints is not None
+    assert type(spec.breakpoints[0]) is (type(SHORTHANDS[name]) if name in SHORTHANDS else PRIMITIVES[name])
+    assert (spec.breakpoints[0].ttl, spec.breakpoints[1].ttl) == (None, "5m")

@@ -23,7 +23,7 @@ conversation:
 strategies:
   - automatic
   - name: an hour
-    marks: [last_system, last_message]
+    breakpoints: [last_system, last_message]
     ttl: 1h
 """
 ALONE = Workers("loky", 1)

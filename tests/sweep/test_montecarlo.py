@@ -1,4 +1,6 @@
-"""Many seeds at once cost exactly what each costs alone in the engine, whatever the rules, the marks and the draws."""
+"""Many seeds at once cost exactly what each costs alone in the engine, whatever the rules, the breakpoints and the
+draws.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 
 from cachecost.conversations.distributions import Choice, LogNormal, Uniform
 from cachecost.conversations.synthetic import SyntheticInquiries, SyntheticPauses, SyntheticSpec, synthetic
-from cachecost.providers.assumptions import switches_from
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
@@ -31,7 +33,7 @@ from one_seed import calls_alone, traffic_alone
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"
 MODELS = ("claude-opus-4-6", "claude-sonnet-4-5", "claude-haiku-5-5")
 TWO_LIVES = StrategySpec.model_validate(
-    {"name": "two lives", "marks": [{"last_tool": {"ttl": "1h"}}, {"last_system": {"ttl": "1h"}}, "last_message"]}
+    {"name": "two lives", "breakpoints": [{"last_tool": {"ttl": "1h"}}, {"last_system": {"ttl": "1h"}}, "last_message"]}
 )
 STRATEGIES: list[str | StrategySpec] = ["none", "automatic", "progressive", "answer_inquiry, forced", TWO_LIVES]
 PRICES = PriceBook.load()
@@ -43,7 +45,7 @@ def traffic(
 ) -> Workload:
     """A synthetic conversation as a strategy sends it."""
     told = {"turns": 4, "calls": 3, "head_tools": (6_000,), "head_system": (3_000,), "model": MODELS[0], **spec}
-    terms = ReplaySetup(RuleBook(switches_from(dict(rules)), day), PRICES, tokens="bytes", model=str(told["model"]))
+    terms = ReplaySetup(RuleBook(assumptions_from(dict(rules)), day), PRICES, tokens="bytes", model=str(told["model"]))
     return plan_workload(strategy, [synthetic(SyntheticSpec(**told))], terms)
 
 
@@ -83,7 +85,7 @@ draws = st.builds(
 )
 readings = st.fixed_dictionaries(
     {
-        "shallow_marks": st.sampled_from(["rewrite", "refresh", "ignore"]),
+        "shallow_breakpoints": st.sampled_from(["rewrite", "refresh", "ignore"]),
         "ttl_in_key": st.booleans(),
         "lookback_runs": st.sampled_from(["by_date", "collapsed", "counted"]),
     }
@@ -131,7 +133,7 @@ def test_a_seed_is_the_same_alone_and_in_company() -> None:
 
 
 def test_both_sides_of_a_lifetime() -> None:
-    """A pause of exactly the lifetime finds nothing; a microsecond less does."""
+    """A pause of exactly the TTL finds nothing; a microsecond less does."""
     of = traffic(turns=2, calls=1)
     live, dead = (montecarlo(of, Draw(turn=pause), 1) for pause in (299.999999, 300.0))
     assert live.usage(0).read > 0
@@ -167,14 +169,14 @@ def test_what_is_asked_in_between_keeps_its_share_of_the_pause() -> None:
 def test_agents_that_plan_anew_get_the_same_times() -> None:
     """A conversation at a seed's times, planned, is the plan at the seed's times."""
     spec = SyntheticSpec(turns=5, calls=3, model=MODELS[0], head_tools=(6_000,))
-    talk, terms = (
+    conversation, terms = (
         synthetic(spec),
         ReplaySetup(RuleBook(as_of=date(2026, 11, 1)), PRICES, tokens="bytes", model=MODELS[0]),
     )
     draw = Draw(turn=LogNormal(300, 300), loop=Uniform(1, 60), first_token=Uniform(0, 4), retries=Retries(0.3, 9))
-    of = plan_workload("automatic", [talk], terms)
+    of = plan_workload("automatic", [conversation], terms)
     for seed in (1, 2, 3):
-        again = plan_workload("automatic", retime([talk], draw, seed), terms)
+        again = plan_workload("automatic", retime([conversation], draw, seed), terms)
         assert [call.start for call in again.calls] == [call.start for call in calls_alone(of, draw, seed)]
         assert engine(again)[0] == montecarlo(of, draw, [seed]).costs[0]
 

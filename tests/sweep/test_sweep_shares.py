@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sweep_bench import scenario_at
 
-from cachecost.scenario import talks_of
+from cachecost.scenario import load_conversations
 from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.simulation.workload import scenario_setup
 from cachecost.sweep import cells
@@ -42,16 +42,16 @@ def plainly(sweep: Sweep, folder: Path) -> list[SweepRow]:
     rows = []
     for task in sweep.tasks():
         scenario = sweep.job.at(task.point)
-        talks, bills = talks_of(scenario, folder)
+        conversations, bills = load_conversations(scenario, folder)
         terms = scenario_setup(scenario, folder, bills)
         key = CellKey(task.point.labels(sweep.job.axes), 0)
-        rows += [ledger_row(key, replay_strategy(spec, talks, terms)) for spec in scenario.strategies]
+        rows += [ledger_row(key, replay_strategy(spec, conversations, terms)) for spec in scenario.strategies]
     return rows
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])
 def test_rows_are_those_of_the_ledgers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_reversed: bool) -> None:
-    monkeypatch.setattr(cells, "_talks", type(cells._talks)())
+    monkeypatch.setattr(cells, "_conversations", type(cells._conversations)())
     sweep = load_sweep(scenario_at(tmp_path, TEXT), GRID)
     tasks = list(sweep.tasks())
     found = [evaluate_task(sweep.job, task) for task in (reversed(tasks) if is_reversed else tasks)]
@@ -59,4 +59,4 @@ def test_rows_are_those_of_the_ledgers(tmp_path: Path, monkeypatch: pytest.Monke
     assert [repr(row) for rows in (reversed(found) if is_reversed else found) for row in rows] == list(
         map(repr, wanted)
     )
-    assert len(cells._talks) == 2
+    assert len(cells._conversations) == 2

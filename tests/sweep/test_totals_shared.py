@@ -23,13 +23,13 @@ from cachecost.conversations.model import (
     Rewrite,
     Switch,
 )
-from cachecost.conversations.sessions import read_talks
+from cachecost.conversations.sessions import read_conversations
 from cachecost.conversations.synthetic import SyntheticInquiries, SyntheticPauses, SyntheticSpec, synthetic
 from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import NOTHING, Message, Thread
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import block_of, text_block
-from cachecost.providers.assumptions import switches_from
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
@@ -45,10 +45,13 @@ DAY = date(2026, 11, 1)
 PRICES = PriceBook.load()
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"
 MIXED: list[dict[str, Any]] = [
-    {"name": "an hour's head", "marks": [{"last_tool": {"ttl": "1h"}}, {"last_system": {"ttl": "1h"}}, "last_message"]},
-    {"name": "refused", "marks": [{"last_n": {"role": "any", "n": 2}}, {"lag": {"ttl": "1h"}}]},
-    {"name": "forks", "marks": ["fork_point"]},
-    {"name": "one end, two lives", "marks": [{"last_n": {"n": 1}}, {"automatic": {"ttl": "5m"}}]},
+    {
+        "name": "an hour's head",
+        "breakpoints": [{"last_tool": {"ttl": "1h"}}, {"last_system": {"ttl": "1h"}}, "last_message"],
+    },
+    {"name": "refused", "breakpoints": [{"last_n": {"role": "any", "n": 2}}, {"lag": {"ttl": "1h"}}]},
+    {"name": "forks", "breakpoints": ["fork_point"]},
+    {"name": "one end, two lives", "breakpoints": [{"last_n": {"n": 1}}, {"automatic": {"ttl": "5m"}}]},
     {"name": "elsewhere", "preset": "progressive", "model": "claude-haiku-5-5"},
     {"name": "as counted", "preset": "progressive", "rules": {"lookback_runs": "counted"}},
     {"name": "thinks", "preset": "automatic", "thinking": {"type": "enabled", "budget_tokens": 2_000}},
@@ -57,7 +60,7 @@ MIXED: list[dict[str, Any]] = [
 
 
 def specs() -> list[str | StrategySpec]:
-    """Every preset under each lifetime, where it has one, and some of no preset's."""
+    """Every preset under each TTL, where it has one, and some of no preset's."""
     own = [StrategySpec.model_validate(told) for told in MIXED]
     hours = [StrategySpec.model_validate({**told, "ttl": "1h"}) for told in MIXED if told["name"] != "refused"]
     lasting = [f"{name}@{ttl}" for name in ("automatic", "base", "progressive") for ttl in ("5m", "1h")]
@@ -69,20 +72,22 @@ def totals_of(ledger: Ledger) -> Totals:
 
 
 def assert_equal(
-    shared: SharedTotals, spec: str | StrategySpec, talks: Sequence[Conversation], terms: ReplaySetup
+    shared: SharedTotals, spec: str | StrategySpec, conversations: Sequence[Conversation], terms: ReplaySetup
 ) -> bool:
     """Whether what is shared told it at all; what it told must be right."""
     found = shared.totals(spec, terms)
     if found is None:
         return False
-    wanted = totals_of(replay_strategy(spec, talks, terms))
+    wanted = totals_of(replay_strategy(spec, conversations, terms))
     assert found == wanted, (spec, terms.model)
     assert str(found.cost_usd) == str(wanted.cost_usd)
     return True
 
 
 def told() -> Conversation:
-    """A conversation that thinks, shows an image, forks and is rewritten, asks, switches and has a call beside it."""
+    """A conversation that thinks, shows an image, forks and is rewritten, asks, assumptions and has a call beside
+    it.
+    """
     said = [text_block("user", "Look. " * 400), text_block("user", "Go on. " * 300), text_block("user", "Again. " * 50)]
     image = block_of("user", {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}})
     thought = block_of("assistant", {"type": "thinking", "thinking": "Hm. " * 200, "signature": "x"})
@@ -118,7 +123,7 @@ def made(seed: int, asks: bool, tools: int) -> Conversation:
 
 
 def recorded(name: str) -> list[Conversation]:
-    return read_talks(RECORDINGS / f"{name}.jsonl", "auto", lambda words: None)[0]
+    return read_conversations(RECORDINGS / f"{name}.jsonl", "auto", lambda words: None)[0]
 
 
 TALKS: dict[str, Callable[[], list[Conversation]]] = {
@@ -135,7 +140,7 @@ cells = st.tuples(
     st.sampled_from(["bytes", "tiktoken"]),
     st.fixed_dictionaries(
         {
-            "shallow_marks": st.sampled_from(["rewrite", "refresh", "ignore"]),
+            "shallow_breakpoints": st.sampled_from(["rewrite", "refresh", "ignore"]),
             "lookback_runs": st.sampled_from(["by_date", "collapsed", "counted"]),
             "ttl_in_key": st.sampled_from([False, False, True]),
             "thinking_rendered_at": st.sampled_from(["messages", "tools"]),
@@ -150,24 +155,27 @@ cells = st.tuples(
 @given(name=st.sampled_from(sorted(TALKS)), asked=st.lists(cells, min_size=1, max_size=8))
 @settings(max_examples=15)
 def test_cells_add_up_to_their_ledgers(name: str, asked: list[Any]) -> None:
-    talks = TALKS[name]()
-    shared = SharedTotals(talks)
+    conversations = TALKS[name]()
+    shared = SharedTotals(conversations)
     for spec, model, tokens, rules, day in asked:
         assert_equal(
-            shared, spec, talks, ReplaySetup(RuleBook(switches_from(rules), day), PRICES, tokens=tokens, model=model)
+            shared,
+            spec,
+            conversations,
+            ReplaySetup(RuleBook(assumptions_from(rules), day), PRICES, tokens=tokens, model=model),
         )
 
 
 @pytest.mark.parametrize("name", ["made", "asks"])
 def test_every_preset_is_told_by_what_is_shared(name: str) -> None:
     """All but those that look at what was paid, or whose prompts depend on who sends first."""
-    talks = TALKS[name]()
-    shared = SharedTotals(talks)
+    conversations = TALKS[name]()
+    shared = SharedTotals(conversations)
     plain = [
         spec
         for spec in specs()
         if not assert_equal(
-            shared, spec, talks, ReplaySetup(RuleBook(as_of=DAY), PRICES, tokens="bytes", model=MODELS[0])
+            shared, spec, conversations, ReplaySetup(RuleBook(as_of=DAY), PRICES, tokens="bytes", model=MODELS[0])
         )
     ]
     assert [spec if isinstance(spec, str) else spec.name for spec in plain] == PLAIN
@@ -178,23 +186,26 @@ PLAIN = ["adaptive", "one end, two lives", "pings", "one end, two lives", "pings
 
 def test_questions_without_tools_share_what_is_computed_once() -> None:
     """They begin as calls with tools do, but for hidden tokens: each call is as long as it would be alone."""
-    talks = TALKS["asks"]()
-    shared = SharedTotals(talks)
+    conversations = TALKS["asks"]()
+    shared = SharedTotals(conversations)
     terms = ReplaySetup(RuleBook(as_of=DAY), PRICES, tokens="tiktoken", model=MODELS[0])
-    assert assert_equal(shared, "structured output, no tools", talks, terms)
-    assert assert_equal(shared, "structured output, same tools", talks, terms)
+    assert assert_equal(shared, "structured output, no tools", conversations, terms)
+    assert assert_equal(shared, "structured output, same tools", conversations, terms)
 
 
 def test_blocks_of_one_digest_and_two_lengths_are_replayed() -> None:
     """Which of them a prefix is as long as is up to who sends it first."""
-    (talk,) = TALKS["made"]()
-    first = talk.events[0]
+    (conversation,) = TALKS["made"]()
+    first = conversation.events[0]
     assert isinstance(first, Human)
     longer = replace(first.blocks[0], tokens=9_999)
-    talks = [talk, replace(talk, name="again", events=(replace(first, blocks=(longer,)), *talk.events[1:]))]
-    assert not are_plain(talks)
+    conversations = [
+        conversation,
+        replace(conversation, name="again", events=(replace(first, blocks=(longer,)), *conversation.events[1:])),
+    ]
+    assert not are_plain(conversations)
     assert (
-        SharedTotals(talks).totals(
+        SharedTotals(conversations).totals(
             "automatic", ReplaySetup(RuleBook(as_of=DAY), PRICES, tokens="bytes", model=MODELS[0])
         )
         is None
@@ -203,24 +214,24 @@ def test_blocks_of_one_digest_and_two_lengths_are_replayed() -> None:
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans, structures and readings are made anew once they were dropped, and tell the same."""
-    talks = TALKS["made"]()
+    conversations = TALKS["made"]()
     monkeypatch.setattr("cachecost.sweep.totals.plans.MOST_CALLS", 20)
     monkeypatch.setattr("cachecost.sweep.totals.shared.MOST_CALLS", 20)
     monkeypatch.setattr("cachecost.sweep.totals.shared.MOST_READINGS", 1)
-    shared = SharedTotals(talks)
+    shared = SharedTotals(conversations)
     for rules in ({}, {"lookback_runs": "counted"}, {}):
         for name in ("automatic", "progressive", "automatic"):
-            terms = ReplaySetup(RuleBook(switches_from(rules), DAY), PRICES, tokens="bytes", model=MODELS[0])
-            assert assert_equal(shared, name, talks, terms)
+            terms = ReplaySetup(RuleBook(assumptions_from(rules), DAY), PRICES, tokens="bytes", model=MODELS[0])
+            assert assert_equal(shared, name, conversations, terms)
     assert len(shared._plans._known) == len(shared._tables) == len(shared._prompt_stores) == 1
 
 
 def test_placements_that_see_forks_say_so() -> None:
     """A tree that others grew in, too, shows them forks that their own conversations never had."""
-    talks = TALKS["asks"]()
-    shared = SharedTotals(talks)
+    conversations = TALKS["asks"]()
+    shared = SharedTotals(conversations)
     terms = ReplaySetup(RuleBook(as_of=DAY), PRICES, tokens="bytes", model=MODELS[0])
     own = [StrategySpec.model_validate(told) for told in MIXED]
     for spec in ("answer_inquiry, forced", *own, "rfc013-fork-aware", "rfc013-tree"):
-        assert_equal(shared, spec, talks, terms)
+        assert_equal(shared, spec, conversations, terms)
     assert [name for name, kind in PRIMITIVES.items() if kind.sees_forks] == ["fork_point"]

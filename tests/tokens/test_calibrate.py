@@ -246,6 +246,6 @@ def test_shipped_data_is_whole_and_sane(generation: str) -> None:
     shipped = calibration(generation)
     assert set(shipped.ratio) == set(KINDS)
     assert all(1.0 < value < 1.8 for value in shipped.ratio.values())
-    assert set(shipped.band) == {"tiktoken", "ctok"}
+    assert set(shipped.error_margin) == {"tiktoken", "ctok"}
     assert all(value >= 0 for value in shipped.structure.values())
     assert 150 < shipped.tool_prompt_head < 286

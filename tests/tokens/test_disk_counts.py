@@ -197,7 +197,7 @@ def test_a_locked_file_costs_nothing(counts: DiskCounts, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def holder(counts: DiskCounts) -> Iterator[sqlite3.Connection]:
-    """Another connection, in the state of one that switches to WAL: SQLite lets nobody wait for it."""
+    """Another connection, in the state of one that assumptions to WAL: SQLite lets nobody wait for it."""
     counts.path.parent.mkdir(parents=True)
     connection = sqlite3.connect(counts.path, isolation_level=None)
     connection.execute("CREATE TABLE other (number)")

@@ -8,7 +8,7 @@ import pytest
 
 from cachecost.prompts.counting import Hidden
 from cachecost.prompts.intake import Intake
-from cachecost.providers.rules import HiddenTokens, ModelRules, RuleBook, Switches
+from cachecost.providers.rules import Assumptions, HiddenTokens, ModelRules, RuleBook
 from cachecost.tokens.calibration import Calibration, calibration
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.hidden import hidden_tokens
@@ -73,7 +73,7 @@ def test_places(body: dict[str, Any], tools: int, messages: int, tail: int) -> N
 
 def test_switches_move_what_they_name() -> None:
     thinks = {"thinking": {"type": "enabled", "budget_tokens": 2000}}
-    early = replace(RULES, switches=Switches(thinking_rendered_at="tools", structured_output_at="tools"))
+    early = replace(RULES, assumptions=Assumptions(thinking_rendered_at="tools", structured_output_at="tools"))
     assert hidden(thinks, format_tokens=100) == Hidden(1, 100, 22, turn=3, tail=10, parallel=24)
     assert hidden(thinks, early, format_tokens=100) == Hidden(123, 0, 0, turn=3, tail=10, parallel=24)
 

@@ -126,7 +126,7 @@ OF_THE_TEST = Calibration(
     ratio={"text": 2.0},
     structure={"image": 100_000, "page": 1_000_000, "document": 10_000_000, "unseen": 0.5},
     tool_prompt_head=0,
-    band={"tiktoken": 0.1},
+    error_margin={"tiktoken": 0.1},
     fitted=date(2026, 11, 21),
 )
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bodies import assistant, body, mark_last, tool, tool_result, tool_use, user
+from bodies import assistant, body, breakpoint_last, tool, tool_result, tool_use, user
 from cachecost.prompts.counting import Hidden
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.refusals import marks_sent
+from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Prompt, Renderer
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.factory import make_counter
@@ -75,8 +75,8 @@ CALL = [user({"type": "text", "text": "Look. " * 900}), assistant(tool_use(80, "
 def rendered(model: str, messages: list[Any], **more: Any) -> Prompt:
     rules = RuleBook().rules("anthropic", model)
     intake, renderer = Intake(keep_content=True), Renderer(make_counter("tiktoken", rules.generation))
-    request = intake.body({**mark_last(body(*messages, tools=[tool(300)])), "model": model, **more})
-    return renderer.render(request, marks_sent(request).marks, rules)
+    request = intake.body({**breakpoint_last(body(*messages, tools=[tool(300)])), "model": model, **more})
+    return renderer.render(request, sent_breakpoints(request).breakpoints, rules)
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def rendered(model: str, messages: list[Any], **more: Any) -> Prompt:
 )
 def test_what_comes_after_a_marked_result(model: str, more: dict[str, Any], tail: int) -> None:
     found = rendered(model, CALL + RESULTS, **more)
-    assert found.total_tokens - found.marks[-1].prefix.tokens == tail
+    assert found.total_tokens - found.breakpoints[-1].prefix.tokens == tail
     usual = rendered(model, CALL[:1], **more)
-    frame = usual.total_tokens - usual.marks[-1].prefix.tokens
+    frame = usual.total_tokens - usual.breakpoints[-1].prefix.tokens
     went_on = rendered(model, [*CALL, *RESULTS, assistant({"type": "text", "text": "Good."})], **more)
     assert went_on.total_tokens > found.total_tokens - frame, "a place moves, the total does not"
 
@@ -108,7 +108,7 @@ def test_totals_are_those_of_a_model_whose_results_end_as_usual() -> None:
     assert len(totals) == 1
     mixed = [*CALL, user(tool_result(400, "a"), {"type": "text", "text": "And?"})]
     found = rendered("claude-sonnet-4", mixed)
-    assert found.total_tokens - found.marks[-1].prefix.tokens == 3, "a text after the result is the last block"
+    assert found.total_tokens - found.breakpoints[-1].prefix.tokens == 3, "a text after the result is the last block"
 
 
 def rules_total(model: str) -> int:

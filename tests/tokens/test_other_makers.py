@@ -49,7 +49,7 @@ def test_every_maker_has_ratios_constants_and_a_band(maker: str) -> None:
     assert found.confidence == ("measured" if maker in MEASURED else "assumed")
     assert set(found.ratio) == {*KINDS, "schema"}
     assert all(0.9 < found.ratio[kind] < 1.25 for kind in KINDS), "cl100k is a near relative of all of them"
-    assert 0.02 < found.band["tiktoken"] < 0.25
+    assert 0.02 < found.error_margin["tiktoken"] < 0.25
     assert found.tool_prompt_head == 0
 
 
@@ -67,8 +67,8 @@ def test_what_is_assumed_is_the_middle_of_what_is_measured_and_less_sure() -> No
     for kind in KINDS:
         told = sorted(calibration(maker).ratio[kind] for maker in MEASURED if (maker, kind) != ("o200k", "tools"))
         assert all(told[0] <= calibration(maker).ratio[kind] <= told[-1] for maker in ASSUMED)
-    widest = max(calibration(maker).band["tiktoken"] for maker in MEASURED if maker not in ("o200k", "gemini"))
-    assert all(calibration(maker).band["tiktoken"] > widest for maker in ASSUMED)
+    widest = max(calibration(maker).error_margin["tiktoken"] for maker in MEASURED if maker not in ("o200k", "gemini"))
+    assert all(calibration(maker).error_margin["tiktoken"] > widest for maker in ASSUMED)
 
 
 @pytest.mark.parametrize(

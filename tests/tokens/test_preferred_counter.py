@@ -27,15 +27,20 @@ def chosen_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_bills_come_first_then_what_is_named_then_the_best_there_is() -> None:
-    assert counter_name(None, has_bills=True) == counter_name("anchored", has_bills=True) == "tiktoken"
-    assert counter_name(None, has_bills=False) == counter_name("anchored", has_bills=False) == "auto"
+    assert counter_name(None, has_bills=True) == counter_name("calibrated", has_bills=True) == "tiktoken"
+    assert counter_name(None, has_bills=False) == counter_name("calibrated", has_bills=False) == "auto"
     assert counter_name("bytes", has_bills=True) == counter_name("bytes", has_bills=False) == "bytes"
 
 
 @needs_ctok
 def test_claude_is_counted_by_ctok_where_it_is_installed() -> None:
     auto, ctok = make_counter("auto", "claude-4.8"), ctok_counter("claude-4.8")
-    assert (auto.block(TEXT), auto.name, auto.source, auto.band) == (ctok.block(TEXT), "ctok", ctok.source, ctok.band)
+    assert (auto.block(TEXT), auto.name, auto.source, auto.error_margin) == (
+        ctok.block(TEXT),
+        "ctok",
+        ctok.source,
+        ctok.error_margin,
+    )
 
 
 def test_claude_is_counted_by_tiktoken_where_ctok_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,12 +64,12 @@ def test_a_block_without_content_is_counted_by_what_was_recorded_of_it() -> None
     counts, prose = count_content(TEXT)
     bare = replace(TEXT, content=None, prose=prose, counts={"cl100k": counts["cl100k"]})
     auto = make_counter("auto", "claude-3")
-    before = auto.source, auto.band
+    before = auto.source, auto.error_margin
     assert auto.block(bare) == tiktoken_counter("claude-3").block(bare)
     assert auto.block(TEXT) == ctok_counter("claude-3").block(TEXT)
-    assert (auto.source, auto.band) != before
+    assert (auto.source, auto.error_margin) != before
     assert auto.source.startswith(before[0]) and "tiktoken cl100k" in auto.source
-    assert auto.band == tiktoken_counter("claude-3").band
+    assert auto.error_margin == tiktoken_counter("claude-3").error_margin
 
 
 @needs_ctok

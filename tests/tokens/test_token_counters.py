@@ -143,7 +143,7 @@ def test_a_given_count_wins(name: str) -> None:
 def test_bytes_are_the_compact_json() -> None:
     counter = make_counter("bytes", "claude-3")
     assert counter.block(block_of("user", {"type": "text", "text": "é"})) == len('{"type":"text","text":"é"}'.encode())
-    assert (counter.name, counter.band) == ("bytes", 0.0)
+    assert (counter.name, counter.error_margin) == ("bytes", 0.0)
 
 
 OF_THE_TEST = Calibration(
@@ -159,7 +159,7 @@ OF_THE_TEST = Calibration(
         "thinking": 30,
     },
     tool_prompt_head=0,
-    band={"tiktoken": 0.1},
+    error_margin={"tiktoken": 0.1},
     fitted=date(2026, 11, 21),
 )
 
@@ -356,7 +356,7 @@ def test_raw_counts_of_a_block_without_content_are_those_it_has() -> None:
 @pytest.mark.parametrize(
     ("name", "generation", "message"),
     [
-        ("anchored", "claude-3", "--tokens anchored is not there yet: expected one of auto, bytes, ctok, tiktoken"),
+        ("calibrated", "claude-3", "--tokens calibrated is not there yet: expected one of auto, bytes, ctok, tiktoken"),
         (
             "count_tokens",
             "claude-3",
@@ -398,4 +398,4 @@ def test_every_counter_tells_its_source_and_band(name: str, generation: str) -> 
     counter: TokenCounter = make_counter(name, generation)
     assert counter.name == name
     assert generation in counter.source
-    assert 0 < counter.band < 0.25
+    assert 0 < counter.error_margin < 0.25

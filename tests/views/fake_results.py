@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from cachecost.ledger.results import CallRow, Claim, Comparison, Cost, LayerTokens, Ledger, RunResult
+from cachecost.ledger.results import CallRow, Comparison, Cost, LayerTokens, Ledger, PublishedFigure, RunResult
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 
@@ -77,7 +77,7 @@ def ledger(strategy: str, share: float = 0.5, calls: int = 60, *, hour: bool = F
         usage = Usage(input_tokens=3, read=prompt - again, output_tokens=120 + 7 * (call % 9), **writes)
         extra = {"purpose": "inquiry", "inquiry": call // asks, "cause": "tool_choice_changed"} if asked else {}
         rows.append(row(strategy, call, usage, turn=1 + call // 10, **extra))
-    return Ledger(strategy, rows, token_source="tiktoken, calibrated", band=0.031)
+    return Ledger(strategy, rows, token_source="tiktoken, calibrated", error_margin=0.031)
 
 
 def comparison(ledgers: Sequence[Ledger], variant: str = "", first: str | None = None, **fields: Any) -> Comparison:
@@ -115,9 +115,11 @@ def ten_arms() -> RunResult:
         comparison(ledgers, first=first),
         comparison(later, "rules and prices of 2026-11-20", first, as_of=date(2026, 11, 20)),
         comparison(turned, "any change of tool_choice", first, rules={"tool_choice_invalidation": "any_change"}),
-        claims=[
-            Claim("RFD 033", "a wasted write costs about $0.55", Decimal("0.54625"), "95,000 × (6.25 − 0.5) / 10⁶"),
-            Claim("RFD 033", "three inquiries cost $1.65", Decimal("1.63875"), "3 × $0.54625"),
+        published_figures=[
+            PublishedFigure(
+                "RFD 033", "a wasted write costs about $0.55", Decimal("0.54625"), "95,000 × (6.25 − 0.5) / 10⁶"
+            ),
+            PublishedFigure("RFD 033", "three inquiries cost $1.65", Decimal("1.63875"), "3 × $0.54625"),
         ],
     )
 

@@ -159,7 +159,14 @@ def test_every_budget_has_a_meaning_in_sarif() -> None:
 
 
 def strategy(before: str | None, now: str = "26.03") -> Told:
-    return {"scenario": "mine", "strategy": "a | b", "calls": 3, "cost_usd": now, "baseline_usd": before, "band": 0.0}
+    return {
+        "scenario": "mine",
+        "strategy": "a | b",
+        "calls": 3,
+        "cost_usd": now,
+        "baseline_usd": before,
+        "error_margin": 0.0,
+    }
 
 
 NO_NEWS = [

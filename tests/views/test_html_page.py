@@ -21,7 +21,7 @@ from cachecost.base.formatting import dollar_places, dollars
 from cachecost.cli import cachecost
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.results import RunResult
-from cachecost.ledger.timelines import CallTimeline, MarkAt
+from cachecost.ledger.timelines import BreakpointAt, CallTimeline
 from cachecost.prompts.blocks import Layer
 from cachecost.views.run.json_output import run_object
 from cachecost.views.run.page import run_page
@@ -41,12 +41,18 @@ def pictured_arms() -> RunResult:
     main = made.comparisons[0]
     ledgers = [
         replace(
-            each, strips=[CallTimeline((MarkAt(27_000, "1h"), MarkAt(40_000, "5m")), (("text", 2),)) for _ in each.rows]
+            each,
+            strips=[
+                CallTimeline((BreakpointAt(27_000, "1h"), BreakpointAt(40_000, "5m")), (("text", 2),))
+                for _ in each.rows
+            ],
         )
         for each in main.ledgers
     ]
     found = [
-        Finding("CC301", "ttl_expired", call, Layer.TOOLS, "tools.0", 9_000, Decimal("0.25"), "6 min", "mark at 1h")
+        Finding(
+            "CC301", "ttl_expired", call, Layer.TOOLS, "tools.0", 9_000, Decimal("0.25"), "6 min", "breakpoint at 1h"
+        )
         for call in (3, 17)
     ]
     told = Explanation(60, Decimal(9), Decimal("8.5"), found, main.ledgers[0].strategy)
@@ -140,7 +146,12 @@ def test_first_comes_the_answer_then_the_saving() -> None:
     order = [text.index(f'id="{name}"') for name in ("strategies", "strips", "dollars", "findings", "variants")]
     assert order == sorted(order)
     assert text.index('data-figure="answer"') < text.index('data-figure="saving"') < order[0]
-    assert text.index('id="claims"') < text.index('id="sure"') < text.index('id="rules"') < text.index('id="again"')
+    assert (
+        text.index('id="published_figures"')
+        < text.index('id="sure"')
+        < text.index('id="rules"')
+        < text.index('id="again"')
+    )
 
 
 def test_the_first_and_the_best_are_open_the_others_folded_away() -> None:
@@ -208,11 +219,14 @@ def _light(colour: str) -> float:
 
 def test_forty_nine_strategies_of_287_calls_make_a_light_page() -> None:
     strip = CallTimeline(
-        (MarkAt(21_000, "1h"), MarkAt(27_000, "1h")), (("thinking", 1), ("tool_use", 3), ("tool_result", 3))
+        (BreakpointAt(21_000, "1h"), BreakpointAt(27_000, "1h")), (("thinking", 1), ("tool_use", 3), ("tool_result", 3))
     )
     ledgers = [ledger(f"an agent of some kind, {share}", share / 50, 287, asks=3 + share % 5) for share in range(49)]
     ledgers = [
-        replace(each, strips=[replace(strip, marks=(*strip.marks, _end(row.usage.total_input))) for row in each.rows])
+        replace(
+            each,
+            strips=[replace(strip, breakpoints=(*strip.breakpoints, _end(row.usage.total_input))) for row in each.rows],
+        )
         for each in ledgers
     ]
     shown = result(comparison(ledgers))
@@ -221,8 +235,8 @@ def test_forty_nine_strategies_of_287_calls_make_a_light_page() -> None:
     same_figures(Page(text), shown)
 
 
-def _end(tokens: int) -> MarkAt:
-    return MarkAt(tokens - 3, "5m")
+def _end(tokens: int) -> BreakpointAt:
+    return BreakpointAt(tokens - 3, "5m")
 
 
 def test_replay_writes_a_page_of_a_recording(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from fake_results import ledger, refused, row
 
 from cachecost.ledger.results import LayerTokens, Ledger
-from cachecost.ledger.timelines import EMPTY_TIMELINE, CallTimeline, MarkAt
+from cachecost.ledger.timelines import EMPTY_TIMELINE, BreakpointAt, CallTimeline
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 from cachecost.views.run.timeline_columns import ALL_TOGETHER, FEWEST, MOST, CallColumn, columns_of, most_columns
@@ -88,10 +88,10 @@ def test_ends_of_layers_are_lines() -> None:
     assert paths_of(columns, 1000).layers == "M0 100H2M0 50H2"
 
 
-def test_marks_that_stay_make_one_line_and_those_that_move_ticks() -> None:
-    strips = [CallTimeline((MarkAt(500, "1h"), MarkAt(tokens, "5m"))) for tokens in (600, 700, 700)]
+def test_breakpoints_that_stay_make_one_line_and_those_that_move_ticks() -> None:
+    strips = [CallTimeline((BreakpointAt(500, "1h"), BreakpointAt(tokens, "5m"))) for tokens in (600, 700, 700)]
     columns = [column(Usage(0, 1000, 0, 0), strip=strip) for strip in strips]
-    assert paths_of(columns, 1000).marks == "M0 100H3M0 80H1M1 60H3"
+    assert paths_of(columns, 1000).breakpoints == "M0 100H3M0 80H1M1 60H3"
 
 
 def test_the_band_tells_loops_questions_and_turns() -> None:

@@ -57,7 +57,7 @@ def test_reasons_are_counted_apart_by_kind() -> None:
 def test_the_error_is_that_of_counted_tokens_not_of_recorded_output() -> None:
     usage = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
     rows = [row("a", 1, usage), row("a", 2, usage, output_is_recorded=False)]
-    assert of(Ledger("a", rows, band=0.1)).lines[0].error == Decimal("3.5")
+    assert of(Ledger("a", rows, error_margin=0.1)).lines[0].error == Decimal("3.5")
 
 
 def test_first_is_the_one_the_scenario_names_and_need_not_exist() -> None:

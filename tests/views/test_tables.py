@@ -47,7 +47,7 @@ def test_refusals_and_variants_stand_beside() -> None:
     ]
     assert found["variants"][1]["rules"] == {"tool_choice_invalidation": "any_change"}
     assert found["variants"][1]["best"] == "structured output, no tools"
-    assert found["claims"][1]["exact_usd"] == "1.63875"
+    assert found["published_figures"][1]["exact_usd"] == "1.63875"
 
 
 def test_best_is_null_where_no_strategy_ran_whole() -> None:

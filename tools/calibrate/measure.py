@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 
 from cachecost.prompts.blocks import Block, Layer
-from cachecost.prompts.request import Mark
+from cachecost.prompts.request import Breakpoint
 from cachecost.tokens.calibration import Calibration
 from cachecost.tokens.content import facts_of, parts_of, prose_of
 from cachecost.tokens.ctok_ import VERSIONS, Ctok
@@ -60,7 +60,7 @@ HELD = ("tool_result", "thinking", "sentence", "cited", "reference", "container_
 Thinking is 7 where all of the reasoning is shown (22 calls of eight models); where it is not, a fit would make up for
 its length. The others occur in calls of several passes, whose bills are sums, or always with what is fitted."""
 PROMPTS = ("format", "citations")
-"""Constants that are prose, which a newer tokenizer cuts finer; marks stay what they are."""
+"""Constants that are prose, which a newer tokenizer cuts finer; breakpoints stay what they are."""
 COUNTERS = ("tiktoken", "ctok")
 
 
@@ -151,10 +151,10 @@ class Bench:
         """Tokens of the tool-use prompt before the end of the system layer, where a bill tells."""
         counter = self.counter("ctok", fitted)
         told = [
-            billed - length_to(sample, mark, counter)
+            billed - length_to(sample, breakpoint, counter)
             for sample in samples
             if sample.request.tools.blocks and not sample.request.params.get("thinking")
-            for mark, billed in _told_before_messages(sample)
+            for breakpoint, billed in _told_before_messages(sample)
         ]
         if told or not older:
             return round(median(told))
@@ -220,12 +220,12 @@ def _features(sample: Sample) -> dict[str, int]:
     return {name: number for name, number in found.items() if number}
 
 
-def _told_before_messages(sample: Sample) -> list[tuple[Mark, int]]:
-    """(mark, billed tokens up to it) where the bill tells a prefix that ends before the messages."""
-    marks = sample.request.marks
-    last = marks[-1] if marks and sample.request.automatic is None else None
-    hours = [mark for mark in marks if mark.ttl == "1h"]
-    told: list[tuple[Mark, int]] = []
+def _told_before_messages(sample: Sample) -> list[tuple[Breakpoint, int]]:
+    """(breakpoint, billed tokens up to it) where the bill tells a prefix that ends before the messages."""
+    breakpoints = sample.request.breakpoints
+    last = breakpoints[-1] if breakpoints and sample.request.automatic is None else None
+    hours = [breakpoint for breakpoint in breakpoints if breakpoint.ttl == "1h"]
+    told: list[tuple[Breakpoint, int]] = []
     if last and last.layer is not Layer.MESSAGES and sample.cached:
         told.append((last, sample.cached))
     elif hours and hours[-1].layer is not Layer.MESSAGES and sample.read_and_1h:

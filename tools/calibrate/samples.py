@@ -14,7 +14,7 @@ from cachecost.prompts.blocks import Block, Prefix
 from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.render import Renderer
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.tokens.content import parts_of
@@ -25,8 +25,10 @@ HOST = "anthropic"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One recorded call. `total` is its billed prompt length, `cached` that up to the last mark (0 if nothing was),
-    `read_and_1h` that up to the last 1h mark (None unless the bill tells); `blocks` are those rendered, in order."""
+    """One recorded call. `total` is its billed prompt length, `cached` that up to the last breakpoint (0 if nothing
+    was), `read_and_1h` that up to the last 1h breakpoint (None unless the bill tells); `blocks` are those rendered,
+    in order.
+    """
 
     source: str
     request: Request
@@ -51,7 +53,7 @@ class Nothing:
 
     name = "nothing"
     source = ""
-    band = 0.0
+    error_margin = 0.0
 
     def block(self, block: Block) -> int:
         return 0
@@ -179,6 +181,6 @@ def length(sample: Sample, counter: TextCounter) -> int:
     return Renderer(counter).render(sample.request, (), sample.rules).total_tokens
 
 
-def length_to(sample: Sample, mark: Mark, counter: TextCounter) -> int:
-    """Predicted tokens up to `mark`."""
-    return Renderer(counter).render(sample.request, (mark,), sample.rules).marks[0].prefix.tokens
+def length_to(sample: Sample, breakpoint: Breakpoint, counter: TextCounter) -> int:
+    """Predicted tokens up to `breakpoint`."""
+    return Renderer(counter).render(sample.request, (breakpoint,), sample.rules).breakpoints[0].prefix.tokens

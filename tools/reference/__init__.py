@@ -14,7 +14,7 @@ These pages are generated from the code by `make docs`; a test fails when one is
 - [Commands](commands.md): every command with every option.
 - [Scenario files](scenario.md): every key of the YAML, with its default.
 - [Python](python.md): what `import cachecost` gives.
-- [Rules](rules.md): what the simulated cache does, row by row, with dates and sources; and the switches.
+- [Rules](rules.md): what the simulated cache does, row by row, with dates and sources; and the assumptions.
 - [Models and prices](models.md): what each model costs and which limits it has.
 - [Strategies](strategies.md): every preset, every primitive of a placement, every change.
 - [Codes](../codes/index.md): every code of `explain` and `lint`.

@@ -19,7 +19,7 @@ Each model's limits and its prices in USD per million tokens, on the day of the 
 prints them; `--as-of DATE` those of another day, `--host` those of another host. Prices are those of a prompt of
 ordinary length; one that rises with the length of the prompt is applied call by call. The minimum and the window are in
 tokens; *thinking* says whether the thinking of earlier turns is kept in the prompt, or only that of the last turn. 5m
-and 1h stand for a host's short and long lifetime, as its `ttl_s` says.
+and 1h stand for a host's short and long TTL, as its `ttl_s` says.
 """
 FIRST = "anthropic"
 COLUMNS = (*MODEL_COLUMNS[:-1], "output")

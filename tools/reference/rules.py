@@ -1,4 +1,4 @@
-"""The page of rules: every dated row with its source, and the switches."""
+"""The page of rules: every dated row with its source, and the assumptions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from cachecost.providers.listing import RuleRow, rule_rows, switch_rows
+from cachecost.providers.listing import RuleRow, assumption_rows, rule_rows
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import data_date
 from tools.reference.markdown import code, prose, table
@@ -17,28 +17,28 @@ HEAD = """# Rules
 What the simulated cache does is data: each row says since which day a value holds, until which (left out: still), and
 where that was read, on which day. The rules in words are in [the rulebook](../rulebook.md), and what
 stands behind each in [why the model is what it is](../why.md). `cachecost rules` prints these rows,
-`cachecost rules --switches` the switches.
+`cachecost rules --assumptions` the assumptions.
 """
 FIRST = "anthropic"
 RULE = re.compile(r"\brule (\d+)")
 
 
 def page() -> str:
-    """The page: switches, then the rows of each host that are its own."""
+    """The page: assumptions, then the rows of each host that are its own."""
     others = [name for name in hosts() if name != FIRST]
-    return "\n".join([HEAD, _switches(), *(_host(name) for name in (FIRST, *others))])
+    return "\n".join([HEAD, _assumptions(), *(_host(name) for name in (FIRST, *others))])
 
 
-def _switches() -> str:
+def _assumptions() -> str:
     about = (
         "Where sources are silent or differ, `--rule NAME=VALUE` on the command line or `rules: {NAME: VALUE}` in a "
         "scenario chooses a reading. The first of each is the default."
     )
-    return f"## Switches\n\n{about}\n\n{table(('switch', 'reading', 'means', 'source'), _readings())}"
+    return f"## Assumptions\n\n{about}\n\n{table(('assumption', 'value', 'means', 'source'), _readings())}"
 
 
 def _readings() -> Iterator[tuple[str, ...]]:
-    for row in switch_rows():
+    for row in assumption_rows():
         for number, reading in enumerate(row.readings):
             name = "" if number else f"{code(row.name)}<br>{prose(row.about)}"
             yield name, code(reading.value), prose(reading.means), _source(reading.source, reading.source_date)

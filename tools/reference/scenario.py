@@ -19,10 +19,10 @@ the file begins with `# yaml-language-server: $schema=scenario.schema.json`
 default. Numbers may have underscores: `21_000`.
 """
 ELSEWHERE = {
-    "marks": "a preset's name, or a list of [primitives](strategies.md#primitives)",
+    "breakpoints": "a preset's name, or a list of [primitives](strategies.md#primitives)",
     "changes": "a list of [changes](strategies.md#changes)",
     "preset": "[a preset's name](strategies.md#presets)",
-    "rules": "mapping of [switches](rules.md#switches) to readings",
+    "rules": "mapping of [assumptions](rules.md#assumptions) to readings",
 }
 WHOLE_KEYS = "The file"
 

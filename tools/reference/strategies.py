@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cachecost.strategies.registry import list_strategies, names
-from cachecost.strategies.spec import CHANGES_TABLE, MARKS
+from cachecost.strategies.spec import BREAKPOINTS, CHANGES_TABLE
 from tools.reference.markdown import code, prose, table
 
 HEAD = """# Strategies
 
 What agents do and what stands for it here is told in [Strategies](../strategies.md); this page is the list.
-`NAME@1h` and `NAME@5m` are a preset with that lifetime on every mark that names none.
+`NAME@1h` and `NAME@5m` are a preset with that TTL on every breakpoint that names none.
 """
 PRIMITIVES = (
     "A placement is a list of these, in order of priority; each says which blocks are marked. `ttl` is `5m` or `1h`."
@@ -29,7 +29,7 @@ def page() -> str:
         [
             HEAD,
             f"## Presets\n\n{table(('name', 'what it does', 'source', 'read on'), presets)}",
-            f"## Primitives\n\n{PRIMITIVES}\n\n{_parts(MARKS.list_options())}",
+            f"## Primitives\n\n{PRIMITIVES}\n\n{_parts(BREAKPOINTS.list_options())}",
             f"## Changes\n\n{CHANGES}\n\n{_parts(CHANGES_TABLE.list_options())}",
         ]
     )

@@ -89,7 +89,7 @@ class Alternatives:
         for one in self._changing():
             cells = (dollars(one.cost), dollar_change(one.saving), percent(one.share, signed=True))
             table.add(one.name, *cells, one.does + _remark(one), strong=one.is_gain and one.keeps_answers)
-        below = [f"tokens: {self.whatif.token_source} ±{percent(self.whatif.band)}"]
+        below = [f"tokens: {self.whatif.token_source} ±{percent(self.whatif.error_margin)}"]
         return paragraph(self._answer(), strong=True) + table.html() + "".join(map(paragraph, below))
 
     def _changing(self) -> Iterator[Alternative]:

@@ -138,13 +138,15 @@ def columns(title: str, rows: Sequence[CallRow]) -> NotebookChart:
 
 
 def _stack(axes: Axes, rows: Sequence[CallRow], classes: Sequence[str]) -> None:
-    numbers, floor = [row.call for row in rows], [0] * len(rows)
+    numbers, lower_bound = [row.call for row in rows], [0] * len(rows)
     for name in classes:
         tokens = [int(getattr(row.usage, CLASS_FIELDS[name])) for row in rows]
-        axes.bar(numbers, tokens, 1.0, bottom=floor, color=CLASS_COLOURS[name], linewidth=0, label=CLASS_NAMES[name])
-        floor = [low + more for low, more in zip(floor, tokens, strict=True)]
+        axes.bar(
+            numbers, tokens, 1.0, bottom=lower_bound, color=CLASS_COLOURS[name], linewidth=0, label=CLASS_NAMES[name]
+        )
+        lower_bound = [low + more for low, more in zip(lower_bound, tokens, strict=True)]
     axes.set_xlim(0.5, max(numbers, default=1) + 0.5)
-    axes.set_ylim(0, max(floor, default=1) * 1.04 or 1)
+    axes.set_ylim(0, max(lower_bound, default=1) * 1.04 or 1)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value / 1000:,.0f}k" if value else "0")
     axes.set_xlabel("calls", loc="left")
     axes.set_ylabel("input tokens of the call")

@@ -141,7 +141,7 @@ def _as_recorded(recorded: Conversation | Recording, options: ModelOptions) -> R
     workload = workload_of(recorded, **given)
     setup = replace(workload.setup, may_lack_prices=True)
     rows = list(replace(workload, setup=setup).simulation().rows(workload.calls))
-    return Replay(AS_RECORDED, rows, [], setup.token_source, margin(rows, setup.band))
+    return Replay(AS_RECORDED, rows, [], setup.token_source, margin(rows, setup.error_margin))
 
 
 def cost_words(ledger: Ledger) -> str:
@@ -196,9 +196,11 @@ class Result:
         return {one.variant: Result(one, self.question) for one in self.others}
 
     def frame(self) -> pd.DataFrame:
-        """One row per strategy: the numbers `calls` and `refused`; the tokens `read`, `write_5m`, `write_1h`, `input`
-        (uncached) and `output`; as Decimal `cost_usd`, `error_usd` (± from token counts), `floor_usd` (the lower bound;
-        None if not computed) and `question_usd` (one side question with all its calls); the ratio `vs_first`."""
+        """One row per strategy: the numbers `calls` and `refused`; the tokens `read`, `write_5m`, `write_1h`,
+        `input` (uncached) and `output`; as Decimal `cost_usd`, `error_usd` (± from token counts), `lower_bound_usd`
+        (the lower bound; None if not computed) and `question_usd` (one side question with all its calls); the ratio
+        `vs_first`.
+        """
         import pandas as pd
 
         return pd.DataFrame([_sums(line) for line in summarise(self.comparison).lines]).set_index("strategy")
@@ -254,7 +256,7 @@ def _sums(line: Line) -> dict[str, Any]:
         "cost_usd": line.cost.total if line.is_priced else None,
         "error_usd": line.error if line.is_priced else None,
         "vs_first": line.vs_first,
-        "floor_usd": line.floor,
+        "lower_bound_usd": line.lower_bound,
         "question_usd": line.question,
         "refused": line.refused,
     }

@@ -77,10 +77,12 @@ class ExplainResult(Explanation):
         return paragraph(self._answer(), strong=True) + body + "".join(map(paragraph, self._sure()))
 
     def _sure(self) -> Iterator[str]:
-        band = (
-            f" ±{percent(self.band)} → ±{rough_dollars(self.avoidable * Decimal(str(self.band)))}" if self.band else ""
+        error_margin = (
+            f" ±{percent(self.error_margin)} → ±{rough_dollars(self.avoidable * Decimal(str(self.error_margin)))}"
+            if self.error_margin
+            else ""
         )
-        yield f"tokens: {self.token_source}{band}"
+        yield f"tokens: {self.token_source}{error_margin}"
         yield from self.flips
 
 

@@ -39,9 +39,9 @@ class OptimizeResult:
         return self.optimum.usd
 
     @property
-    def floor(self) -> Decimal:
+    def lower_bound(self) -> Decimal:
         """The lower bound in USD: provably, no legal plan costs less."""
-        return self.optimum.floor_usd
+        return self.optimum.lower_bound_usd
 
     @property
     def is_optimal(self) -> bool:
@@ -56,12 +56,12 @@ class OptimizeResult:
         return " ".join(answer(self.optimum))
 
     def frame(self) -> pd.DataFrame:
-        """One row per strategy, cheapest first: `cost_usd` (Decimal), `over_floor` (ratio to the lower bound),
+        """One row per strategy, cheapest first: `cost_usd` (Decimal), `above_lower_bound` (ratio to the lower bound),
         `refused` (calls that the API would refuse; if there are any, its dollars have no meaning)."""
         import pandas as pd
 
         rows = [
-            {"strategy": name, "cost_usd": usd, "over_floor": change(usd, self.floor), "refused": refused}
+            {"strategy": name, "cost_usd": usd, "above_lower_bound": change(usd, self.lower_bound), "refused": refused}
             for name, usd, refused in self._ways()
         ]
         return pd.DataFrame(rows).set_index("strategy")
@@ -75,14 +75,14 @@ class OptimizeResult:
                 name,
                 usd,
                 dollars(usd),
-                f"{percent(change(usd, self.floor), signed=True)} above the lower bound",
+                f"{percent(change(usd, self.lower_bound), signed=True)} above the lower bound",
                 name == PLAN,
             )
             for name, usd in self._distinct()
-            if usd <= DISTANT * self.floor
+            if usd <= DISTANT * self.lower_bound
         ]
-        title = f"{dollars(self.cost)}; no legal plan costs less than {dollars(self.floor)}"
-        return bars(title, entries[:MOST_BARS], ("lower bound", self.floor))
+        title = f"{dollars(self.cost)}; no legal plan costs less than {dollars(self.lower_bound)}"
+        return bars(title, entries[:MOST_BARS], ("lower bound", self.lower_bound))
 
     def __repr__(self) -> str:
         return f"<OptimizeResult {self.answer}>"
@@ -90,9 +90,9 @@ class OptimizeResult:
     def _repr_html_(self) -> str:
         table = HtmlTable(("strategy", "cost", "above the lower bound"))
         for name, usd in self._distinct()[:MOST_ROWS]:
-            over = percent(change(usd, self.floor), signed=True)
+            over = percent(change(usd, self.lower_bound), signed=True)
             table.add(name, dollars(usd), over, strong=name == PLAN)
-        table.add("lower bound", dollars(self.floor), "")
+        table.add("lower bound", dollars(self.lower_bound), "")
         return paragraph(self.answer, strong=True) + table.html() + "".join(map(paragraph, self._facts()))
 
     def _facts(self) -> Iterator[str]:

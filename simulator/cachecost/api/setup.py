@@ -12,23 +12,23 @@ from cachecost.api.recordings import Recording, Source, calls_in, conversations_
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.schema_errors import one_of
 from cachecost.conversations.model import Conversation
-from cachecost.providers.assumptions import switches_from
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook, data_date
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, plan_workload, recorded_workload
 from cachecost.strategies.spec import StrategySpec
-from cachecost.tokens.factory import ANCHORED, counter_name
+from cachecost.tokens.factory import CALIBRATED, counter_name
 
-Counter = Literal["anchored", "auto", "tiktoken", "bytes", "ctok"]
+Counter = Literal["calibrated", "auto", "tiktoken", "bytes", "ctok"]
 COUNTERS: tuple[Counter, ...] = get_args(Counter)
 
 
 class RuleOptions(TypedDict, total=False):
     """Keywords of every function. `as_of` is the day whose rules and prices hold, a date or "2026-03-07"; the default
     is the day of each call of a log, else that of the shipped data. `host` is the host of calls that name none. `rules`
-    are assumptions by name (`cachecost rules --switches`). `prices` is a price file of your own."""
+    are assumptions by name (`cachecost rules --assumptions`). `prices` is a price file of your own."""
 
     as_of: date | str | None
     host: str
@@ -37,8 +37,9 @@ class RuleOptions(TypedDict, total=False):
 
 
 class CountOptions(RuleOptions, total=False):
-    """`tokens` is the token counter: anchored (the default: calibrated on the bills, else auto), auto, tiktoken, bytes
-    or ctok."""
+    """`tokens` is the token counter: calibrated (the default: calibrated on the bills, else auto), auto, tiktoken,
+    bytes or ctok.
+    """
 
     tokens: Counter | None
 
@@ -58,7 +59,7 @@ def setup_of(
 ) -> ReplaySetup:
     """The setup that the keywords describe. Raises InputError."""
     day = day_from(as_of)
-    return ReplaySetup(RuleBook(_switches(rules), day), PriceBook.load(_path(prices), day), host_from(host))
+    return ReplaySetup(RuleBook(_assumptions(rules), day), PriceBook.load(_path(prices), day), host_from(host))
 
 
 def comparison_setup(
@@ -79,7 +80,7 @@ def comparison_setup(
     day = day_from(as_of) or (None if calls else data_date(host_from(host)))
     setup = setup_of(as_of=day, host=host, rules=rules, prices=prices)
     counter = counter_name(_check_counter(tokens), bool(calls))
-    bills = calls if tokens in (None, ANCHORED) else []
+    bills = calls if tokens in (None, CALIBRATED) else []
     return replace(setup, model=chosen, tokens=counter, bills=bills, starts_warm=True)
 
 
@@ -121,8 +122,8 @@ def day_from(as_of: date | str | None) -> date | None:
         raise InputError([Fault("as_of:", f"expected a date like 2026-03-07; got '{as_of}'")]) from None
 
 
-def _switches(rules: Mapping[str, object] | None) -> Any:
-    return switches_from(rules or {}, "rules:")
+def _assumptions(rules: Mapping[str, object] | None) -> Any:
+    return assumptions_from(rules or {}, "rules:")
 
 
 def _path(prices: str | Path | None) -> Path | None:

@@ -80,11 +80,11 @@ class ValidationResult:
 
 
 def validate(
-    *logs: str | Path, readings: bool = False, anchored: bool = True, **options: Unpack[CountOptions]
+    *logs: str | Path, readings: bool = False, calibrated: bool = True, **options: Unpack[CountOptions]
 ) -> ValidationResult:
     """Predict each call of the recordings at `logs`, and compare it with its bill. Each file is a cache of its own.
 
-    Token counts are calibrated on the bills of other calls, never on the call's own; without `anchored`, on no bill.
+    Token counts are calibrated on the bills of other calls, never on the call's own; without `calibrated`, on no bill.
     `readings` counts the exact calls under each assumption about open rules. `tokens` is ctok (the default, if
     installed) or tiktoken. Raises InputError, CannotEvaluate.
     """
@@ -96,7 +96,7 @@ def validate(
         raise InputError([Fault("tokens:", one_of(TEXT_COUNTERS, tokens))])
     if missing := [log for log in logs if not Path(log).is_file()]:
         raise InputError([Fault(str(log), "expected a file; there is none") for log in missing])
-    validation = Validation([Path(log) for log in logs], setup_of(**given), tokens, anchored)
+    validation = Validation([Path(log) for log in logs], setup_of(**given), tokens, calibrated)
     fidelity = validation.fidelity()
     return ValidationResult(replace(fidelity, readings=list(validation.readings())) if readings else fidelity)
 

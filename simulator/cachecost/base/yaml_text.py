@@ -105,7 +105,7 @@ class PlacedValue:
 
 
 def spell(way: Way) -> str:
-    """`('strategies', 1, 'marks')` as people write it: `strategies[1].marks`."""
+    """`('strategies', 1, 'breakpoints')` as people write it: `strategies[1].breakpoints`."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in way)
     return text.removeprefix(".")
 
@@ -175,15 +175,15 @@ def _compose(text: str, file: str) -> Any:
     try:
         return compose(text)
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        breakpoint = error.problem_mark or error.context_mark
         told = " ".join(str(error.problem or error.context).split())
-        raise InputError([_at_mark(file, mark, f"not valid YAML: {told}")]) from None
+        raise InputError([_at_mark(file, breakpoint, f"not valid YAML: {told}")]) from None
     except YAMLError as error:
         raise InputError([_unprintable(text, file, error)]) from None
 
 
-def _at_mark(file: str, mark: Any, message: str) -> Fault:
-    return Fault(file, message, mark.line + 1, mark.column + 1) if mark else Fault(file, message)
+def _at_mark(file: str, breakpoint: Any, message: str) -> Fault:
+    return Fault(file, message, breakpoint.line + 1, breakpoint.column + 1) if breakpoint else Fault(file, message)
 
 
 def _unprintable(text: str, file: str, error: Any) -> Fault:

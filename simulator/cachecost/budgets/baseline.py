@@ -48,19 +48,20 @@ def _day(value: Any) -> date | None:
 
 @dataclass(frozen=True, slots=True)
 class BaselineRow:
-    """One call, or as many in a row as `calls_a_row` says, from `call` on: short digests of the prompt and the marks,
-    tokens read, other input and output, dollars."""
+    """One call, or as many in a row as `calls_a_row` says, from `call` on: short digests of the prompt and the
+    breakpoints, tokens read, other input and output, dollars.
+    """
 
     call: int
     prompt: str
-    marks: str
+    breakpoints: str
     read: int
     other: int
     output: int
     cost: Decimal
 
     def __str__(self) -> str:
-        return f"{self.call} {self.prompt}.{self.marks} {self.read} {self.other} {self.output} {exact(self.cost)}"
+        return f"{self.call} {self.prompt}.{self.breakpoints} {self.read} {self.other} {self.output} {exact(self.cost)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,8 @@ class BlockEntry:
 
 def _row(text: str) -> BaselineRow:
     call, prompt, read, other, output, cost = text.split(" ")
-    digest, marks = prompt.split(".")
-    return BaselineRow(int(call), digest, marks, int(read), int(other), int(output), _decimal(cost))
+    digest, breakpoints = prompt.split(".")
+    return BaselineRow(int(call), digest, breakpoints, int(read), int(other), int(output), _decimal(cost))
 
 
 def _head(text: str) -> HeadFrom:

@@ -16,7 +16,7 @@ from cachecost.ledger.findings import Finding
 from cachecost.ledger.results import CallRow, LayerTokens
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.refusals import wire_path
-from cachecost.prompts.request import Mark, Request, block_at, place_as_sent
+from cachecost.prompts.request import Breakpoint, Request, block_at, place_as_sent
 
 REORDERED = "the order of the tools changed"
 
@@ -38,7 +38,7 @@ def _tools(was: Request, now: Request, finding: Finding) -> str:
         return f"{_many(len(new))} instead of {len(old) or 'none'}"
     index = _first(old, new)
     if sorted(block.digest for block in old) == sorted(block.digest for block in new):
-        number = place_as_sent(now, Mark(Layer.TOOLS, index))[2] + 1
+        number = place_as_sent(now, Breakpoint(Layer.TOOLS, index))[2] + 1
         return f"{REORDERED} ({_block_name(now, Layer.TOOLS, index)} is now number {number})"
     return f"{_block_name(now, Layer.TOOLS, index)} changed{_where(old[index], new[index])}"
 
@@ -65,9 +65,9 @@ def _first(old: Sequence[Block], new: Sequence[Block]) -> int:
 
 def _block_name(request: Request, layer: Layer, index: int) -> str:
     """A rendered block in words, by its name or by its number in the request as sent: `tool read`, `system block 2`."""
-    mark = Mark(layer, index)
-    kind, _, place = place_as_sent(request, mark)
-    name = (block_at(request, mark).content or {}).get("name")
+    breakpoint = Breakpoint(layer, index)
+    kind, _, place = place_as_sent(request, breakpoint)
+    name = (block_at(request, breakpoint).content or {}).get("name")
     words = "tool" if kind is Layer.TOOLS else "system block"
     return f"{words} {name if isinstance(name, str) and kind is Layer.TOOLS else place + 1}"
 
@@ -122,7 +122,7 @@ def describe_head_change(
         return None
     name = _block_name(request, Layer(layer), index)
     sizes = _sizes(was[index].tokens, now[index][1])
-    path = wire_path(request, Mark(Layer(layer), index))
+    path = wire_path(request, Breakpoint(Layer(layer), index))
     return HeadChange(layer, f"{name} differs from the baseline ({sizes})", path)
 
 

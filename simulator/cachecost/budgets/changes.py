@@ -161,7 +161,7 @@ def _describe_request_change(before: BaselineRow, now: BaselineRow, is_head_know
     """What differs of a call that no change of the head and no finding explains."""
     if before.prompt != now.prompt:
         return f"{'messages' if is_head_known else 'prompts'} differ from the baseline"
-    if before.marks != now.marks:
+    if before.breakpoints != now.breakpoints:
         return "the breakpoints moved since the baseline"
     if before.read != now.read:
         return "identical prompts read other entries than in the baseline, because times or calls between them changed"

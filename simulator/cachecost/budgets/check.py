@@ -43,7 +43,7 @@ class StrategyCost:
     calls: int
     cost: Decimal
     before: Decimal | None
-    band: float
+    error_margin: float
     errors: int = 0
     """Calls without a cost: refused by the API, or of an unknown model."""
 
@@ -124,7 +124,7 @@ def _cost(scenario: str, one: ReplayedStrategy, now: Baseline, baseline: Baselin
     total, name = one.ledger.cost.total, one.strategy
     known = baseline is not None and name in baseline.strategies and not differences(baseline, now, name)
     before = baseline.strategies[name].cost_usd if known and baseline else None
-    return StrategyCost(scenario, name, len(one.rows), total, before, one.ledger.band, one.ledger.errors)
+    return StrategyCost(scenario, name, len(one.rows), total, before, one.ledger.error_margin, one.ledger.errors)
 
 
 def _load_scenarios(paths: Sequence[Path]) -> list[tuple[Path, Scenario]]:

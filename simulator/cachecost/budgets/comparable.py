@@ -65,5 +65,5 @@ def counted_otherwise(old: Figures, new: Figures) -> bool:
     if old.calls_a_row != new.calls_a_row or len(old.rows) != len(new.rows):
         return False
     pairs = list(zip(old.rows, new.rows, strict=True))
-    same = all((one.prompt, one.marks) == (other.prompt, other.marks) for one, other in pairs)
+    same = all((one.prompt, one.breakpoints) == (other.prompt, other.breakpoints) for one, other in pairs)
     return same and any(one.read + one.other != other.read + other.other for one, other in pairs)

@@ -9,7 +9,7 @@ from typing import Any
 
 from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.prompts.blocks import Block, Part, Thread
-from cachecost.prompts.refusals import marks_sent
+from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.request import Request
 
 SHORT = 4
@@ -45,15 +45,18 @@ class Fingerprints:
         self._counter = replayed.traffic.setup.counter(generations[0]) if generations else None
 
     def prompt(self, call: int) -> str:
-        """What a call sends, marks left out."""
+        """What a call sends, breakpoints left out."""
         request = self._replayed.request(call)
         layers = (digest.encode() for digest, _ in self.layers(call).values())
         return short(request.model.encode(), *layers, self._thread(request.thread))
 
-    def marks(self, call: int) -> str:
-        """Where its marks stand and how long they live: 4 hex digits."""
-        sent = marks_sent(self._replayed.request(call)).marks
-        told = [f"{mark.layer}.{mark.node.length if mark.node else 0}.{mark.index}.{mark.ttl}" for mark in sent]
+    def breakpoints(self, call: int) -> str:
+        """Where its breakpoints stand and how long they live: 4 hex digits."""
+        sent = sent_breakpoints(self._replayed.request(call)).breakpoints
+        told = [
+            f"{breakpoint.layer}.{breakpoint.node.length if breakpoint.node else 0}.{breakpoint.index}.{breakpoint.ttl}"
+            for breakpoint in sent
+        ]
         return short(" ".join(told).encode())[:4]
 
     def layers(self, call: int) -> dict[str, tuple[str, Entries]]:

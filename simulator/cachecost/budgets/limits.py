@@ -23,7 +23,7 @@ from cachecost.budgets.traits import (
     find_unread_writes,
     find_unstable_layer,
     least_margin,
-    most_marks,
+    most_breakpoints,
     without_lookback,
 )
 from cachecost.budgets.verdicts import CostChange, State, Verdict
@@ -95,9 +95,9 @@ class LimitChecker:
             "max_cost_per_call_usd": self._per_call,
             "max_cost_per_turn_usd": self._per_turn,
             "max_cost_per_inquiry_usd": self._per_inquiry,
-            "min_hit_share": self._hit_share,
+            "min_cache_hit_rate": self._cache_hit_rate,
             "max_regression": self._regression,
-            "max_marks": self._marks,
+            "max_breakpoints": self._breakpoints,
             "min_lookback_margin": self._margin,
             "no_write_never_read": self._in_vain,
             "prefix_stable": self._stable,
@@ -191,9 +191,9 @@ class LimitChecker:
             return self._causes.since(self._baseline, self._now)
         return self._causes.avoidable()
 
-    # ------------------------------------------------------------------------------------ marks and reads
+    # ------------------------------------------------------------------------------------ breakpoints and reads
 
-    def _hit_share(self, limit: Decimal) -> _Result:
+    def _cache_hit_rate(self, limit: Decimal) -> _Result:
         if why := self._incomplete():
             return why
         usage = self._ledger.usage
@@ -207,10 +207,10 @@ class LimitChecker:
             return _Result("not_comparable", share, f"{may}; the minimum is {words}%.")
         return _Result("fail" if broken else "pass", share, message, self._causes.avoidable() if broken else ())
 
-    def _marks(self, limit: int) -> _Result:
+    def _breakpoints(self, limit: int) -> _Result:
         if not self._replayed.calls:
             return _Result("not_comparable", None, "makes no calls, so it places no breakpoints.")
-        most = most_marks(self._replayed)
+        most = most_breakpoints(self._replayed)
         message = f"places {count_text(most.value, 'breakpoint')} in call {most.call}; the limit is {limit}."
         return _Result("fail" if most.value > limit else "pass", Decimal(most.value), message)
 

@@ -27,7 +27,7 @@ MOST_ROWS = 1_300
 """Lines for calls that may fit."""
 MOST_HEADS = 100
 """Changes of tools, system and parameters that are listed of one strategy, where each call has its line."""
-NOT_ITS_EFFECT = frozenset({"day", "retired", "hidden", "switches", "ttl_s"})
+NOT_ITS_EFFECT = frozenset({"day", "retired", "hidden", "assumptions", "ttl_s"})
 """Fields of the rules that are recorded elsewhere, or that change nothing."""
 
 
@@ -106,11 +106,11 @@ def rows_of(replayed: ReplayedStrategy, fingerprints: Fingerprints, step: int) -
     for start in range(0, len(rows), step):
         group = rows[start : start + step]
         prompts = [fingerprints.prompt(row.call) for row in group]
-        marks = [fingerprints.marks(row.call) for row in group]
+        breakpoints = [fingerprints.breakpoints(row.call) for row in group]
         yield BaselineRow(
             group[0].call,
             prompts[0] if len(group) == 1 else short(*(one.encode() for one in prompts)),
-            marks[0] if len(group) == 1 else short(*(one.encode() for one in marks))[:4],
+            breakpoints[0] if len(group) == 1 else short(*(one.encode() for one in breakpoints))[:4],
             sum(row.usage.read for row in group),
             sum(row.usage.total_input - row.usage.read for row in group),
             sum(row.usage.output_tokens for row in group),
@@ -161,13 +161,13 @@ def _rules(one: SimulatedCall) -> Mapping[str, str]:
     assert isinstance(rules, ModelRules)
     record = {name: getattr(rules, name) for name in (field.name for field in fields(rules))}
     plain = {name: str(value) for name, value in record.items() if name not in NOT_ITS_EFFECT}
-    lifetimes = {f"lifetime {name}": f"{seconds:g} s" for name, seconds in rules.ttl_s.items()}
+    ttls = {f"TTL {name}": f"{seconds:g} s" for name, seconds in rules.ttl_s.items()}
     hidden = {"hidden tokens": short(str(rules.hidden).encode())}
-    return {**plain, **lifetimes, **hidden, **_switches(rules)}
+    return {**plain, **ttls, **hidden, **_assumptions(rules)}
 
 
-def _switches(rules: ModelRules) -> dict[str, str]:
+def _assumptions(rules: ModelRules) -> dict[str, str]:
     """Switches of the rulebook that are not at their default."""
-    ours, default = rules.switches, type(rules.switches)()
+    ours, default = rules.assumptions, type(rules.assumptions)()
     names = [field.name for field in fields(ours) if field.compare]
     return {name: str(getattr(ours, name)) for name in names if getattr(ours, name) != getattr(default, name)}

@@ -13,7 +13,7 @@ from cachecost.ledger.margin import margin
 from cachecost.ledger.results import CallRow, Ledger
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import Request
-from cachecost.scenario import Scenario, talks_of
+from cachecost.scenario import Scenario, load_conversations
 from cachecost.simulation.engine import AS_RECORDED, SimulatedCall
 from cachecost.simulation.setup import Progress, no_progress
 from cachecost.simulation.workload import Workload, scenario_setup, scenario_workloads
@@ -42,7 +42,7 @@ class ReplayedStrategy:
     @cached_property
     def ledger(self) -> Ledger:
         rows = [one.row for one in self.simulated]
-        return Ledger(self.strategy, rows, [], self._token_source, margin(rows, self.traffic.setup.band))
+        return Ledger(self.strategy, rows, [], self._token_source, margin(rows, self.traffic.setup.error_margin))
 
     @property
     def _token_source(self) -> str:
@@ -81,8 +81,8 @@ def _turns(scenario: Scenario, folder: Path) -> int:
     """Human turns of the conversations; 0 if no budget needs them."""
     if all(budget.max_cost_per_turn_usd is None for budget in scenario.budget):
         return 0
-    talks = talks_of(scenario, folder).conversations
-    return sum(isinstance(event, Human) for talk in talks for event in talk.events)
+    conversations = load_conversations(scenario, folder).conversations
+    return sum(isinstance(event, Human) for conversation in conversations for event in conversation.events)
 
 
 def _turns_sent(traffic: Workload) -> int:
@@ -91,9 +91,9 @@ def _turns_sent(traffic: Workload) -> int:
 
 
 def _recorded_workload(scenario: Scenario, folder: Path) -> Iterator[Workload]:
-    """The calls just as they were sent, marks included."""
+    """The calls just as they were sent, breakpoints included."""
     if not any(budget.strategy == AS_RECORDED for budget in scenario.budget):
         return
-    bills = talks_of(scenario, folder).bills
+    bills = load_conversations(scenario, folder).bills
     setup = scenario_setup(scenario, folder, bills if any(call.billed for call in bills) else [])
     yield Workload(scenario.name, bills, setup)

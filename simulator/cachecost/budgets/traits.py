@@ -13,7 +13,7 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.unread import Unread
 from cachecost.prompts.blocks import Layer, Thread
 from cachecost.prompts.lookback import lookback_steps
-from cachecost.prompts.refusals import marks_sent
+from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.providers.rules import ModelRules
 from cachecost.simulation.engine import SimulatedCall
 
@@ -29,29 +29,29 @@ class CallFigure:
     call: int
 
 
-def most_marks(replayed: ReplayedStrategy) -> CallFigure:
-    """The most marks that a call sends, the automatic one and those of refused calls included.
+def most_breakpoints(replayed: ReplayedStrategy) -> CallFigure:
+    """The most breakpoints that a call sends, the automatic one and those of refused calls included.
 
     To a host that caches by itself none are sent.
     """
     sent = zip(replayed.calls, replayed.simulated, strict=True)
-    counts = (CallFigure(_marks(call, one.rules), number) for number, (call, one) in enumerate(sent, 1))
+    counts = (CallFigure(_breakpoints(call, one.rules), number) for number, (call, one) in enumerate(sent, 1))
     return max(counts, key=lambda at: (at.value, -at.call))
 
 
-def _marks(call: Call, rules: ModelRules | None) -> int:
-    return 0 if rules and rules.is_unmarked else len(marks_sent(call.request).marks)
+def _breakpoints(call: Call, rules: ModelRules | None) -> int:
+    return 0 if rules and rules.is_automatic else len(sent_breakpoints(call.request).breakpoints)
 
 
 def without_lookback(replayed: ReplayedStrategy) -> ModelRules | None:
-    """The rules of the first call whose cache has no marks that look back; None: all have."""
+    """The rules of the first call whose cache has no breakpoints that look back; None: all have."""
     return next((one.rules for one in replayed.simulated if one.rules and not one.rules.uses_breakpoints), None)
 
 
 def least_margin(replayed: ReplayedStrategy) -> CallFigure | None:
     """The fewest lookback positions that any call had left when it found what it read; None where nothing was read.
 
-    A call that reads at its mark itself has one position less than the window (rule 9).
+    A call that reads at its breakpoint itself has one position less than the window (rule 9).
     """
     found = [CallFigure(left, one.row.call) for one in replayed.simulated if (left := _margin(one)) is not None]
     return min(found, key=lambda at: (at.value, at.call), default=None)
@@ -67,12 +67,14 @@ def _margin(one: SimulatedCall) -> int | None:
 
 
 def _positions_left(outcome: Outcome, rules: ModelRules) -> int | None:
-    """Positions behind the hit that the nearest mark could still have looked at."""
+    """Positions behind the hit that the nearest breakpoint could still have looked at."""
     hit = outcome.hit
-    mark = next((mark.prefix for mark in outcome.marks if hit and mark.prefix.depth >= hit.depth), None)
-    if hit is None or mark is None:
+    breakpoint = next(
+        (breakpoint.prefix for breakpoint in outcome.breakpoints if hit and breakpoint.prefix.depth >= hit.depth), None
+    )
+    if hit is None or breakpoint is None:
         return None
-    steps = lookback_steps(mark, hit, rules)
+    steps = lookback_steps(breakpoint, hit, rules)
     return rules.lookback_positions - 1 - steps
 
 
@@ -138,13 +140,19 @@ def find_unstable_layer(replayed: ReplayedStrategy, layer: Layer) -> UnstableLay
 def _differs(replayed: ReplayedStrategy, layer: Layer, earlier: int, later: int) -> bool:
     was, now = replayed.request(earlier), replayed.request(later)
     if layer is Layer.TOOLS:
-        return was.tools.digest != now.tools.digest or _salt(replayed, earlier, 0) != _salt(replayed, later, 0)
+        return was.tools.digest != now.tools.digest or _cache_key(replayed, earlier, 0) != _cache_key(
+            replayed, later, 0
+        )
     if layer is Layer.SYSTEM:
-        return was.system.digest != now.system.digest or _salt(replayed, earlier, 1) != _salt(replayed, later, 1)
-    return was.thread.common(now.thread) is not was.thread or _salt(replayed, earlier, 2) != _salt(replayed, later, 2)
+        return was.system.digest != now.system.digest or _cache_key(replayed, earlier, 1) != _cache_key(
+            replayed, later, 1
+        )
+    return was.thread.common(now.thread) is not was.thread or _cache_key(replayed, earlier, 2) != _cache_key(
+        replayed, later, 2
+    )
 
 
-def _salt(replayed: ReplayedStrategy, call: int, layer: int) -> str:
+def _cache_key(replayed: ReplayedStrategy, call: int, layer: int) -> str:
     """The parameters that the layer depends on (rule 2); "" for a call that was refused."""
     passes = replayed.simulated[call - 1].passes
-    return passes[0].prompt.salts[layer] if passes else ""
+    return passes[0].prompt.cache_keys[layer] if passes else ""

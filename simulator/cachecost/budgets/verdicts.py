@@ -45,9 +45,9 @@ class CostChange:
 class Verdict:
     """The verdict on one limit of one strategy.
 
-    `limit` and `actual` are exact decimals: dollars, a share such as 0.05, marks, positions, tokens written in vain,
-    or calls at which a layer changed; `actual` None where it cannot be known. `message` is one sentence. `changes` tell
-    why a budget broke. `place` is where the limit is written.
+    `limit` and `actual` are exact decimals: dollars, a share such as 0.05, breakpoints, positions, tokens written
+    in vain, or calls at which a layer changed; `actual` None where it cannot be known. `message` is one sentence.
+    `changes` tell why a budget broke. `place` is where the limit is written.
     """
 
     scenario: str

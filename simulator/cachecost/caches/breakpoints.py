@@ -12,9 +12,9 @@ from cachecost.base.seeded_draws import seeded_share
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import lookback_window
-from cachecost.prompts.render import MarkedPrefix, Prompt
+from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
-from cachecost.providers.rules import ModelRules, Switches, VisibilityLag
+from cachecost.providers.rules import Assumptions, ModelRules, VisibilityLag
 from cachecost.providers.usage import Usage
 
 Key = tuple[Prefix, str]
@@ -63,7 +63,7 @@ def refresh_before_hit(entry: Entry | None, ttl: str, hit_ttl: str, start: float
     Refreshes an entry that can be read. Returns the TTL with which any other is written again at no charge; None: it
     is not written.
     """
-    assumption = rules.switches.shallow_marks
+    assumption = rules.assumptions.shallow_breakpoints
     if assumption == "ignore":
         return None
     if entry is not None and entry.state(start) == "live":
@@ -81,7 +81,7 @@ def shorter_ttl(one: str, other: str, rules: ModelRules) -> str:
 class Outcome:
     """What the cache did with a prompt. `read` + `write_1h` + `write_5m` + `uncached` is the whole prompt.
 
-    `marks` are the breakpoints that reached the minimum; `hit` is the prefix that was read, None for a miss.
+    `breakpoints` are the breakpoints that reached the minimum; `hit` is the prefix that was read, None for a miss.
     """
 
     read: int
@@ -89,7 +89,7 @@ class Outcome:
     write_5m: int
     uncached: int
     hit: Prefix | None
-    marks: tuple[MarkedPrefix, ...]
+    breakpoints: tuple[BreakpointPrefix, ...]
 
     @property
     def usage(self) -> Usage:
@@ -126,30 +126,30 @@ class PrefixCache:
         """
         places = prompt.boundaries
         found = (
-            self.find(prompt.marks, rules, start, sizes)
+            self.find(prompt.breakpoints, rules, start, sizes)
             if places is None
             else self._find_at(places, rules, start, sizes)
         )
         hit = found[0] if found else None
         writer = _WritingCall(rules, start, start + first_token_s)
         if found:
-            self._read(found, prompt.marks, writer)
+            self._read(found, prompt.breakpoints, writer)
         depth = hit.depth if hit else 0
-        for mark in prompt.marks:
-            if mark.prefix.depth > depth:
-                self._write(mark, mark.ttl, writer)
+        for breakpoint in prompt.breakpoints:
+            if breakpoint.prefix.depth > depth:
+                self._write(breakpoint, breakpoint.ttl, writer)
         minimum = rules.minimum_tokens
-        marks = tuple([mark for mark in prompt.marks if sizes.of(mark.prefix) >= minimum])
-        return _bill(prompt, marks, hit, sizes)
+        breakpoints = tuple([breakpoint for breakpoint in prompt.breakpoints if sizes.of(breakpoint.prefix) >= minimum])
+        return _bill(prompt, breakpoints, hit, sizes)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         """The state of the entry at `prefix` at `now`."""
-        entry = self._entries.get(_key(prefix, ttl, rules.switches))
+        entry = self._entries.get(_key(prefix, ttl, rules.assumptions))
         return entry.state(now) if entry else "absent"
 
     def entry(self, prefix: Prefix, ttl: str, rules: ModelRules) -> Entry:
         """The entry at `prefix`, expired or not. Raises KeyError if there is none."""
-        return self._entries[_key(prefix, ttl, rules.switches)]
+        return self._entries[_key(prefix, ttl, rules.assumptions)]
 
     def entries(self) -> Iterator[tuple[Key, Entry]]:
         """All entries by their keys, expired ones included."""
@@ -164,7 +164,7 @@ class PrefixCache:
 
     def keep(self, prefix: Prefix, ttl: str, rules: ModelRules, entry: Entry) -> Entry:
         """Store an entry as if a call had written it."""
-        self._entries[_key(prefix, ttl, rules.switches)] = entry
+        self._entries[_key(prefix, ttl, rules.assumptions)] = entry
         return entry
 
     def warm(self, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> Entry:
@@ -173,12 +173,12 @@ class PrefixCache:
         return self.keep(prefix, ttl, rules, entry)
 
     def find(
-        self, marks: tuple[MarkedPrefix, ...], rules: ModelRules, now: float, sizes: PrefixSizes
+        self, breakpoints: tuple[BreakpointPrefix, ...], rules: ModelRules, now: float, sizes: PrefixSizes
     ) -> tuple[Prefix, Entry] | None:
         """Rule 9: the entry that the breakpoints find at `now` (seconds), and its prefix; None: a miss."""
-        for mark in reversed(marks):
-            for node in lookback_window(mark.prefix, rules):
-                entry = self._entries.get(_key(node, mark.ttl, rules.switches))
+        for breakpoint in reversed(breakpoints):
+            for node in lookback_window(breakpoint.prefix, rules):
+                entry = self._entries.get(_key(node, breakpoint.ttl, rules.assumptions))
                 if entry and entry.state(now) == "live" and sizes.of(node) >= entry.minimum:
                     return node, entry
         return None
@@ -187,33 +187,35 @@ class PrefixCache:
         self, boundaries: tuple[Prefix, ...], rules: ModelRules, now: float, sizes: PrefixSizes
     ) -> tuple[Prefix, Entry] | None:
         """The longest entry that ends at one of the places where the host looks for one."""
-        ttls = TTLS if rules.switches.ttl_in_key else TTLS[:1]
+        ttls = TTLS if rules.assumptions.ttl_in_key else TTLS[:1]
         for node in sorted(boundaries, key=lambda one: one.depth, reverse=True):
             for ttl in ttls:
-                entry = self._entries.get(_key(node, ttl, rules.switches))
+                entry = self._entries.get(_key(node, ttl, rules.assumptions))
                 if entry and entry.state(now) == "live" and sizes.of(node) >= entry.minimum:
                     return node, entry
         return None
 
-    def _read(self, found: tuple[Prefix, Entry], marks: tuple[MarkedPrefix, ...], writer: _WritingCall) -> None:
+    def _read(
+        self, found: tuple[Prefix, Entry], breakpoints: tuple[BreakpointPrefix, ...], writer: _WritingCall
+    ) -> None:
         hit, entry = found
         rules, start = writer.rules, writer.start
         entry.touch(start)
-        for mark in marks:
-            if mark.prefix.depth <= hit.depth:
-                before = self._entries.get(_key(mark.prefix, mark.ttl, rules.switches))
-                ttl = refresh_before_hit(before, mark.ttl, entry.ttl, start, rules)
+        for breakpoint in breakpoints:
+            if breakpoint.prefix.depth <= hit.depth:
+                before = self._entries.get(_key(breakpoint.prefix, breakpoint.ttl, rules.assumptions))
+                ttl = refresh_before_hit(before, breakpoint.ttl, entry.ttl, start, rules)
                 if ttl is not None:
-                    self._write(mark, ttl, writer)
+                    self._write(breakpoint, ttl, writer)
 
-    def _write(self, mark: MarkedPrefix, ttl: str, writer: _WritingCall) -> None:
+    def _write(self, breakpoint: BreakpointPrefix, ttl: str, writer: _WritingCall) -> None:
         """Write the entry of a breakpoint, with a TTL that may be shorter than the breakpoint's own (rule 13)."""
         self._written += 1
         rules = writer.rules
         readable_at, ttl_s = writer.readable_at(self._written), rules.ttl_s[ttl]
-        if rules.switches.is_drawn:
-            ttl_s *= _share_lived(self._written, rules.switches)
-        self.keep(mark.prefix, mark.ttl, rules, new_entry(rules, ttl, ttl_s, writer.start, readable_at))
+        if rules.assumptions.is_drawn:
+            ttl_s *= _share_lived(self._written, rules.assumptions)
+        self.keep(breakpoint.prefix, breakpoint.ttl, rules, new_entry(rules, ttl, ttl_s, writer.start, readable_at))
 
 
 class _WritingCall(msgspec.Struct):
@@ -227,12 +229,12 @@ class _WritingCall(msgspec.Struct):
 
     def readable_at(self, number: int) -> float:
         """When the `number`-th entry of all becomes readable: at the first token, or later (rule 14)."""
-        switches, dated = self.rules.switches, self.rules.visibility_lag
-        if not switches.is_drawn:
+        assumptions, dated = self.rules.assumptions, self.rules.visibility_lag
+        if not assumptions.is_drawn:
             return self.first_token
-        if dated and _is_drawn("dated", number, switches.visibility_lag_by_date, switches):
-            self.latest = max(self.latest, self.start + lag_s(dated, seeded_share(switches.seed, "delay", number)))
-        return max(self.first_token + _lag(number, switches), self.latest)
+        if dated and _is_drawn("dated", number, assumptions.visibility_lag_by_date, assumptions):
+            self.latest = max(self.latest, self.start + lag_s(dated, seeded_share(assumptions.seed, "delay", number)))
+        return max(self.first_token + _lag(number, assumptions), self.latest)
 
 
 def lag_s(lag: VisibilityLag, share: float) -> float:
@@ -243,32 +245,34 @@ def lag_s(lag: VisibilityLag, share: float) -> float:
     return exp(NormalDist(log(lag.median_s), lag.sigma).inv_cdf(max(share, SMALLEST_SHARE)))
 
 
-def _lag(number: int, switches: Switches) -> float:
+def _lag(number: int, assumptions: Assumptions) -> float:
     """Seconds by which the `number`-th entry becomes readable late; 0 without that assumption (rule 14)."""
-    is_late = _is_drawn("lag", number, switches.visibility_lag_probability, switches)
-    return switches.visibility_lag_s if is_late else 0.0
+    is_late = _is_drawn("lag", number, assumptions.visibility_lag_probability, assumptions)
+    return assumptions.visibility_lag_s if is_late else 0.0
 
 
-def _share_lived(number: int, switches: Switches) -> float:
+def _share_lived(number: int, assumptions: Assumptions) -> float:
     """The share of its TTL after which the `number`-th entry is evicted; 1 without that assumption (rule 14)."""
-    is_early = _is_drawn("evict", number, switches.early_eviction_probability, switches)
-    return seeded_share(switches.seed, "life", number) if is_early else 1.0
+    is_early = _is_drawn("evict", number, assumptions.early_eviction_probability, assumptions)
+    return seeded_share(assumptions.seed, "life", number) if is_early else 1.0
 
 
-def _key(prefix: Prefix, ttl: str, switches: Switches) -> Key:
-    return (prefix, ttl if switches.ttl_in_key else "")
+def _key(prefix: Prefix, ttl: str, assumptions: Assumptions) -> Key:
+    return (prefix, ttl if assumptions.ttl_in_key else "")
 
 
-def _bill(prompt: Prompt, marks: tuple[MarkedPrefix, ...], hit: Prefix | None, sizes: PrefixSizes) -> Outcome:
+def _bill(prompt: Prompt, breakpoints: tuple[BreakpointPrefix, ...], hit: Prefix | None, sizes: PrefixSizes) -> Outcome:
     """Rule 15: A is the hit, B the last 1h breakpoint after it, C the last breakpoint."""
     a = b = c = sizes.of(hit) if hit else 0
     depth = hit.depth if hit else 0
-    after = [(sizes.of(mark.prefix), mark.ttl) for mark in marks if mark.prefix.depth > depth]
+    after = [
+        (sizes.of(breakpoint.prefix), breakpoint.ttl) for breakpoint in breakpoints if breakpoint.prefix.depth > depth
+    ]
     if after:
         b = max((size for size, ttl in after if ttl == "1h"), default=a)
         c = max(after)[0]
-    return Outcome(a, b - a, c - b, sizes.total(prompt) - c, hit, marks)
+    return Outcome(a, b - a, c - b, sizes.total(prompt) - c, hit, breakpoints)
 
 
-def _is_drawn(what: str, number: int, probability: float, switches: Switches) -> bool:
-    return probability > 0 and seeded_share(switches.seed, what, number) < probability
+def _is_drawn(what: str, number: int, probability: float, assumptions: Assumptions) -> bool:
+    return probability > 0 and seeded_share(assumptions.seed, what, number) < probability

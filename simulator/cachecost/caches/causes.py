@@ -15,7 +15,7 @@ from cachecost.caches.breakpoints import Outcome, State
 from cachecost.prompts.blocks import Layer, Prefix, Thread
 from cachecost.prompts.host_cache_keys import effort_asked, model_of, thinking_asked
 from cachecost.prompts.output_format import output_format
-from cachecost.prompts.render import MarkedPrefix, Prompt
+from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.request import Request
 from cachecost.prompts.translated import EARLIER_ENDS
 from cachecost.providers.rules import ModelRules
@@ -38,8 +38,8 @@ Cause = Literal[
     "ttl_expired",
     "lookback_exceeded",
     "below_minimum",
-    "no_mark",
-    "mark_misplaced",
+    "no_breakpoint",
+    "breakpoint_misplaced",
     "written_never_read",
     "concurrent_write",
     "compaction",
@@ -84,7 +84,7 @@ class RememberedCall:
     """An earlier call: its shape, and the deepest of its breakpoints that reached the minimum length."""
 
     shape: RequestShape
-    deepest: MarkedPrefix | None
+    deepest: BreakpointPrefix | None
 
 
 class CauseFinder:
@@ -113,16 +113,16 @@ class CauseFinder:
 
     def remember(self, request: Request, prompt: Prompt, rules: ModelRules, outcome: Outcome, pool: str) -> None:
         """Keep this call for those that come after it."""
-        deepest = outcome.marks[-1] if outcome.marks else None
-        if rules.is_unmarked:
-            deepest = MarkedPrefix(prompt.end, "5m")
+        deepest = outcome.breakpoints[-1] if outcome.breakpoints else None
+        if rules.is_automatic:
+            deepest = BreakpointPrefix(prompt.end, "5m")
         remembered = RememberedCall(self._shape(request, prompt, rules), deepest)
         self._at_thread.setdefault(pool, {})[request.thread] = remembered
 
     def _shape(self, request: Request, prompt: Prompt, rules: ModelRules) -> RequestShape:
         """What `find_change` reads of an earlier call is equal for all calls with this key."""
         thread, own = request.thread, (request.params, request.tools, request.system, rules)
-        key = (*map(id, own), prompt.salts, thread.has_image, thread.has_thinking)
+        key = (*map(id, own), prompt.cache_keys, thread.has_image, thread.has_thinking)
         shape = self._shapes.get(key)
         if shape is None:  # it holds all whose id is in the key, so that no other object gets that id
             shape = self._shapes[key] = RequestShape(request, prompt, rules)
@@ -144,12 +144,12 @@ class EarlierEntry:
 
 def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: EarlierEntry | None, rules: ModelRules) -> Cause:
     """The cause of how this call's prompt divided."""
-    if rules.is_unmarked:
+    if rules.is_automatic:
         return _unmarked_cause(request, prompt, outcome, lost, rules)
-    if not outcome.marks:
-        return "below_minimum" if prompt.marks else "no_mark"
+    if not outcome.breakpoints:
+        return "below_minimum" if prompt.breakpoints else "no_breakpoint"
     read = outcome.hit.depth if outcome.hit else 0
-    if read >= outcome.marks[-1].prefix.depth:
+    if read >= outcome.breakpoints[-1].prefix.depth:
         return "hit"
     if lost is None:
         return "hit" if outcome.hit else "cold_start"
@@ -158,18 +158,18 @@ def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: EarlierEn
     if lost.state in ENTRY_STATES:
         return ENTRY_STATES[lost.state]
     if lost.state == "live":
-        return _cause_of_distance(lost.entry, prompt, outcome.marks)
+        return _cause_of_distance(lost.entry, prompt, outcome.breakpoints)
     return find_change(request, prompt, lost.seen.shape, rules)
 
 
-def _cause_of_distance(entry: Prefix, prompt: Prompt, marks: Sequence[MarkedPrefix]) -> Cause:
+def _cause_of_distance(entry: Prefix, prompt: Prompt, breakpoints: Sequence[BreakpointPrefix]) -> Cause:
     """Why breakpoints miss an entry that could be read: they look back, but not so far, or none stands behind it."""
     if prompt.boundaries is None:
-        is_too_far_back = bool(marks) and marks[-1].prefix.depth >= entry.depth
+        is_too_far_back = bool(breakpoints) and breakpoints[-1].prefix.depth >= entry.depth
     else:
         ends = [place.depth for place in prompt.boundaries if place.layer is Layer.MESSAGES]
         is_too_far_back = len(ends) > EARLIER_ENDS and entry.depth < min(ends)
-    return "lookback_exceeded" if is_too_far_back else "mark_misplaced"
+    return "lookback_exceeded" if is_too_far_back else "breakpoint_misplaced"
 
 
 def _unmarked_cause(
@@ -206,17 +206,17 @@ class UnreadPrefix:
 
 def cause_of_unread(unread: UnreadPrefix, prompt: Prompt, rules: ModelRules) -> Cause:
     """Why a host that looks back from breakpoints did not read the prefix: the first row that applies."""
-    distance: Cause = _cause_of_distance(unread.entry, prompt, prompt.marks) if unread.entry else "unknown"
+    distance: Cause = _cause_of_distance(unread.entry, prompt, prompt.breakpoints) if unread.entry else "unknown"
     causes: list[tuple[bool, Cause]] = [
         (unread.state == "unreadable", ENTRY_STATES["unreadable"]),
         (unread.is_fork, "fork"),
         (unread.state == "expired", ENTRY_STATES["expired"]),
         (unread.entry is not None, distance),
-        (not prompt.marks, "no_mark"),
+        (not prompt.breakpoints, "no_breakpoint"),
         (unread.tokens < rules.minimum_tokens, "below_minimum"),
-        (unread.is_off_path, "mark_misplaced"),
+        (unread.is_off_path, "breakpoint_misplaced"),
     ]
-    return next((cause for applies, cause in causes if applies), "no_mark")
+    return next((cause for applies, cause in causes if applies), "no_breakpoint")
 
 
 def is_fork(request: Request, prompt: Prompt, rules: ModelRules, shared: Prefix, earlier: ComparedCall | None) -> bool:
@@ -242,20 +242,23 @@ def find_change_or_compaction(request: Request, prompt: Prompt, seen: ComparedCa
 def find_change(request: Request, prompt: Prompt, seen: ComparedCall, rules: ModelRules) -> Cause:
     """The first difference in prompt order: model, speed, tools, cache key and text of system, key of messages."""
     before = seen.request
-    is_salted = rules.salted_by is None or prompt.salts != seen.prompt.salts
+    has_cache_key = rules.keyed_by is None or prompt.cache_keys != seen.prompt.cache_keys
     differs: list[tuple[bool, Cause]] = [
         (model_of(rules) != model_of(seen.rules), "model_changed"),
         (_is_fast(request) != _is_fast(before), "speed_changed"),
         (request.tools.digest != before.tools.digest, "tools_changed"),
-        (is_salted and output_format(request.params) != output_format(before.params), "output_format_changed"),
+        (has_cache_key and output_format(request.params) != output_format(before.params), "output_format_changed"),
         (request.system.digest != before.system.digest, "system_changed"),
-        (prompt.salts[1] != seen.prompt.salts[1], "system_changed"),
-        (_choice(request) != _choice(before) and prompt.salts[2] != seen.prompt.salts[2], "tool_choice_changed"),
-        (is_salted and thinking_asked(request, rules) != thinking_asked(before, seen.rules), "thinking_changed"),
-        (is_salted and effort_asked(request, rules) != effort_asked(before, seen.rules), "effort_changed"),
+        (prompt.cache_keys[1] != seen.prompt.cache_keys[1], "system_changed"),
+        (
+            _choice(request) != _choice(before) and prompt.cache_keys[2] != seen.prompt.cache_keys[2],
+            "tool_choice_changed",
+        ),
+        (has_cache_key and thinking_asked(request, rules) != thinking_asked(before, seen.rules), "thinking_changed"),
+        (has_cache_key and effort_asked(request, rules) != effort_asked(before, seen.rules), "effort_changed"),
         (request.thread.has_image != before.thread.has_image, "images_changed"),
         (not rules.keeps_thinking and before.thread.has_thinking, "thinking_stripped"),
-        (rules.salted_by is not None and is_salted, "unknown"),  # a parameter that no cause is named after
+        (rules.keyed_by is not None and has_cache_key, "unknown"),  # a parameter that no cause is named after
     ]
     return next((cause for differed, cause in differs if differed), "content_changed")
 

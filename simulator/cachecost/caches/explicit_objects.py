@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from cachecost.caches.breakpoints import Entry, Outcome, State, new_entry
 from cachecost.prompts.blocks import Layer, Prefix
-from cachecost.prompts.render import MarkedPrefix, Prompt
+from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
 from cachecost.providers.rules import ModelRules
 
@@ -29,18 +29,18 @@ class ExplicitObjectCache:
         sizes: PrefixSizes = AS_COUNTED,
     ) -> Outcome:
         """Read or create the object of the static prefix. Times are seconds; calls come in the order they start."""
-        mark = _head_mark(prompt)
+        breakpoint = _head_breakpoint(prompt)
         total = sizes.total(prompt)
-        if mark is None or sizes.of(mark.prefix) < rules.minimum_tokens:
+        if breakpoint is None or sizes.of(breakpoint.prefix) < rules.minimum_tokens:
             return Outcome(0, 0, 0, total, None, ())
-        tokens, entry = sizes.of(mark.prefix), self._objects.get(mark.prefix)
+        tokens, entry = sizes.of(breakpoint.prefix), self._objects.get(breakpoint.prefix)
         if entry and entry.state(start) == "live":
             entry.touched = start if rules.refreshes_on_read else entry.touched
-            return Outcome(tokens, 0, 0, total - tokens, mark.prefix, (mark,))
-        ttl_s = rules.ttl_s[mark.ttl]
-        self._objects[mark.prefix] = new_entry(rules, mark.ttl, ttl_s, start, start + first_token_s)
-        hour = tokens if mark.ttl == "1h" else 0
-        return Outcome(0, hour, tokens - hour, total - tokens, None, (mark,))
+            return Outcome(tokens, 0, 0, total - tokens, breakpoint.prefix, (breakpoint,))
+        ttl_s = rules.ttl_s[breakpoint.ttl]
+        self._objects[breakpoint.prefix] = new_entry(rules, breakpoint.ttl, ttl_s, start, start + first_token_s)
+        hour = tokens if breakpoint.ttl == "1h" else 0
+        return Outcome(0, hour, tokens - hour, total - tokens, None, (breakpoint,))
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         """The state at `now` of the object that ends at `prefix`."""
@@ -48,6 +48,9 @@ class ExplicitObjectCache:
         return entry.state(now) if entry else "absent"
 
 
-def _head_mark(prompt: Prompt) -> MarkedPrefix | None:
+def _head_breakpoint(prompt: Prompt) -> BreakpointPrefix | None:
     """The last breakpoint in tools or system."""
-    return next((mark for mark in reversed(prompt.marks) if mark.prefix.layer is not Layer.MESSAGES), None)
+    return next(
+        (breakpoint for breakpoint in reversed(prompt.breakpoints) if breakpoint.prefix.layer is not Layer.MESSAGES),
+        None,
+    )

@@ -11,7 +11,7 @@ from cachecost.caches.models import HostCaches
 from cachecost.prompts.blocks import Block, Prefix
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.passes import pass_times, passes
-from cachecost.prompts.refusals import SentMarks, marks_sent
+from cachecost.prompts.refusals import SentBreakpoints, sent_breakpoints
 from cachecost.prompts.render import Prompt, Renderer
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import PrefixSizes
@@ -24,7 +24,7 @@ class PreparedRequest:
     """A request as its host receives it, and the breakpoints that the host sees."""
 
     told: HostRequest
-    marks: SentMarks
+    breakpoints: SentBreakpoints
 
 
 class SimulatedHosts:
@@ -39,7 +39,7 @@ class SimulatedHosts:
     def prepare_request(self, request: Request, rules: ModelRules) -> PreparedRequest:
         """`request` as the host of `rules` receives it."""
         told = translate(request, rules)
-        return PreparedRequest(told, marks_sent(told.request))
+        return PreparedRequest(told, sent_breakpoints(told.request))
 
     def render_prompts(
         self, sent: PreparedRequest, response: tuple[Block, ...], rules: ModelRules, workspace: str
@@ -47,10 +47,10 @@ class SimulatedHosts:
         """One prompt for each pass; a host that ran server tools made several. Raises CannotCount."""
         renderer, looks_at = self.renderer(rules.generation), sent.told.looks_at
         requests = passes(sent.told.request, response) if rules.uses_breakpoints else [sent.told.request]
-        marks = [sent.marks.marks, *[marks_sent(one).marks for one in requests[1:]]]
+        breakpoints = [sent.breakpoints.breakpoints, *[sent_breakpoints(one).breakpoints for one in requests[1:]]]
         return [
             renderer.render(one, of_one, rules, workspace, looks_at)
-            for one, of_one in zip(requests, marks, strict=True)
+            for one, of_one in zip(requests, breakpoints, strict=True)
         ]
 
     def look_up(
@@ -77,9 +77,9 @@ class SimulatedHosts:
 
     def warm_prefix(self, prompt: Prompt, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
         """Add `prefix` of a prompt to the cache, and the entries that its breakpoints before it would have written."""
-        for mark in prompt.marks:
-            if mark.prefix.depth < prefix.depth:
-                self._cache.warm(mark.prefix, mark.ttl, rules, start)
+        for breakpoint in prompt.breakpoints:
+            if breakpoint.prefix.depth < prefix.depth:
+                self._cache.warm(breakpoint.prefix, breakpoint.ttl, rules, start)
         self._cache.warm(prefix, ttl, rules, start)
 
     def entry(self, prefix: Prefix, rules: ModelRules) -> Entry | None:

@@ -74,7 +74,7 @@ class SentPrefixes:
         while node is not None and node not in self._sent:
             self._sent.add(node)
             node = node.parent
-        self._marked.update(mark.prefix for mark in prompt.marks)
+        self._marked.update(breakpoint.prefix for breakpoint in prompt.breakpoints)
 
     def warm_start(self, call: SentCall, sizes: KnownSizes) -> WarmStart | None:
         """What the call read, if it can only have been written before the recording began; None otherwise."""
@@ -84,7 +84,7 @@ class SentPrefixes:
         nearest = min(self._unsent(call), key=lambda node: abs(sizes.of(node) - read), default=None)
         if nearest is None or abs(sizes.of(nearest) - read) > max(TOLERANCE, FARTHEST * read):
             return None
-        ttl = next(mark.ttl for mark in call.prompt.marks if mark.prefix.depth >= nearest.depth)
+        ttl = next(breakpoint.ttl for breakpoint in call.prompt.breakpoints if breakpoint.prefix.depth >= nearest.depth)
         return WarmStart(call.number, nearest, read, ttl)
 
     def has_surely_written(self, prompt: Prompt, read: int, told: Told) -> bool:
@@ -122,8 +122,8 @@ def _looks_back(call: SentCall) -> bool:
 
 def _is_found(node: Prefix, call: SentCall) -> bool:
     return any(
-        mark.prefix.depth >= node.depth and is_within_lookback(mark.prefix, node, call.rules)
-        for mark in call.prompt.marks
+        breakpoint.prefix.depth >= node.depth and is_within_lookback(breakpoint.prefix, node, call.rules)
+        for breakpoint in call.prompt.breakpoints
     )
 
 

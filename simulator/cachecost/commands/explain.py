@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--strategy", metavar="NAME", help="Scenario only: explain this strategy.  [default: all]")
 @tokens_option
 @click.option(
-    "--readings", is_flag=True, help="Repeat under every assumption about open rules; show which change the answer."
+    "--assumptions", is_flag=True, help="Repeat under every assumption about open rules; show which change the answer."
 )
 @html_option("Also write the findings as an HTML page.")
 @csv_option
@@ -53,7 +53,7 @@ def explain(
     format_: str,
     strategy: str | None,
     tokens: str | None,
-    readings: bool,
+    assumptions: bool,
     html: Path | None,
     csv_file: Path | None,
     as_json: bool,
@@ -75,7 +75,7 @@ def explain(
     explanations = []
     csv_rows: list[dict[str, Any]] = []
     for number, workload in enumerate(workloads):
-        explanation = explain_workload(workload, readings)
+        explanation = explain_workload(workload, assumptions)
         explanations.append(explanation)
         as_object = explanation_object(explanation)
         csv_rows += [{"strategy": explanation.strategy, **row} for row in as_object["findings"]]

@@ -12,7 +12,7 @@ import msgspec
 from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import SharedOptions, json_option, shared_options
-from cachecost.providers.listing import AssumptionRow, ModelRow, RuleRow, model_rows, rule_rows, switch_rows
+from cachecost.providers.listing import AssumptionRow, ModelRow, RuleRow, assumption_rows, model_rows, rule_rows
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue
 from cachecost.views.tables.text import print_table
@@ -27,25 +27,27 @@ RULE_COLUMNS = ("rule", "model", "value", "from", "to", "confidence", "source")
 
 
 @click.command(cls=SectionedCommand)
-@click.option("--marks", is_flag=True, help="List the primitives that place breakpoints instead, with their options.")
+@click.option(
+    "--breakpoints", is_flag=True, help="List the primitives that place breakpoints instead, with their options."
+)
 @click.option("--changes", is_flag=True, help="List the other changes of strategies instead, with their options.")
 @json_option
-def strategies(marks: bool, changes: bool, as_json: bool) -> None:
+def strategies(breakpoints: bool, changes: bool, as_json: bool) -> None:
     """List the strategies by name: what they do, who uses them, and when that was checked."""
     from cachecost.strategies.registry import list_strategies
 
-    if marks or changes:
-        return _print_parts(marks, changes, as_json)
+    if breakpoints or changes:
+        return _print_parts(breakpoints, changes, as_json)
     rows = list_strategies()
     if as_json:
         return _print_json("strategies", [row._asdict() for row in rows])
     return print_table("", ("strategy", "what it does", "source", "as of"), [tuple(row) for row in rows])
 
 
-def _print_parts(marks: bool, changes: bool, as_json: bool) -> None:
-    from cachecost.strategies.spec import CHANGES_TABLE, MARKS
+def _print_parts(breakpoints: bool, changes: bool, as_json: bool) -> None:
+    from cachecost.strategies.spec import BREAKPOINTS, CHANGES_TABLE
 
-    tables = [table for wanted, table in ((marks, MARKS), (changes, CHANGES_TABLE)) if wanted]
+    tables = [table for wanted, table in ((breakpoints, BREAKPOINTS), (changes, CHANGES_TABLE)) if wanted]
     rows = [row for table in tables for row in table.list_options()]
     if as_json:
         return _print_json("parts", [row._asdict() for row in rows])
@@ -110,16 +112,16 @@ def price_cells(price: Prices | None) -> tuple[str, ...]:
 
 @click.command(cls=SectionedCommand)
 @click.option(
-    "--switches",
+    "--assumptions",
     is_flag=True,
     help="List the assumptions about open rules instead: every value, what it means, and its source.",
 )
 @json_option
 @shared_options
-def rules(switches: bool, as_json: bool, shared: SharedOptions) -> None:
+def rules(assumptions: bool, as_json: bool, shared: SharedOptions) -> None:
     """List every rule by host and model: its value, the days it applies, and its source."""
-    if switches:
-        return _print_switches(list(switch_rows()), as_json)
+    if assumptions:
+        return _print_assumptions(list(assumption_rows()), as_json)
     rows = list(rule_rows(shared.host))
     if as_json:
         return _print_json("rules", rows)
@@ -163,9 +165,9 @@ def _inner(value: Any) -> str:
     return f"({value_words(value)})" if isinstance(value, (list, tuple, dict)) else value_words(value)
 
 
-def _print_switches(rows: list[AssumptionRow], as_json: bool) -> None:
+def _print_assumptions(rows: list[AssumptionRow], as_json: bool) -> None:
     if as_json:
-        return _print_json("switches", rows)
+        return _print_json("assumptions", rows)
     lines = [
         (row.name if not number else "", reading.value, reading.means, f"{reading.source} ({reading.source_date})")
         for row in rows

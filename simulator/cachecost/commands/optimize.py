@@ -85,22 +85,22 @@ def optimize(
 
 def _log_workload(path: Path, format_: str, tokens: str | None, shared: SharedOptions) -> Workload:
     """The recorded calls; a recording without calls is a conversation, planned without breakpoints."""
-    from cachecost.conversations.sessions import read_talks
+    from cachecost.conversations.sessions import read_conversations
     from cachecost.simulation.workload import plan_workload, recorded_workload
 
     with reading_bar("reading", [path]):
-        talks, calls = read_talks(path, format_, print_diagnostic)
+        conversations, calls = read_conversations(path, format_, print_diagnostic)
     setup = shared.setup.with_recorded(calls, tokens)
-    return recorded_workload(str(path), calls, setup) if calls else plan_workload("none", talks, setup)
+    return recorded_workload(str(path), calls, setup) if calls else plan_workload("none", conversations, setup)
 
 
 def _scenario_workload(path: Path, shared: SharedOptions) -> Workload:
     """The calls that the scenario's first strategy makes, under the scenario's own setup."""
-    from cachecost.scenario import load, talks_of
+    from cachecost.scenario import load, load_conversations
     from cachecost.simulation.workload import plan_workload, scenario_setup
 
     scenario = load(path, [])
-    talks, bills = talks_of(scenario, path.parent, print_diagnostic)
+    conversations, bills = load_conversations(scenario, path.parent, print_diagnostic)
     setup = scenario_setup(scenario, path.parent, bills, shared.assumptions, shared.setup.rules.own)
     first = next(spec for spec in scenario.strategies if spec.name == scenario.first)
-    return plan_workload(first, talks, setup)
+    return plan_workload(first, conversations, setup)

@@ -13,13 +13,13 @@ import click
 
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SharedOption
-from cachecost.providers.assumptions import switches_from
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.tokens.factory import ANCHORED, AUTO, COUNTERS
+from cachecost.tokens.factory import AUTO, CALIBRATED, COUNTERS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -43,8 +43,8 @@ class SharedOptions:
     def setup(self) -> ReplaySetup:
         """The rules, prices and host of a replay. Raises InputError, UsageError."""
         own = own_rules(self.rules_file) if self.rules_file else NO_OWN_RULES
-        switches = switches_from({**own.switches, **self.assumptions})
-        return ReplaySetup(RuleBook(switches, self.as_of, own), PriceBook.load(self.prices, self.as_of), self.host)
+        assumptions = assumptions_from({**own.assumptions, **self.assumptions})
+        return ReplaySetup(RuleBook(assumptions, self.as_of, own), PriceBook.load(self.prices, self.as_of), self.host)
 
 
 def parse_date(ctx: click.Context, param: click.Parameter, value: str | None) -> date | None:
@@ -64,7 +64,7 @@ rule_option = click.option(
     cls=SharedOption,
     multiple=True,
     metavar="NAME=VALUE",
-    help="Change an assumption about an open rule; `cachecost rules --switches` lists them. Repeatable.",
+    help="Change an assumption about an open rule; `cachecost rules --assumptions` lists them. Repeatable.",
 )
 rules_option = click.option(
     "--rules",
@@ -137,8 +137,8 @@ def port_option(default: int) -> Callable[[Command], Command]:
 
 def tokens_option(command: Command) -> Command:
     """Add --tokens to a command that takes a log; None: by the log's bills, else as `auto`."""
-    choice = click.Choice((ANCHORED, *COUNTERS, "count_tokens"))
-    default = "anchored is calibrated on the bills of the log.  [default: anchored if it has bills, else auto]"
+    choice = click.Choice((CALIBRATED, *COUNTERS, "count_tokens"))
+    default = "calibrated is calibrated on the bills of the log.  [default: calibrated if it has bills, else auto]"
     return click.option("--tokens", type=choice, help=f"{COUNTERS_HELP} {default}")(command)
 
 

@@ -38,7 +38,7 @@ from cachecost.ledger.rows import CallRow
 from cachecost.providers.rules import data_date
 from cachecost.simulation.engine import AS_RECORDED, NOT_EVALUATED, Simulation
 from cachecost.simulation.setup import ReplaySetup, ttl_names
-from cachecost.tokens.factory import ANCHORED
+from cachecost.tokens.factory import CALIBRATED
 from cachecost.views.replay.call_rows import call_object
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class _Replay:
     def _recorded_calls(self) -> tuple[Iterable[RecordedCall], ReplaySetup]:
         """The calls as recorded, and their setup. They are kept in memory only where their bills are needed first."""
         calls = self._calls(keep_content=self.tokens != "bytes")
-        if self.tokens not in (None, ANCHORED):
+        if self.tokens not in (None, CALIBRATED):
             return calls, self.setup.with_recorded([], self.tokens)
         kept = list(calls)
         return kept, self.setup.with_recorded(kept, self.tokens)
@@ -194,29 +194,29 @@ class _Replay:
 
         Where all are ranked there is no lower bound: it is the same for most, and takes as long as a replay.
         """
-        from cachecost.conversations.sessions import read_talks
+        from cachecost.conversations.sessions import read_conversations
         from cachecost.simulation.strategy_ledger import replay_strategy
 
         _check_names(self.strategies)
-        talks, calls = read_talks(self.log, self.format_, print_diagnostic)
+        conversations, calls = read_conversations(self.log, self.format_, print_diagnostic)
         for call in calls:
             self.bill.add(call)
-        if not talks:
+        if not conversations:
             raise CannotEvaluate(f"{self.log} contains no conversation that can be planned again")
-        if self.model is None and not any(talk.model for talk in talks):
+        if self.model is None and not any(conversation.model for conversation in conversations):
             raise CannotEvaluate(f"{self.log} names no model; name one with --model")
         setup = replace(self.setup.with_recorded(calls, self.tokens), model=self.model, counts_answers=False)
         lower_bound = _lower_bound if with_lower_bound and not self.ranks else None
-        for name in self._names(talks):
-            yield replay_strategy(name, talks, setup, find_lower_bound=lower_bound, pictured=pictured)
+        for name in self._names(conversations):
+            yield replay_strategy(name, conversations, setup, find_lower_bound=lower_bound, pictured=pictured)
 
-    def _names(self, talks: Sequence[Conversation]) -> list[str]:
+    def _names(self, conversations: Sequence[Conversation]) -> list[str]:
         """The strategies to plan; --all leaves out strategies for side questions where the log has none."""
         from cachecost.strategies.agent import Agent
         from cachecost.strategies.registry import find_strategy, names
 
         presets = {name: find_strategy(name) for name in names()} if self.ranks else {}
-        has_questions = any(talk.inquiries for talk in talks)
+        has_questions = any(conversation.inquiries for conversation in conversations)
         fitting = [
             name
             for name, preset in presets.items()
@@ -246,13 +246,15 @@ def _recorded_ledger(
         if pictured:
             ledger.strips.append(simulated.strip)
     ttls = ttl_names([rules] if rules else [])
-    return replace(ledger, token_source=setup.token_source, band=margin(ledger.rows, setup.band), lifetimes=ttls)
+    return replace(
+        ledger, token_source=setup.token_source, error_margin=margin(ledger.rows, setup.error_margin), ttls=ttls
+    )
 
 
 def _lower_bound(calls: Sequence[Call], setup: ReplaySetup) -> Decimal:
-    from cachecost.analysis.optimum.lower_bound import floor_of
+    from cachecost.analysis.optimum.lower_bound import lower_bound_of
 
-    return floor_of(calls, setup).usd
+    return lower_bound_of(calls, setup).usd
 
 
 def _check_capacities(host: str, plans: bool) -> None:
@@ -323,7 +325,7 @@ def _write_page(job: _Replay, ledgers: Sequence[Ledger], path: Path) -> None:
     setup = job.shared.setup
     names = "".join(f" --strategy '{name}'" for name in job.strategies) + (" --all" if job.ranks else "")
     names += "".join(f" --capacity {capacity}" for capacity in job.capacities)
-    own = {name: show_assumption(value) for name, value in setup.rules.own.switches.items()}
+    own = {name: show_assumption(value) for name, value in setup.rules.own.assumptions.items()}
     page = replay_page(
         str(job.log),
         ledgers,

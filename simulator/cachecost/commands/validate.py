@@ -24,9 +24,11 @@ from cachecost.tokens.factory import TEXT_COUNTERS
     help="Token counter for text between two billed lengths.  [default: ctok if installed, else tiktoken]",
 )
 @click.option(
-    "--unanchored", is_flag=True, help="Do not calibrate token counts on the bills, as in a prediction without them."
+    "--uncalibrated", is_flag=True, help="Do not calibrate token counts on the bills, as in a prediction without them."
 )
-@click.option("--readings", is_flag=True, help="Compare the assumptions about open rules: which do the bills support?")
+@click.option(
+    "--assumptions", is_flag=True, help="Compare the assumptions about open rules: which do the bills support?"
+)
 @click.option("--html", type=click.Path(path_type=Path), help="Also write an HTML page with a residual chart.")
 @click.option(
     "--out",
@@ -39,8 +41,8 @@ from cachecost.tokens.factory import TEXT_COUNTERS
 def validate(
     logs: tuple[Path, ...],
     tokens: str | None,
-    unanchored: bool,
-    readings: bool,
+    uncalibrated: bool,
+    assumptions: bool,
     html: Path | None,
     out: Path | None,
     csv_file: Path | None,
@@ -56,15 +58,15 @@ def validate(
     from cachecost.views.fidelity.json_output import fidelity_object, judgement_row
     from cachecost.views.fidelity.page import write_evidence, write_html
 
-    validation = Validation(logs, shared.setup, tokens, not unanchored)
+    validation = Validation(logs, shared.setup, tokens, not uncalibrated)
     fidelity = validation.fidelity()
-    if readings:
+    if assumptions:
         fidelity = replace(fidelity, readings=list(validation.readings()))
     evidence, claims = evidence_of(fidelity.judgements), evidence_of_hosts(fidelity.judgements)
     if html is not None:
         write_html(fidelity, evidence, claims, html)
     if out is not None:
-        again = f"cachecost validate {_logs_in_command(logs)}{' --readings' if readings else ''} --out {out}"
+        again = f"cachecost validate {_logs_in_command(logs)}{' --assumptions' if assumptions else ''} --out {out}"
         print_diagnostic(f"{write_evidence(fidelity, evidence, claims, out, again)} written")
     write_rows(csv_file, map(judgement_row, fidelity.judgements))
     if as_json:

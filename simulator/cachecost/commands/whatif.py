@@ -39,7 +39,7 @@ from cachecost.commands.progress import progress_bar, reading_bar
     "--at", type=int, metavar="CALL", help="With --action: change after this call, from 1.  [default: the last]"
 )
 @click.option(
-    "--readings",
+    "--assumptions",
     is_flag=True,
     help="Repeat under other assumptions about open rules, even for a long LOG.  [default: only up to 500 calls]",
 )
@@ -53,7 +53,7 @@ def whatif(
     jointly: str | None,
     actions: tuple[str, ...],
     at: int | None,
-    readings: bool,
+    assumptions: bool,
     tokens: str | None,
     csv_file: Path | None,
     as_json: bool,
@@ -73,9 +73,9 @@ def whatif(
         workload = read_workload(log, shared.setup, tokens, format_, print_diagnostic)
     names = [name.strip() for name in (jointly or "").split(",") if name.strip()]
     with progress_bar("replaying") as progress:
-        alternatives = what_if(workload, names, actions, at, readings or None, progress)
+        alternatives = what_if(workload, names, actions, at, assumptions or None, progress)
     as_object = whatif_object(alternatives)
-    write_rows(csv_file, as_object["promises"])
+    write_rows(csv_file, as_object["alternatives"])
     if as_json:
         sys.stdout.write(json.dumps(as_object, ensure_ascii=False) + "\n")
     else:

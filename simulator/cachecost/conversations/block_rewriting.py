@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.model import Conversation, Event, Inquiry, Talk
+from cachecost.conversations.model import Conversation, ConversationState, Event, Inquiry
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread
 from cachecost.prompts.request import Request
 
@@ -40,13 +40,16 @@ class BlockRewriter:
 
     def request(self, request: Request) -> Request:
         """The request with its parts, its thread and the places of its breakpoints rebuilt."""
-        marks = tuple(replace(mark, node=mark.node and self.thread(mark.node)) for mark in request.marks)
+        breakpoints = tuple(
+            replace(breakpoint, node=breakpoint.node and self.thread(breakpoint.node))
+            for breakpoint in request.breakpoints
+        )
         return replace(
             request,
             thread=self.thread(request.thread),
             tools=self.part(request.tools),
             system=self.part(request.system),
-            marks=marks,
+            breakpoints=breakpoints,
         )
 
     def part(self, part: Part) -> Part:
@@ -81,6 +84,6 @@ class BlockRewriter:
     def _event(self, event: Event) -> Event:
         if isinstance(event, Inquiry):
             return replace(event, question=self._change(event.question), answer=self._change(event.answer))
-        if not isinstance(event, Talk):
+        if not isinstance(event, ConversationState):
             raise ValueError("a conversation built from calls: rewrite its calls")
         return replace(event, blocks=self.blocks(event.blocks))

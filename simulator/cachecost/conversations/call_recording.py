@@ -8,7 +8,7 @@ come blocks (see block_table.py), heads and calls, each before the first line th
     {"call": 7, "head": 1, "timestamp": as logged, "seen_on": day, "first_token_s": seconds, "host", "workspace",
      "session", "start_s": seconds, "status", "service": "batch",
      "after": [6, 12], "messages": [["assistant", [block numbers]], …],
-     "marks": [["tools", 3, "5m"], ["messages", 0, 4, "1h"]], "automatic": "5m", "fault": …,
+     "breakpoints": [["tools", 3, "5m"], ["messages", 0, 4, "1h"]], "automatic": "5m", "fault": …,
      "usage": {"input_tokens", "cache_read_input_tokens", "ephemeral_5m_input_tokens",
                "ephemeral_1h_input_tokens", "output_tokens"},
      "iterations": [{"type", "model", …usage…}], "response": [block numbers]}
@@ -39,7 +39,7 @@ from cachecost.conversations.json_object import parse_json
 from cachecost.conversations.recording import Content, encode_record
 from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import Part, Thread
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 from cachecost.providers.usage import Usage
 
 FORMAT = 1
@@ -137,7 +137,7 @@ class _CallWriter:
         response, lines = self.table.add(call.response)
         yield from lines
         fields = {"call": self._calls, "head": head, **self._call_fields(call), "after": after, "messages": messages}
-        fields |= {**self._mark_fields(call.request), **_bill_fields(call, self.free), "response": response}
+        fields |= {**self._breakpoint_fields(call.request), **_bill_fields(call, self.free), "response": response}
         yield {name: value for name, value in fields.items() if value is not None and value != []}
 
     def _head(self, request: Request) -> tuple[int, list[dict[str, Any]]]:
@@ -191,14 +191,18 @@ class _CallWriter:
             "service": "batch" if call.is_batch else None,
         }
 
-    def _mark_fields(self, request: Request) -> dict[str, Any]:
+    def _breakpoint_fields(self, request: Request) -> dict[str, Any]:
         fault = self.free.fault(request.fault) if self.free and request.fault else request.fault
-        return {"marks": list(map(_mark, request.marks)), "automatic": request.automatic, "fault": fault}
+        return {
+            "breakpoints": list(map(_breakpoint, request.breakpoints)),
+            "automatic": request.automatic,
+            "fault": fault,
+        }
 
 
-def _mark(mark: Mark) -> list[Any]:
-    message = [mark.node.length - 1] if mark.node else []
-    return [str(mark.layer), *message, mark.index, mark.ttl]
+def _breakpoint(breakpoint: Breakpoint) -> list[Any]:
+    message = [breakpoint.node.length - 1] if breakpoint.node else []
+    return [str(breakpoint.layer), *message, breakpoint.index, breakpoint.ttl]
 
 
 def _bill_fields(call: RecordedCall, free: ContentFree | None) -> dict[str, Any]:

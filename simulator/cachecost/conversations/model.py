@@ -96,9 +96,9 @@ class Aside:
     reply: Reply
 
 
-Talk = Human | Reply | Results | Inquiry
+ConversationState = Human | Reply | Results | Inquiry
 """The events of recorded conversations."""
-Event = Talk | Rewrite | Switch | Aside
+Event = ConversationState | Rewrite | Switch | Aside
 """Conversations that are built from calls also have the other events."""
 
 

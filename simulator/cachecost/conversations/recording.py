@@ -26,7 +26,7 @@ from cachecost.conversations.block_table import BlockReader, BlockWriter, Count
 from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject, json_lines, parse_json
-from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Talk
+from cachecost.conversations.model import Conversation, ConversationState, Human, Inquiry, Reply, Results
 from cachecost.prompts.blocks import NOTHING, Block, Part
 from cachecost.prompts.wire import show_found
 
@@ -71,7 +71,7 @@ def records(conversation: Conversation, table: BlockWriter) -> Iterator[dict[str
     yield _header(conversation, table, tools, system)
     yield from tool_lines + system_lines
     for event in conversation.events:
-        if not isinstance(event, Talk):
+        if not isinstance(event, ConversationState):
             raise ValueError(f"{conversation.name}: built from calls; write the calls (call_recording.write)")
         numbers, lines = table.add(_blocks(event))
         yield from lines
@@ -93,11 +93,11 @@ def _header(conversation: Conversation, table: BlockWriter, tools: list[int], sy
     }
 
 
-def _blocks(event: Talk) -> tuple[Block, ...]:
+def _blocks(event: ConversationState) -> tuple[Block, ...]:
     return (event.question, event.answer) if isinstance(event, Inquiry) else event.blocks
 
 
-def _details(event: Talk, free: ContentFree | None) -> dict[str, Any]:
+def _details(event: ConversationState, free: ContentFree | None) -> dict[str, Any]:
     if isinstance(event, Reply):
         told = {"first_token_s": event.first_token_s, "output_tokens": event.output_tokens}
         return {name: value for name, value in told.items() if value is not None}
@@ -154,7 +154,7 @@ class _RecordingParser:
         self.faults = faults
         self.header: JsonObject | None = None
         self.table = BlockReader()
-        self.events: list[Talk] = []
+        self.events: list[ConversationState] = []
 
     def parse_line(self, line: JsonObject) -> bool:
         """Read a line; False if nothing after it can be understood."""
@@ -221,7 +221,7 @@ def _inquiry(line: JsonObject, at: float, blocks: tuple[Block, ...]) -> Inquiry 
     return Inquiry(at, *blocks, answer_type, tool_use, batch) if len(blocks) == 2 else None
 
 
-READERS: dict[str, Callable[[JsonObject, float, tuple[Block, ...]], Talk | None]] = {
+READERS: dict[str, Callable[[JsonObject, float, tuple[Block, ...]], ConversationState | None]] = {
     "human": lambda line, at, blocks: Human(at, blocks),
     "reply": _reply,
     "results": lambda line, at, blocks: Results(at, blocks),

@@ -58,7 +58,9 @@ class Turn:
         return self.before is not None and self.before.thread.common(self.thread) is self.before.thread
 
 
-def read_talks(path: Path, format_: str = "auto", warn: Warn = quiet) -> tuple[list[Conversation], list[RecordedCall]]:
+def read_conversations(
+    path: Path, format_: str = "auto", warn: Warn = quiet
+) -> tuple[list[Conversation], list[RecordedCall]]:
     """The conversations of a recording in any format, and the calls that they were found in, if it holds calls.
 
     Raises InputError with every fault.
@@ -281,7 +283,7 @@ def _reply(call: RecordedCall, blocks: tuple[Block, ...]) -> Reply:
 
 
 def _request_settings(call: RecordedCall) -> tuple[str, bytes, bytes, Mapping[str, Any]]:
-    """How a call is sent: everything but messages and marks."""
+    """How a call is sent: everything but messages and breakpoints."""
     request = call.request
     return request.model, request.tools.digest, request.system.digest, request.params
 

@@ -47,7 +47,7 @@ class Explanation:
     findings: list[Finding]
     strategy: str = ""
     token_source: str = ""
-    band: float = 0.0
+    error_margin: float = 0.0
     open_share: float = 1.0
     """The share of the avoidable dollars that rests on token counts and not on bills."""
     flips: list[str] = field(default_factory=list)

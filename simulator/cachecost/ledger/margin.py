@@ -38,15 +38,15 @@ def _ends(spans: Spans, prices: Prices) -> list[tuple[int, Decimal]]:
     return [(end, price) for start, (end, price) in zip(starts, all_ends, strict=False) if end > start] or [(0, ZERO)]
 
 
-def margin(rows: Sequence[CallRow], band: float) -> float:
+def margin(rows: Sequence[CallRow], error_margin: float) -> float:
     """The relative error of the dollars of `rows` if token counts are off by `band` (0.03 is ±3%).
 
     Where bills determine the sizes of prompts, only the rest counts; output of recorded length never does.
     """
-    if not band or all(row.estimated_usd is None for row in rows):
-        return band
+    if not error_margin or all(row.estimated_usd is None for row in rows):
+        return error_margin
     counted = sum(map(_counted_usd, rows), ZERO)
-    return band * float(open_usd(rows) / counted) if counted else 0.0
+    return error_margin * float(open_usd(rows) / counted) if counted else 0.0
 
 
 def open_usd(rows: Iterable[CallRow]) -> Decimal:

@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 class Ledger:
     """All calls of one strategy, in order, and what a reader needs to assess them.
 
-    `notes` are sentences for people: what the strategy could not do, what was assumed. `band` is the relative error of
-    the token counts. `floor` is the lower bound in USD over all choices of breakpoints and TTLs for these requests;
-    None if it was not requested, or a call was refused. `strips` has one timeline a row if they were requested, else
-    none. `lifetimes` are the host's names of its short and long TTL.
+    `notes` are sentences for people: what the strategy could not do, what was assumed. `band` is the relative error
+    of the token counts. `lower bound` is the lower bound in USD over all choices of breakpoints and TTLs for these
+    requests; None if it was not requested, or a call was refused. `strips` has one timeline a row if they were
+    requested, else none. `TTLs` are the host's names of its short and long TTL.
     """
 
     strategy: str
     rows: list[CallRow]
     notes: list[str] = field(default_factory=list)
     token_source: str = ""
-    band: float = 0.0
-    floor: Decimal | None = None
+    error_margin: float = 0.0
+    lower_bound: Decimal | None = None
     strips: list[CallTimeline] = field(default_factory=list)
-    lifetimes: tuple[str, str] = ("5m", "1h")
+    ttls: tuple[str, str] = ("5m", "1h")
 
     @property
     def most(self) -> Decimal | None:
@@ -155,7 +155,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PublishedFigure:
     """A published figure and its exact value: dollars, or with `is_share` a share that is saved."""
 
     source: str
@@ -175,7 +175,7 @@ class RunResult:
     verdict: str
     comparisons: list[Comparison]
     assumptions: list[str]
-    claims: list[Claim] = field(default_factory=list)
+    published_figures: list[PublishedFigure] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     """Versions that fix the figures: cachecost, rules data, prices data, tiktoken …"""
     explanations: list[Explanation] = field(default_factory=list)

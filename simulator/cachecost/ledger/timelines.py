@@ -16,7 +16,7 @@ from cachecost.prompts.sizes import PrefixSizes
 
 
 @value
-class MarkAt:
+class BreakpointAt:
     """A breakpoint that reached the minimum: the tokens up to it, and its TTL."""
 
     tokens: int
@@ -30,7 +30,7 @@ class CallTimeline:
     `is_human`: its last message is a human message and not only tool results (rule 3).
     """
 
-    marks: tuple[MarkAt, ...] = ()
+    breakpoints: tuple[BreakpointAt, ...] = ()
     fresh: tuple[tuple[str, int], ...] = ()
     is_human: bool = False
 
@@ -41,9 +41,9 @@ EMPTY_TIMELINE = CallTimeline()
 
 def build_timeline(prompt: Prompt, sizes: PrefixSizes, outcome: Outcome) -> CallTimeline:
     """The timeline of a call, from its first pass."""
-    marks = tuple(MarkAt(sizes.of(mark.prefix), mark.ttl) for mark in outcome.marks)
+    breakpoints = tuple(BreakpointAt(sizes.of(breakpoint.prefix), breakpoint.ttl) for breakpoint in outcome.breakpoints)
     kinds = Counter(block.kind for block in _after(outcome.hit, prompt.end))
-    return CallTimeline(marks, tuple(reversed(kinds.items())), _answers_a_person(prompt))
+    return CallTimeline(breakpoints, tuple(reversed(kinds.items())), _answers_a_person(prompt))
 
 
 def _answers_a_person(prompt: Prompt) -> bool:

@@ -56,8 +56,8 @@ class _Written:
     def unread(self) -> UnreadWrites:
         hour, five = max(0, self.end_1h - self.read), self.end - max(self.end_1h, self.read)
         paid = self.prices.total_cost(Usage(write_1h=hour, write_5m=five))
-        unmarked = self.prices.total_cost(Usage(hour + five))
-        return UnreadWrites(hour + five, paid, paid - unmarked)
+        uncached = self.prices.total_cost(Usage(hour + five))
+        return UnreadWrites(hour + five, paid, paid - uncached)
 
 
 class _WrittenEntry(NamedTuple):
@@ -83,9 +83,9 @@ class Unread:
             self._use(entry)
         written = _describe_writes(call, outcome, prices)
         depth = outcome.hit.depth if outcome.hit else 0
-        for mark in outcome.marks:
-            if mark.prefix.depth > depth:
-                self._entries[mark.prefix] = _WrittenEntry(written, sizes.of(mark.prefix))
+        for breakpoint in outcome.breakpoints:
+            if breakpoint.prefix.depth > depth:
+                self._entries[breakpoint.prefix] = _WrittenEntry(written, sizes.of(breakpoint.prefix))
         if written.end > written.start:
             self._count(call, written.unread())
 

@@ -271,12 +271,12 @@ class Prefix:
             return first
         return self._other(block.digest, layer, block, tokens)
 
-    def salt(self, salt: bytes, layer: Layer, hidden_tokens: int) -> Prefix:
+    def cache_key(self, cache_key: bytes, layer: Layer, hidden_tokens: int) -> Prefix:
         """The start of `layer` under the cache key `salt`, with the hidden prompt tokens there.
 
         Their number is part of the key: the length of a prefix never depends on which call came first.
         """
-        return self._other(b"salt:%d:%b" % (hidden_tokens, salt), layer, None, hidden_tokens)
+        return self._other(b"salt:%d:%b" % (hidden_tokens, cache_key), layer, None, hidden_tokens)
 
     def _other(self, key: bytes, layer: Layer, block: Block | None, tokens: int) -> Prefix:
         if self._others is None:

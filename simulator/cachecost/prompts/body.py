@@ -7,8 +7,8 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Block, Layer, Part, Thread
-from cachecost.prompts.request import TTL, Mark, Request
-from cachecost.prompts.wire import MARK
+from cachecost.prompts.request import TTL, Breakpoint, Request
+from cachecost.prompts.wire import BREAKPOINT
 
 Body = dict[str, Any]
 
@@ -19,7 +19,7 @@ def body_of(request: Request) -> Body:
     Server tools, which are rendered at the start of the system layer (rule 2), are listed among the tools again. Raises
     CannotEvaluate for a block whose content is not known.
     """
-    placed = {mark.block_key: mark.ttl for mark in request.marks}
+    placed = {breakpoint.block_key: breakpoint.ttl for breakpoint in request.breakpoints}
     system = list(_part(request.system, Layer.SYSTEM, placed))
     theirs, texts = ([item for block, item in system if bool(block.role) is told] for told in (False, True))
     body: Body = {"model": request.model, **request.params}
@@ -29,7 +29,7 @@ def body_of(request: Request) -> Body:
         body["system"] = texts
     body["messages"] = [_message(node, placed) for node in [*request.thread.back()][::-1]]
     if request.automatic:
-        body[MARK] = mark_of(request.automatic)
+        body[BREAKPOINT] = breakpoint_of(request.automatic)
     return body
 
 
@@ -40,7 +40,7 @@ def _deferred_tools(request: Request) -> list[Body]:
     return list({str(tool.get("name")): dict(tool) for tool in found}.values())
 
 
-def mark_of(ttl: TTL) -> Mapping[str, str]:
+def breakpoint_of(ttl: TTL) -> Mapping[str, str]:
     """A `cache_control` with this TTL; the API's default is five minutes."""
     return {"type": "ephemeral", "ttl": ttl} if ttl == "1h" else {"type": "ephemeral"}
 
@@ -50,7 +50,7 @@ Placed = Mapping[tuple[Layer, int, int], TTL]
 
 def _part(part: Part, layer: Layer, placed: Placed) -> Iterator[tuple[Block, Body]]:
     for index, block in enumerate(part.blocks):
-        yield block, _wire_block(block, placed.get(Mark(layer, index).block_key))
+        yield block, _wire_block(block, placed.get(Breakpoint(layer, index).block_key))
 
 
 def _message(node: Thread, placed: Placed) -> Body:
@@ -64,4 +64,4 @@ def _message(node: Thread, placed: Placed) -> Body:
 def _wire_block(block: Block, ttl: TTL | None) -> Body:
     if block.content is None:
         raise CannotEvaluate(f"a {block.kind} block of {block.size} bytes has no content, so it cannot be sent")
-    return {**block.content, MARK: mark_of(ttl)} if ttl else dict(block.content)
+    return {**block.content, BREAKPOINT: breakpoint_of(ttl)} if ttl else dict(block.content)

@@ -47,7 +47,7 @@ class TokenCounter(Protocol):
 
     name: str
     source: str
-    band: float
+    error_margin: float
 
     def block(self, block: Block) -> int:
         """Tokens of `block` alone, without its breakpoint. Raises CannotCount if the block has neither content nor

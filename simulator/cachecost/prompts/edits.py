@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Thread, digest_of
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 
 CLEAR_TOOLS, CLEAR_THINKING = "clear_tool_uses_20250919", "clear_thinking_20251015"
 TRIGGER_TOKENS, KEPT_TOOL_USES = 100_000, 3
@@ -30,7 +30,9 @@ def edits_of(request: Request) -> list[Mapping[str, Any]]:
     return [edit for edit in edits if isinstance(edit, Mapping)] if isinstance(edits, list) else []
 
 
-def apply_edits(request: Request, marks: tuple[Mark, ...], prompt_tokens: int) -> tuple[Request, tuple[Mark, ...]]:
+def apply_edits(
+    request: Request, breakpoints: tuple[Breakpoint, ...], prompt_tokens: int
+) -> tuple[Request, tuple[Breakpoint, ...]]:
     """The request and its breakpoints after the edits; `prompt_tokens` is its length before them."""
     plan = _Plan()
     for edit in edits_of(request):
@@ -38,14 +40,14 @@ def apply_edits(request: Request, marks: tuple[Mark, ...], prompt_tokens: int) -
             plan.thoughts |= set(_find_cleared_thinking(request.thread, edit))
         elif edit.get("type") == CLEAR_TOOLS and _is_due(request.thread, edit, prompt_tokens):
             plan.results |= set(_find_cleared_results(request.thread, edit))
-    return plan.applied(request, marks) if plan.thoughts or plan.results else (request, marks)
+    return plan.applied(request, breakpoints) if plan.thoughts or plan.results else (request, breakpoints)
 
 
-def since_compaction(request: Request, marks: tuple[Mark, ...]) -> tuple[Request, tuple[Mark, ...]]:
+def since_compaction(request: Request, breakpoints: tuple[Breakpoint, ...]) -> tuple[Request, tuple[Breakpoint, ...]]:
     """The request without everything before its last compaction block, which the API ignores."""
     first = request.thread.compaction
     if first is None or first.message is None:
-        return request, marks
+        return request, breakpoints
     kinds = [block.kind for block in first.message.blocks]
     cut = len(kinds) - 1 - kinds[::-1].index(COMPACTION)
     nodes = list(request.thread.back())[::-1]
@@ -54,15 +56,23 @@ def since_compaction(request: Request, marks: tuple[Mark, ...]) -> tuple[Request
         assert node.message is not None
         blocks = node.message.blocks[cut:] if node is first else node.message.blocks
         thread = places[node] = thread.then(Message.of(node.message.role, blocks))
-    moved = tuple(kept for mark in marks if (kept := _keep_mark(mark, first, cut, places)) is not None)
-    return replace(request, thread=thread, marks=moved), moved
+    moved = tuple(
+        kept for breakpoint in breakpoints if (kept := _keep_breakpoint(breakpoint, first, cut, places)) is not None
+    )
+    return replace(request, thread=thread, breakpoints=moved), moved
 
 
-def _keep_mark(mark: Mark, first: Thread, cut: int, places: Mapping[Thread, Thread]) -> Mark | None:
-    if mark.layer is not Layer.MESSAGES or mark.node is None:
-        return mark
-    index = mark.index - cut if mark.node is first else mark.index
-    return replace(mark, node=places[mark.node], index=index) if mark.node in places and index >= 0 else None
+def _keep_breakpoint(
+    breakpoint: Breakpoint, first: Thread, cut: int, places: Mapping[Thread, Thread]
+) -> Breakpoint | None:
+    if breakpoint.layer is not Layer.MESSAGES or breakpoint.node is None:
+        return breakpoint
+    index = breakpoint.index - cut if breakpoint.node is first else breakpoint.index
+    return (
+        replace(breakpoint, node=places[breakpoint.node], index=index)
+        if breakpoint.node in places and index >= 0
+        else None
+    )
 
 
 class _Plan(msgspec.Struct):
@@ -73,7 +83,7 @@ class _Plan(msgspec.Struct):
     thoughts: set[int] = msgspec.field(default_factory=set)
     results: set[tuple[int, int]] = msgspec.field(default_factory=set)
 
-    def applied(self, request: Request, marks: tuple[Mark, ...]) -> tuple[Request, tuple[Mark, ...]]:
+    def applied(self, request: Request, breakpoints: tuple[Breakpoint, ...]) -> tuple[Request, tuple[Breakpoint, ...]]:
         nodes = list(request.thread.back())[::-1]
         thread = nodes[0].parent if nodes else request.thread
         places: dict[Thread, Thread] = {}
@@ -82,8 +92,8 @@ class _Plan(msgspec.Struct):
             blocks = tuple(self._blocks(node))
             thread = thread.then(Message.of(node.message.role, blocks)) if blocks else thread
             places[node] = thread
-        moved = tuple(self._moved(mark, places) for mark in marks)
-        return replace(request, thread=thread or request.thread, marks=moved), moved
+        moved = tuple(self._moved(breakpoint, places) for breakpoint in breakpoints)
+        return replace(request, thread=thread or request.thread, breakpoints=moved), moved
 
     def _blocks(self, node: Thread) -> Iterator[Block]:
         assert node.message is not None
@@ -93,13 +103,13 @@ class _Plan(msgspec.Struct):
             elif not (block.is_thinking and node.length in self.thoughts):
                 yield block
 
-    def _moved(self, mark: Mark, places: Mapping[Thread, Thread]) -> Mark:
-        if mark.layer is not Layer.MESSAGES or mark.node is None or mark.node.message is None:
-            return mark
+    def _moved(self, breakpoint: Breakpoint, places: Mapping[Thread, Thread]) -> Breakpoint:
+        if breakpoint.layer is not Layer.MESSAGES or breakpoint.node is None or breakpoint.node.message is None:
+            return breakpoint
         gone = 0
-        if mark.node.length in self.thoughts:
-            gone = sum(block.is_thinking for block in mark.node.message.blocks[: mark.index])
-        return replace(mark, node=places[mark.node], index=mark.index - gone)
+        if breakpoint.node.length in self.thoughts:
+            gone = sum(block.is_thinking for block in breakpoint.node.message.blocks[: breakpoint.index])
+        return replace(breakpoint, node=places[breakpoint.node], index=breakpoint.index - gone)
 
 
 def _placeholder(block: Block) -> Block:

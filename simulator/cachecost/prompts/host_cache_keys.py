@@ -1,4 +1,4 @@
-"""Cache keys of other providers: what a layer depends on besides its blocks, by their rules (`salted_by`)."""
+"""Cache keys of other providers: what a layer depends on besides its blocks, by their rules (`keyed_by`)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 
 
-def host_salts(request: Request, rules: ModelRules, by_layer: Mapping[str, tuple[str, ...]]) -> tuple[str, str, str]:
+def host_cache_keys(
+    request: Request, rules: ModelRules, by_layer: Mapping[str, tuple[str, ...]]
+) -> tuple[str, str, str]:
     """The cache keys of tools, system and messages. Raises KeyError for a parameter missing in `PARAMETERS`."""
     read = _read(by_layer, rules)
     told = [[PARAMETERS[name](request, rules) for name in read.get(layer, ())] for layer in LAYERS]
-    tools, system, messages = (json.dumps(salt, separators=(",", ":")) for salt in told)
+    tools, system, messages = (json.dumps(cache_key, separators=(",", ":")) for cache_key in told)
     return tools, system, messages
 
 
@@ -24,7 +26,7 @@ def _read(by_layer: Mapping[str, tuple[str, ...]], rules: ModelRules) -> Mapping
 
     An explicit cache object comes before all of the request, including its schema.
     """
-    reading = rules.switches.schema_in_prompt
+    reading = rules.assumptions.schema_in_prompt
     if reading == "as_stated":
         return by_layer
     without = {layer: tuple(name for name in names if name != SCHEMA) for layer, names in by_layer.items()}
@@ -39,16 +41,16 @@ def schema_layer(rules: ModelRules) -> str | None:
 
     The start of that layer depends on the schema; after an explicit cache object (`named`) none does.
     """
-    if rules.salted_by is None:
-        return rules.switches.structured_output_at
-    read = _read(rules.salted_by, rules)
-    follows = rules.matching == "named" and rules.switches.schema_in_prompt == "as_stated"
+    if rules.keyed_by is None:
+        return rules.assumptions.structured_output_at
+    read = _read(rules.keyed_by, rules)
+    follows = rules.matching == "named" and rules.assumptions.schema_in_prompt == "as_stated"
     return next((layer for layer in LAYERS if SCHEMA in read.get(layer, ())), "messages" if follows else None)
 
 
 def model_of(rules: ModelRules) -> str:
     """The model whose entries are read; other providers' ids may name a way of caching ("gpt-6.1-sol-explicit")."""
-    return rules.model if rules.salted_by is None else rules.model.removesuffix(f"-{rules.endpoint}")
+    return rules.model if rules.keyed_by is None else rules.model.removesuffix(f"-{rules.endpoint}")
 
 
 def effort_asked(request: Request, rules: ModelRules) -> Any:

@@ -18,16 +18,16 @@ from cachecost.prompts.blocks import Block, Layer, Part, Thread, digest_of
 from cachecost.prompts.exact_json import decode, load, load_with_writer
 from cachecost.prompts.host_cache_keys import CACHE_KEYS
 from cachecost.prompts.plain import plain_message
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 from cachecost.prompts.wire import (
-    MARK,
+    BREAKPOINT,
     PROVIDER_TOOLS,
     BareWord,
     NotAMessage,
     ParsedMessage,
     Write,
     block_of,
-    collect_marks,
+    collect_breakpoints,
     content_blocks,
     parse_message,
     ttl_of,
@@ -87,7 +87,7 @@ class BodyHead(msgspec.Struct):
 
     tools: Part
     system: Part
-    marks: tuple[Mark, ...]
+    breakpoints: tuple[Breakpoint, ...]
     faults: tuple[str, ...]
     deferred: dict[str, Block]
 
@@ -97,7 +97,7 @@ class MessageTrail(msgspec.Struct):
 
     deferred: dict[str, Block]
     nodes: list[Thread]
-    marks: list[Mark]
+    breakpoints: list[Breakpoint]
     faults: list[tuple[int, str]]
 
     def cut(self, messages: int) -> MessageTrail:
@@ -105,7 +105,7 @@ class MessageTrail(msgspec.Struct):
         return MessageTrail(
             self.deferred,
             self.nodes[:messages],
-            [mark for mark in self.marks if mark.node and mark.node.length <= messages],
+            [breakpoint for breakpoint in self.breakpoints if breakpoint.node and breakpoint.node.length <= messages],
             [fault for fault in self.faults if fault[0] < messages],
         )
 
@@ -152,8 +152,8 @@ class Intake:
             trail.nodes[-1] if trail.nodes else self.root,
             heads.tools,
             heads.system,
-            (*heads.marks, *trail.marks),
-            ttl_of(self._value(raw.cache_control, MARK), "body"),
+            (*heads.breakpoints, *trail.breakpoints),
+            ttl_of(self._value(raw.cache_control, BREAKPOINT), "body"),
             {name: value for name, value in params.items() if value is not None},
             next(iter((*heads.faults, *(fault for _, fault in trail.faults))), None),
             heads.deferred,
@@ -166,7 +166,7 @@ class Intake:
             trail.nodes[-1] if trail.nodes else self.root,
             known.tools,
             known.system,
-            (*heads.marks, *trail.marks),
+            (*heads.breakpoints, *trail.breakpoints),
             known.automatic,
             known.params,
             next(iter((*heads.faults, *(fault for _, fault in trail.faults))), None),
@@ -199,8 +199,8 @@ class Intake:
         parsed = self._parsed(trail, data, number)
         node = (trail.nodes[-1] if trail.nodes else self.root).then(parsed.message)
         trail.nodes.append(node)
-        if parsed.marks:
-            trail.marks += [Mark(Layer.MESSAGES, index, ttl, node) for index, ttl in parsed.marks]
+        if parsed.breakpoints:
+            trail.breakpoints += [Breakpoint(Layer.MESSAGES, index, ttl, node) for index, ttl in parsed.breakpoints]
         if parsed.faults:
             trail.faults += [(number, fault.replace("{n}", str(number), 1)) for fault in parsed.faults]
 
@@ -235,9 +235,9 @@ class Intake:
         theirs = [number for number, tool in enumerate(tools) if _is_provider_tool(tool)]
         deferred = [number for number, tool in enumerate(tools) if tool.get("defer_loading") is True]
         ours = [number for number in range(len(tools)) if number not in theirs and number not in deferred]
-        tool_marks, tool_faults = collect_marks(tools, "tools")
-        system_marks, system_faults = collect_marks(system, "system")
-        ttls, shift = dict(tool_marks), len(theirs)
+        tool_breakpoints, tool_faults = collect_breakpoints(tools, "tools")
+        system_breakpoints, system_faults = collect_breakpoints(system, "system")
+        ttls, shift = dict(tool_breakpoints), len(theirs)
         return BodyHead(
             Part(self._blocks("", [tools[number] for number in ours], write_tool), _places(ours, 0, 0)),
             Part(
@@ -246,9 +246,13 @@ class Intake:
                 _places([*theirs, *range(len(system))], len(ours), shift),
             ),
             tuple(
-                [Mark(Layer.TOOLS, index, ttls[number]) for index, number in enumerate(ours) if number in ttls]
-                + [Mark(Layer.SYSTEM, index, ttls[number]) for index, number in enumerate(theirs) if number in ttls]
-                + [Mark(Layer.SYSTEM, index + shift, ttl) for index, ttl in system_marks]
+                [Breakpoint(Layer.TOOLS, index, ttls[number]) for index, number in enumerate(ours) if number in ttls]
+                + [
+                    Breakpoint(Layer.SYSTEM, index, ttls[number])
+                    for index, number in enumerate(theirs)
+                    if number in ttls
+                ]
+                + [Breakpoint(Layer.SYSTEM, index + shift, ttl) for index, ttl in system_breakpoints]
             ),
             tuple(tool_faults + system_faults),
             {str(tools[number].get("name")): block_of("", tools[number], self.keep_content) for number in deferred},

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message
-from cachecost.prompts.request import TTL, Mark, Request
+from cachecost.prompts.request import TTL, Breakpoint, Request
 
 SECONDS_BETWEEN_PASSES = 0.001
 """A later pass starts once the one before it has begun to answer, however little later."""
@@ -55,8 +55,8 @@ def _batches(response: tuple[Block, ...]) -> Iterator[int]:
 
 def _continue_request(request: Request, answer: tuple[Block, ...]) -> Request:
     thread = request.thread.then(Message.of("assistant", answer))
-    marks = request.marks
-    if request.marks or request.automatic:
+    breakpoints = request.breakpoints
+    if request.breakpoints or request.automatic:
         results = (number for number, block in enumerate(answer) if is_server_result(block))
-        marks = (*marks, *(Mark(Layer.MESSAGES, number, LOOP_TTL, thread) for number in results))
-    return replace(request, thread=thread, marks=marks, automatic=None)
+        breakpoints = (*breakpoints, *(Breakpoint(Layer.MESSAGES, number, LOOP_TTL, thread) for number in results))
+    return replace(request, thread=thread, breakpoints=breakpoints, automatic=None)

@@ -27,7 +27,7 @@ ENDS: tuple[tuple[bytes, int, TTL | None], ...] = (
     (b'","cache_control":{"type":"ephemeral","ttl":"1h"}}]}', 11, "1h"),
     (b'","cache_control":{"type":"ephemeral","ttl":"5m"}}]}', 11, "5m"),
 )
-"""How a message may end: the bytes, the quotes in them, the mark on its last block."""
+"""How a message may end: the bytes, the quotes in them, the breakpoint on its last block."""
 TWO, NEWLINE, QUOTE = rb"\\", rb"\n", rb"\""
 ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
 SAME = frozenset(b'nrtbf"\\'[index : index + 1] for index in range(7))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Block, Layer, Part
-from cachecost.prompts.request import TTL, Mark, Request, block_at, place_as_sent, writes
+from cachecost.prompts.request import TTL, Breakpoint, Request, block_at, place_as_sent, writes
 from cachecost.providers.rules import ModelRules
 
 AFTER_5M = (
@@ -17,104 +17,111 @@ LAYERS = tuple(Layer)
 
 
 @value
-class SentMarks:
+class SentBreakpoints:
     """The breakpoints of a request with the automatic one resolved; `fault` is why that fails.
 
-    `marks` are those that the cache uses, in prompt order; `idle` ones only count for rejections (rule 6).
+    `breakpoints` are those that the cache uses, in prompt order; `idle` ones only count for rejections (rule 6).
     """
 
-    marks: tuple[Mark, ...]
+    breakpoints: tuple[Breakpoint, ...]
     fault: str | None = None
-    idle: tuple[Mark, ...] = ()
+    idle: tuple[Breakpoint, ...] = ()
 
     @property
-    def every(self) -> tuple[Mark, ...]:
+    def every(self) -> tuple[Breakpoint, ...]:
         """All breakpoints that the API sees."""
-        return (*self.idle, *self.marks)
+        return (*self.idle, *self.breakpoints)
 
 
-def marks_sent(request: Request) -> SentMarks:
+def sent_breakpoints(request: Request) -> SentBreakpoints:
     """The breakpoints that the API sees (rule 5).
 
     The automatic breakpoint is placed on the last block that can have one; a no-op if that has one with its TTL.
     """
-    target = last_markable(request, request.automatic) if request.automatic else None
+    target = last_breakpoint_place(request, request.automatic) if request.automatic else None
     if target is None:
-        return _heed(request, request.marks)
-    there = next((mark for mark in request.marks if mark.block_key == target.block_key), None)
+        return _heed(request, request.breakpoints)
+    there = next((breakpoint for breakpoint in request.breakpoints if breakpoint.block_key == target.block_key), None)
     if there is None:
-        return _heed(request, (*request.marks, target))
+        return _heed(request, (*request.breakpoints, target))
     if there.ttl == target.ttl:
-        return _heed(request, request.marks)
+        return _heed(request, request.breakpoints)
     return _heed(
         request,
-        request.marks,
+        request.breakpoints,
         f"Top-level cache_control has ttl='{request.automatic}' but the target block already has "
         f"cache_control with ttl='{there.ttl}'",
     )
 
 
-def _heed(request: Request, marks: tuple[Mark, ...], fault: str | None = None) -> SentMarks:
-    idle = tuple([mark for mark in marks if not writes(request, mark)])
-    return SentMarks(tuple([mark for mark in marks if mark not in idle]) if idle else marks, fault, idle)
+def _heed(request: Request, breakpoints: tuple[Breakpoint, ...], fault: str | None = None) -> SentBreakpoints:
+    idle = tuple([breakpoint for breakpoint in breakpoints if not writes(request, breakpoint)])
+    return SentBreakpoints(
+        tuple([breakpoint for breakpoint in breakpoints if breakpoint not in idle]) if idle else breakpoints,
+        fault,
+        idle,
+    )
 
 
-def last_markable(request: Request, ttl: TTL) -> Mark | None:
+def last_breakpoint_place(request: Request, ttl: TTL) -> Breakpoint | None:
     """A breakpoint on the last block that may have one: no thinking, no empty text."""
     for node in request.thread.back():
         assert node.message is not None
         for index in range(len(node.message.blocks) - 1, -1, -1):
-            if is_markable(node.message.blocks[index]):
-                return Mark(Layer.MESSAGES, index, ttl, node)
+            if accepts_breakpoint(node.message.blocks[index]):
+                return Breakpoint(Layer.MESSAGES, index, ttl, node)
     return _last_in(request.system, Layer.SYSTEM, ttl) or _last_in(request.tools, Layer.TOOLS, ttl)
 
 
-def _last_in(part: Part, layer: Layer, ttl: TTL) -> Mark | None:
-    found = (index for index in range(len(part.blocks) - 1, -1, -1) if is_markable(part.blocks[index]))
-    return next((Mark(layer, index, ttl) for index in found), None)
+def _last_in(part: Part, layer: Layer, ttl: TTL) -> Breakpoint | None:
+    found = (index for index in range(len(part.blocks) - 1, -1, -1) if accepts_breakpoint(part.blocks[index]))
+    return next((Breakpoint(layer, index, ttl) for index in found), None)
 
 
-def is_markable(block: Block) -> bool:
+def accepts_breakpoint(block: Block) -> bool:
     """Whether this block may have a breakpoint: thinking and empty text may not."""
     return not block.is_thinking and not block.is_empty_text
 
 
-def refusal(request: Request, sent: SentMarks, rules: ModelRules, prompt_tokens: int = 0) -> str | None:
+def refusal(request: Request, sent: SentBreakpoints, rules: ModelRules, prompt_tokens: int = 0) -> str | None:
     """Why the API rejects this request (the first reason of the list); None if it answers.
 
     `prompt_tokens` is the rendered length; 0 where it is unknown (`--tokens bytes`).
     """
     if not rules.uses_breakpoints:
         return request.fault or _refused_choice(request, rules) or _too_long(prompt_tokens, rules)
-    marks = as_sent(request, sent)
-    if len(marks) > rules.maximum_marks:
-        return f"A maximum of {rules.maximum_marks} blocks with cache_control may be provided. Found {len(marks)}."
+    breakpoints = as_sent(request, sent)
+    if len(breakpoints) > rules.maximum_breakpoints:
+        most = rules.maximum_breakpoints
+        return f"A maximum of {most} blocks with cache_control may be provided. Found {len(breakpoints)}."
     return (
         request.fault
-        or _host_lacks(request, marks, rules)
+        or _host_lacks(request, breakpoints, rules)
         or sent.fault
-        or _ttl_order(request, marks)
+        or _ttl_order(request, breakpoints)
         or _forced_choice(request, rules)
         or _too_long(prompt_tokens, rules)
     )
 
 
-def _host_lacks(request: Request, marks: tuple[Mark, ...], rules: ModelRules) -> str | None:
+def _host_lacks(request: Request, breakpoints: tuple[Breakpoint, ...], rules: ModelRules) -> str | None:
     """A feature that this host's model does not have: top-level `cache_control`, or a TTL."""
     if request.automatic and not rules.accepts_automatic:
         return "cache_control: Extra inputs are not permitted"
-    for mark in marks:
-        if mark.ttl not in rules.accepted_ttls:
-            kind = block_at(request, mark).kind
-            return f"{wire_path(request, mark)}.{kind}.cache_control.ephemeral.ttl: Extra inputs are not permitted"
+    for breakpoint in breakpoints:
+        if breakpoint.ttl not in rules.accepted_ttls:
+            kind = block_at(request, breakpoint).kind
+            return (
+                f"{wire_path(request, breakpoint)}.{kind}.cache_control.ephemeral.ttl: Extra inputs are not permitted"
+            )
     return None
 
 
-def as_sent(request: Request, sent: SentMarks) -> tuple[Mark, ...]:
+def as_sent(request: Request, sent: SentBreakpoints) -> tuple[Breakpoint, ...]:
     """All breakpoints in the order of the request as sent."""
     if not sent.idle:
-        return sent.marks
-    return tuple(sorted(sent.every, key=lambda mark: _number(place_as_sent(request, mark))))
+        return sent.breakpoints
+    return tuple(sorted(sent.every, key=lambda breakpoint: _number(place_as_sent(request, breakpoint))))
 
 
 def _number(place: tuple[Layer, int, int]) -> tuple[int, int, int]:
@@ -122,20 +129,20 @@ def _number(place: tuple[Layer, int, int]) -> tuple[int, int, int]:
     return LAYERS.index(layer), message, index
 
 
-def _ttl_order(request: Request, marks: tuple[Mark, ...]) -> str | None:
+def _ttl_order(request: Request, breakpoints: tuple[Breakpoint, ...]) -> str | None:
     seen_5m = False
-    for mark in marks:
-        if mark.ttl == "1h" and seen_5m:
-            return f"{wire_path(request, mark)}.cache_control.ttl: {AFTER_5M}"
-        seen_5m = seen_5m or mark.ttl == "5m"
+    for breakpoint in breakpoints:
+        if breakpoint.ttl == "1h" and seen_5m:
+            return f"{wire_path(request, breakpoint)}.cache_control.ttl: {AFTER_5M}"
+        seen_5m = seen_5m or breakpoint.ttl == "5m"
     return None
 
 
-def wire_path(request: Request, mark: Mark) -> str:
+def wire_path(request: Request, breakpoint: Breakpoint) -> str:
     """The path of a breakpoint in the request as sent, as the API writes it: `messages.0.content.4`, `system.1`,
     `tools.3`.
     """
-    layer, message, index = place_as_sent(request, mark)
+    layer, message, index = place_as_sent(request, breakpoint)
     return f"messages.{message - 1}.content.{index}" if message else f"{layer}.{index}"
 
 

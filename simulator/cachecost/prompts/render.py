@@ -10,18 +10,18 @@ from cachecost.base.structs import value
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Prefix, Thread
 from cachecost.prompts.counting import Hidden, TokenCounter
 from cachecost.prompts.edits import apply_edits, edits_of, since_compaction
-from cachecost.prompts.host_cache_keys import effort_asked, host_salts, skills_asked, thinking_asked
+from cachecost.prompts.host_cache_keys import effort_asked, host_cache_keys, skills_asked, thinking_asked
 from cachecost.prompts.output_format import output_format
-from cachecost.prompts.request import TTL, Mark, Request
-from cachecost.providers.rules import ModelRules, Switches
+from cachecost.prompts.request import TTL, Breakpoint, Request
+from cachecost.providers.rules import Assumptions, ModelRules
 
-Salts = tuple[str, str, str]
+CacheKeys = tuple[str, str, str]
 MOST_SALTS = 64
 """Parameters whose salts are kept."""
 
 
 @value
-class MarkedPrefix:
+class BreakpointPrefix:
     """A rendered breakpoint: the prefix that it ends, and its TTL."""
 
     prefix: Prefix
@@ -32,18 +32,18 @@ class MarkedPrefix:
 class Prompt:
     """What the cache sees of a call. Tokens are whole tokens of the model.
 
-    `marks` are in prompt order; `tools_tokens` and `system_tokens` are the lengths of the prompt
+    `breakpoints` are in prompt order; `tools_tokens` and `system_tokens` are the lengths of the prompt
     up to the end of those layers; `total_tokens` includes what comes after the last block.
     `boundaries` are the only places where an entry is looked up; None: the lookback of each breakpoint (rule 9).
     """
 
     end: Prefix
     head: Prefix
-    marks: tuple[MarkedPrefix, ...]
+    breakpoints: tuple[BreakpointPrefix, ...]
     tools_tokens: int
     system_tokens: int
     total_tokens: int
-    salts: Salts
+    cache_keys: CacheKeys
     boundaries: tuple[Prefix, ...] | None = None
 
 
@@ -65,87 +65,94 @@ class Renderer:
     def __init__(self, counter: TokenCounter) -> None:
         self.counter = counter
         self._roots: dict[str, Prefix] = {}
-        self._heads: dict[tuple[Prefix, Part, Part, Salts, Hidden], _RenderedHead] = {}
+        self._heads: dict[tuple[Prefix, Part, Part, CacheKeys, Hidden], _RenderedHead] = {}
         self._ends: dict[tuple[Prefix, Thread | None], dict[Thread, Prefix]] = {}
         self._stripped: dict[Thread, Thread] = {}
-        self._salted: dict[int, tuple[Mapping[str, Any], ModelRules, tuple[bool, bool], Salts]] = {}
+        self._with_cache_key: dict[int, tuple[Mapping[str, Any], ModelRules, tuple[bool, bool], CacheKeys]] = {}
 
     def render(
         self,
         request: Request,
-        marks: tuple[Mark, ...],
+        breakpoints: tuple[Breakpoint, ...],
         rules: ModelRules,
         workspace: str = "",
-        looks_at: tuple[Mark, ...] | None = None,
+        looks_at: tuple[Breakpoint, ...] | None = None,
     ) -> Prompt:
-        """The prompt of `request` with the breakpoints `marks` (automatic resolved) and context edits applied. Raises
-        CannotCount.
+        """The prompt of `request` with the breakpoints `breakpoints` (automatic resolved) and context edits
+        applied. Raises CannotCount.
 
         `looks_at` are the only places where the host looks up an entry; None: the lookback of each breakpoint.
         """
         if not rules.uses_breakpoints:
-            return self._rendered(request, marks, rules, workspace, looks_at)
-        request, marks = since_compaction(request, marks)
-        plain = self._rendered(request, marks, rules, workspace)
+            return self._rendered(request, breakpoints, rules, workspace, looks_at)
+        request, breakpoints = since_compaction(request, breakpoints)
+        plain = self._rendered(request, breakpoints, rules, workspace)
         if not edits_of(request):
             return plain
-        return self._rendered(*apply_edits(request, marks, plain.total_tokens), rules, workspace)
+        return self._rendered(*apply_edits(request, breakpoints, plain.total_tokens), rules, workspace)
 
     def _rendered(
         self,
         request: Request,
-        marks: tuple[Mark, ...],
+        breakpoints: tuple[Breakpoint, ...],
         rules: ModelRules,
         workspace: str,
-        looks_at: tuple[Mark, ...] | None = None,
+        looks_at: tuple[Breakpoint, ...] | None = None,
     ) -> Prompt:
         hidden = self.counter.hidden(request, rules)
-        salts = self._salts(request, rules)
-        head = self._head(request, salts, hidden, rules.pool(workspace))
+        cache_keys = self._cache_keys(request, rules)
+        head = self._head(request, cache_keys, hidden, rules.pool(workspace))
         end = self._end(head.start, request.thread, request.thread, rules, hidden)
-        places = (self._marked(head, mark, request, rules, hidden) for mark in looks_at or ())
+        places = (self._marked(head, breakpoint, request, rules, hidden) for breakpoint in looks_at or ())
         return Prompt(
             end,
             head.start,
-            tuple([MarkedPrefix(self._marked(head, mark, request, rules, hidden), mark.ttl) for mark in marks]),
+            tuple(
+                [
+                    BreakpointPrefix(self._marked(head, breakpoint, request, rules, hidden), breakpoint.ttl)
+                    for breakpoint in breakpoints
+                ]
+            ),
             head.tools_end.tokens,
             head.system_end.tokens,
             end.tokens + hidden.tail,
-            salts,
+            cache_keys,
             None if looks_at is None else tuple(places),
         )
 
-    def _salts(self, request: Request, rules: ModelRules) -> Salts:
+    def _cache_keys(self, request: Request, rules: ModelRules) -> CacheKeys:
         """The cache keys, computed once for all requests with the same parameters."""
         key = (request.thread.has_image, _has_citations(request))
-        known = self._salted.get(id(request.params))
+        known = self._with_cache_key.get(id(request.params))
         if known is not None and known[0] is request.params and known[1] is rules and known[2] == key:
             return known[3]
-        by_layer = rules.salted_by
-        salts = salts_of(request, rules) if by_layer is None else host_salts(request, rules, by_layer)
-        if len(self._salted) >= MOST_SALTS:
-            self._salted.clear()
-        self._salted[id(request.params)] = (request.params, rules, key, salts)
-        return salts
+        by_layer = rules.keyed_by
+        cache_keys = cache_keys_of(request, rules) if by_layer is None else host_cache_keys(request, rules, by_layer)
+        if len(self._with_cache_key) >= MOST_SALTS:
+            self._with_cache_key.clear()
+        self._with_cache_key[id(request.params)] = (request.params, rules, key, cache_keys)
+        return cache_keys
 
-    def _head(self, request: Request, salts: Salts, hidden: Hidden, pool: str) -> _RenderedHead:
+    def _head(self, request: Request, cache_keys: CacheKeys, hidden: Hidden, pool: str) -> _RenderedHead:
         root = self._roots.get(pool)
         if root is None:
             root = self._roots[pool] = Prefix(None, Layer.TOOLS, None, 0)
-        key = (root, request.tools, request.system, salts, hidden)
+        key = (root, request.tools, request.system, cache_keys, hidden)
         head = self._heads.get(key)
         if head is None:
             head = self._heads[key] = self._build_head(*key)
         return head
 
-    def _build_head(self, root: Prefix, tools: Part, system: Part, salts: Salts, hidden: Hidden) -> _RenderedHead:
-        tools_start = root.salt(salts[0].encode(), Layer.TOOLS, hidden.tools)
+    def _build_head(
+        self, root: Prefix, tools: Part, system: Part, cache_keys: CacheKeys, hidden: Hidden
+    ) -> _RenderedHead:
+        tools_start = root.cache_key(cache_keys[0].encode(), Layer.TOOLS, hidden.tools)
         tool_nodes = self._layer(tools_start, tools, Layer.TOOLS)
         tools_end = tool_nodes[-1] if tool_nodes else tools_start
-        system_start = tools_end.salt(salts[1].encode(), Layer.SYSTEM, hidden.system)
+        system_start = tools_end.cache_key(cache_keys[1].encode(), Layer.SYSTEM, hidden.system)
         system_nodes = self._layer(system_start, system, Layer.SYSTEM)
         system_end = system_nodes[-1] if system_nodes else system_start
-        start = system_end.salt(_frame_salt(salts[2], hidden), Layer.MESSAGES, hidden.messages)
+        start = system_end.cache_key(_frame_salt(cache_keys[2], hidden), Layer.MESSAGES, hidden.messages)
         return _RenderedHead(tool_nodes, system_nodes, tools_end, system_end, start)
 
     def _layer(self, start: Prefix, part: Part, layer: Layer) -> tuple[Prefix, ...]:
@@ -206,32 +213,34 @@ class Renderer:
             bare = self._stripped[step] = _then_bare(bare, step.message)
         return bare
 
-    def _marked(self, head: _RenderedHead, mark: Mark, request: Request, rules: ModelRules, hidden: Hidden) -> Prefix:
-        if mark.layer is Layer.TOOLS:
-            return head.tools[mark.index]
-        if mark.layer is Layer.SYSTEM:
-            return head.system[mark.index]
-        if mark.node is None or mark.node.message is None:
-            raise ValueError(f"mark={mark!r}: a mark in messages needs the node of its message")
-        prefix = self._end(head.start, mark.node, request.thread, rules, hidden)
-        for _ in range(self._rendered_after(mark, request, rules)):
+    def _marked(
+        self, head: _RenderedHead, breakpoint: Breakpoint, request: Request, rules: ModelRules, hidden: Hidden
+    ) -> Prefix:
+        if breakpoint.layer is Layer.TOOLS:
+            return head.tools[breakpoint.index]
+        if breakpoint.layer is Layer.SYSTEM:
+            return head.system[breakpoint.index]
+        if breakpoint.node is None or breakpoint.node.message is None:
+            raise ValueError(f"breakpoint={breakpoint!r}: a breakpoint in messages needs the node of its message")
+        prefix = self._end(head.start, breakpoint.node, request.thread, rules, hidden)
+        for _ in range(self._rendered_after(breakpoint, request, rules)):
             assert prefix.parent is not None
             prefix = prefix.parent
         return prefix
 
-    def _rendered_after(self, mark: Mark, request: Request, rules: ModelRules) -> int:
-        assert mark.node is not None and mark.node.message is not None
-        after = mark.node.message.blocks[mark.index + 1 :]
+    def _rendered_after(self, breakpoint: Breakpoint, request: Request, rules: ModelRules) -> int:
+        assert breakpoint.node is not None and breakpoint.node.message is not None
+        after = breakpoint.node.message.blocks[breakpoint.index + 1 :]
         if not after:
             return 0
         human = request.thread.human
-        stripped = not rules.keeps_thinking and human is not None and mark.node.length < human.length
+        stripped = not rules.keeps_thinking and human is not None and breakpoint.node.length < human.length
         return sum(not (stripped and block.is_thinking) for block in after)
 
 
-def _frame_salt(salt: str, hidden: Hidden) -> bytes:
+def _frame_salt(cache_key: str, hidden: Hidden) -> bytes:
     """The cache key of the messages, including the frames of their blocks (which may change by day, as rules do)."""
-    return f"{hidden.turn}/{hidden.parallel}/{hidden.after_results}:{salt}".encode()
+    return f"{hidden.turn}/{hidden.parallel}/{hidden.after_results}:{cache_key}".encode()
 
 
 def _frame(before: Prefix, block: Block, hidden: Hidden) -> int:
@@ -258,32 +267,32 @@ def _then_bare(thread: Thread, message: Message) -> Thread:
     return thread.then(Message.of(message.role, blocks)) if blocks else thread
 
 
-def salts_of(request: Request, rules: ModelRules) -> Salts:
+def cache_keys_of(request: Request, rules: ModelRules) -> CacheKeys:
     """The cache keys of tools, system and messages: what they depend on besides their blocks (rule 2)."""
     params = request.params
-    switches = rules.switches
+    assumptions = rules.assumptions
     tools: list[Any] = [rules.model, params.get("speed") == "fast"]
     system: list[Any] = [
         _has_citations(request),
         skills_asked(request),
         (params.get("output_config") or {}).get("task_budget"),
     ]
-    messages: list[Any] = [_choice(params, switches), request.thread.has_image]
+    messages: list[Any] = [_choice(params, assumptions), request.thread.has_image]
     where = {"tools": tools, "system": system, "messages": messages}
-    where[switches.structured_output_at].append(output_format(request.params))
-    where[switches.thinking_rendered_at] += [thinking_asked(request, rules), effort_asked(request, rules)]
+    where[assumptions.structured_output_at].append(output_format(request.params))
+    where[assumptions.thinking_rendered_at] += [thinking_asked(request, rules), effort_asked(request, rules)]
     return _text(tools), _text(system), _text(messages)
 
 
-def _text(salt: list[Any]) -> str:
-    return json.dumps(salt, separators=(",", ":"))
+def _text(cache_key: list[Any]) -> str:
+    return json.dumps(cache_key, separators=(",", ":"))
 
 
 def _has_citations(request: Request) -> bool:
     return request.thread.has_citations or request.system.has_citations
 
 
-def _choice(params: Any, switches: Switches) -> Any:
+def _choice(params: Any, assumptions: Assumptions) -> Any:
     choice = params.get("tool_choice") or {}
     single = choice.get("disable_parallel_tool_use") is True
     kind, name = choice.get("type") or "auto", choice.get("name")
@@ -292,4 +301,4 @@ def _choice(params: Any, switches: Switches) -> Any:
         "any_change": lambda: None if kind == "auto" else [kind, name],
         "never": lambda: None,
     }
-    return [readings[switches.tool_choice_invalidation](), single]
+    return [readings[assumptions.tool_choice_invalidation](), single]

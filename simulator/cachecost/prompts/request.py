@@ -13,7 +13,7 @@ TTL = Literal["5m", "1h"]
 
 
 @value
-class Mark:
+class Breakpoint:
     """A `cache_control` on a block: the `index`-th of its part, or of the message `node` ends with."""
 
     layer: Layer
@@ -32,7 +32,7 @@ class Request:
     """A Messages API request: shared content plus its own parameters.
 
     `params` holds every other body field as sent (tool_choice, thinking, output_config, speed,
-    max_tokens, …). `automatic` is the TTL of a top-level `cache_control`, if there is one. `marks`
+    max_tokens, …). `automatic` is the TTL of a top-level `cache_control`, if there is one. `breakpoints`
     are its breakpoints in prompt order. `fault` is the API's answer to a body that it rejects for something
     only visible on the wire (a breakpoint on a sub-block …); such a request is never rendered.
     `deferred` are the tools, by name, that a `tool_reference` may load.
@@ -42,7 +42,7 @@ class Request:
     thread: Thread
     tools: Part = NOTHING
     system: Part = NOTHING
-    marks: tuple[Mark, ...] = ()
+    breakpoints: tuple[Breakpoint, ...] = ()
     automatic: TTL | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     fault: str | None = None
@@ -54,34 +54,34 @@ def is_server_tool(block: Block) -> bool:
     return block.kind == "tool" and not block.role
 
 
-def writes(request: Request, mark: Mark) -> bool:
+def writes(request: Request, breakpoint: Breakpoint) -> bool:
     """Whether the cache uses this breakpoint: on a definition of web search or web fetch it writes nothing."""
-    return mark.layer is not Layer.SYSTEM or not is_server_tool(request.system.blocks[mark.index])
+    return breakpoint.layer is not Layer.SYSTEM or not is_server_tool(request.system.blocks[breakpoint.index])
 
 
-def place_as_sent(request: Request, mark: Mark) -> tuple[Layer, int, int]:
+def place_as_sent(request: Request, breakpoint: Breakpoint) -> tuple[Layer, int, int]:
     """The place of a breakpoint in the request as sent: layer, message number from 1 (or 0), index."""
-    if mark.node is not None:
-        return Layer.MESSAGES, mark.node.length, mark.index
-    layer = Layer.TOOLS if mark.layer is Layer.TOOLS or not writes(request, mark) else Layer.SYSTEM
-    part = request.tools if mark.layer is Layer.TOOLS else request.system
-    return layer, 0, _as_listed(request, mark) if part.places is None else part.places[mark.index]
+    if breakpoint.node is not None:
+        return Layer.MESSAGES, breakpoint.node.length, breakpoint.index
+    layer = Layer.TOOLS if breakpoint.layer is Layer.TOOLS or not writes(request, breakpoint) else Layer.SYSTEM
+    part = request.tools if breakpoint.layer is Layer.TOOLS else request.system
+    return layer, 0, _as_listed(request, breakpoint) if part.places is None else part.places[breakpoint.index]
 
 
-def _as_listed(request: Request, mark: Mark) -> int:
+def _as_listed(request: Request, breakpoint: Breakpoint) -> int:
     """The index of a breakpoint where the order as sent is unknown: server tools come last."""
-    if mark.layer is Layer.TOOLS:
-        return mark.index
+    if breakpoint.layer is Layer.TOOLS:
+        return breakpoint.index
     served = sum(map(is_server_tool, request.system.blocks))
-    return mark.index + len(request.tools.blocks) if mark.index < served else mark.index - served
+    return breakpoint.index + len(request.tools.blocks) if breakpoint.index < served else breakpoint.index - served
 
 
-def block_at(request: Request, mark: Mark) -> Block:
-    """The block with the breakpoint `mark`."""
-    if mark.layer is Layer.TOOLS:
-        return request.tools.blocks[mark.index]
-    if mark.layer is Layer.SYSTEM:
-        return request.system.blocks[mark.index]
-    if mark.node is None or mark.node.message is None:
-        raise ValueError(f"mark={mark!r}: a mark in messages needs the node of its message")
-    return mark.node.message.blocks[mark.index]
+def block_at(request: Request, breakpoint: Breakpoint) -> Block:
+    """The block with the breakpoint `breakpoint`."""
+    if breakpoint.layer is Layer.TOOLS:
+        return request.tools.blocks[breakpoint.index]
+    if breakpoint.layer is Layer.SYSTEM:
+        return request.system.blocks[breakpoint.index]
+    if breakpoint.node is None or breakpoint.node.message is None:
+        raise ValueError(f"breakpoint={breakpoint!r}: a breakpoint in messages needs the node of its message")
+    return breakpoint.node.message.blocks[breakpoint.index]

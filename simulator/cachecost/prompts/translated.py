@@ -1,10 +1,10 @@
 """Translates a request for a host: its own breakpoints and boundaries, and notes on what it cannot express.
 
 A strategy uses the Messages API's terms: a static prefix (breakpoints in tools and system), the last message (a
-top-level `cache_control` or a breakpoint on it), breakpoints in between. A host with the same terms gets the request
-unchanged. Otherwise:
+top-level `cache_control` or a breakpoint on it), breakpoints in between. A host with the same terms gets the
+request unchanged. Otherwise:
 
-- OpenAI from GPT-5.6 on (`implicit_mark`): a breakpoint on the last message, or none at all, means implicit mode, which
+- OpenAI from GPT-5.6 on (`implicit_breakpoint`): a breakpoint on the last message, or none, means implicit mode, which
   places one at the end of the latest user message or group of results; other breakpoints mean explicit mode. Of too
   many breakpoints the oldest are dropped silently. It looks where this request has breakpoints and, in implicit mode,
   at the ends of earlier user messages and of the first developer messages. (Guide of 2026-10-02; openai 3.54.0.)
@@ -21,14 +21,14 @@ from itertools import islice
 
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Layer, Thread
-from cachecost.prompts.refusals import is_markable, last_markable, marks_sent
-from cachecost.prompts.request import TTL, Mark, Request
+from cachecost.prompts.refusals import accepts_breakpoint, last_breakpoint_place, sent_breakpoints
+from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.providers.rules import ModelRules
 
 EARLIER_ENDS = 20
 """How many ends of earlier user messages are looked at in implicit mode (guide of 2026-10-02)."""
-FIRST_MARKS, LATEST_MARKS, MARKS_OF_SDK = 2, 50, 80
-"""Marks that are looked at: the first 2 and the latest 50 (guide), or the latest 80 (SDK of November 2026)."""
+FIRST_BREAKPOINTS, LATEST_BREAKPOINTS, BREAKPOINTS_OF_SDK = 2, 50, 80
+"""Breakpoints that are looked at: the first 2 and the latest 50 (guide), or the latest 80 (SDK of November 2026)."""
 
 
 @value
@@ -36,7 +36,7 @@ class HostRequest:
     """A request as a host receives it. `looks_at` are the only places where it looks for an entry; None: rule 9."""
 
     request: Request
-    looks_at: tuple[Mark, ...] | None = None
+    looks_at: tuple[Breakpoint, ...] | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -45,122 +45,128 @@ def translate(request: Request, rules: ModelRules) -> HostRequest:
     if rules.uses_breakpoints:
         return _keep_heeded(request, rules)
     if rules.matching == "breakpoint":
-        return _mark_openai(request, rules)
+        return _breakpoint_openai(request, rules)
     if rules.matching == "named":
-        return _mark_named_object(request, rules)
-    return _without_marks(request, rules)
+        return _breakpoint_named_object(request, rules)
+    return _without_breakpoints(request, rules)
 
 
 def _keep_heeded(request: Request, rules: ModelRules) -> HostRequest:
     """The breakpoints at places that the host supports; where it drops surplus ones, the latest of them."""
-    able = [mark for mark in request.marks if mark.layer in rules.markable_layers]
-    most = rules.maximum_marks - (request.automatic is not None)
-    kept = able[-most:] if rules.surplus_marks == "oldest_dropped" and len(able) > most else able
-    if len(kept) == len(request.marks):
+    able = [breakpoint for breakpoint in request.breakpoints if breakpoint.layer in rules.breakpoint_layers]
+    most = rules.maximum_breakpoints - (request.automatic is not None)
+    kept = able[-most:] if rules.surplus_breakpoints == "oldest_dropped" and len(able) > most else able
+    if len(kept) == len(request.breakpoints):
         return HostRequest(request)
-    notes = (*_unmarkable(len(request.marks) - len(able), rules), *_dropped_note(able, kept, rules))
-    return HostRequest(replace(request, marks=tuple(kept)), notes=notes)
+    notes = (*_unmarkable(len(request.breakpoints) - len(able), rules), *_dropped_note(able, kept, rules))
+    return HostRequest(replace(request, breakpoints=tuple(kept)), notes=notes)
 
 
-def _without_marks(request: Request, rules: ModelRules) -> HostRequest:
-    if not request.marks and request.automatic is None:
+def _without_breakpoints(request: Request, rules: ModelRules) -> HostRequest:
+    if not request.breakpoints and request.automatic is None:
         return HostRequest(request)
-    note = f"{rules.host} caches by itself: marks and lifetimes are left out."
-    return HostRequest(replace(request, marks=(), automatic=None), notes=(note,))
+    note = f"{rules.host} caches by itself: breakpoints and TTLs are left out."
+    return HostRequest(replace(request, breakpoints=(), automatic=None), notes=(note,))
 
 
-def _mark_named_object(request: Request, rules: ModelRules) -> HostRequest:
+def _breakpoint_named_object(request: Request, rules: ModelRules) -> HostRequest:
     """The last breakpoint of the static prefix ends the object; one in messages would need a new object per call."""
-    head = [mark for mark in request.marks if mark.layer is not Layer.MESSAGES]
+    head = [breakpoint for breakpoint in request.breakpoints if breakpoint.layer is not Layer.MESSAGES]
     notes = []
-    if len(head) < len(request.marks) or request.automatic:
+    if len(head) < len(request.breakpoints) or request.automatic:
         notes.append(f"{rules.host} has no moving tail: an object would be made anew for each call.")
     if not head:
-        notes.append("No mark stands in the head, so no object is made.")
+        notes.append("No breakpoint stands in the head, so no object is made.")
     kept = tuple(head[-1:])
-    return HostRequest(replace(request, marks=kept, automatic=None), kept, tuple(notes))
+    return HostRequest(replace(request, breakpoints=kept, automatic=None), kept, tuple(notes))
 
 
-def _mark_openai(request: Request, rules: ModelRules) -> HostRequest:
+def _breakpoint_openai(request: Request, rules: ModelRules) -> HostRequest:
     """OpenAI's breakpoints: implicit for the last message, explicit for the others; of too many the oldest are
     dropped.
     """
-    sent = (request if rules.implicit_mark else replace(request, marks=marks_sent(request).marks)).marks
-    able = [mark for mark in sent if mark.layer in rules.markable_layers]
-    implicit = _implicit(request, able) if rules.implicit_mark else None
-    explicit = [mark for mark in able if not (implicit and _is_at(mark, implicit, last_markable(request, "5m")))]
-    kept = explicit[max(0, len(explicit) - rules.maximum_marks + (implicit is not None)) :]
+    sent = (
+        request if rules.implicit_breakpoint else replace(request, breakpoints=sent_breakpoints(request).breakpoints)
+    ).breakpoints
+    able = [breakpoint for breakpoint in sent if breakpoint.layer in rules.breakpoint_layers]
+    implicit = _implicit(request, able) if rules.implicit_breakpoint else None
+    explicit = [
+        breakpoint
+        for breakpoint in able
+        if not (implicit and _is_at(breakpoint, implicit, last_breakpoint_place(request, "5m")))
+    ]
+    kept = explicit[max(0, len(explicit) - rules.maximum_breakpoints + (implicit is not None)) :]
     own = [] if implicit is None else [implicit, *_readable_developer(request, implicit.ttl, rules)]
     looks_at = [*_looked_at(explicit, rules), *(_ends_in_implicit_mode(request, own) if own else ())]
-    marks = {mark.block_key: mark for mark in (*own, *kept)}
-    told = replace(request, marks=tuple(sorted(marks.values(), key=_place)), automatic=None)
+    breakpoints = {breakpoint.block_key: breakpoint for breakpoint in (*own, *kept)}
+    told = replace(request, breakpoints=tuple(sorted(breakpoints.values(), key=_place)), automatic=None)
     return HostRequest(
         told, tuple(looks_at), (*_unmarkable(len(sent) - len(able), rules), *_dropped_note(explicit, kept, rules))
     )
 
 
-def _is_at(mark: Mark, *others: Mark | None) -> bool:
-    return any(other and mark.block_key == other.block_key for other in others)
+def _is_at(breakpoint: Breakpoint, *others: Breakpoint | None) -> bool:
+    return any(other and breakpoint.block_key == other.block_key for other in others)
 
 
-def _place(mark: Mark) -> tuple[int, int, int]:
+def _place(breakpoint: Breakpoint) -> tuple[int, int, int]:
     """Its place in the prompt."""
-    layer, message, block = mark.block_key
+    layer, message, block = breakpoint.block_key
     return list(Layer).index(layer), message, block
 
 
-def _dropped_note(explicit: list[Mark], kept: list[Mark], rules: ModelRules) -> tuple[str, ...]:
-    own = ", its own among them" if rules.implicit_mark else ""
-    most = f"{rules.host} writes at {rules.maximum_marks} marks at most{own}"
+def _dropped_note(explicit: list[Breakpoint], kept: list[Breakpoint], rules: ModelRules) -> tuple[str, ...]:
+    own = ", its own among them" if rules.implicit_breakpoint else ""
+    most = f"{rules.host} writes at {rules.maximum_breakpoints} breakpoints at most{own}"
     return (f"{most}: of more the oldest are dropped.",) if len(kept) < len(explicit) else ()
 
 
 def _unmarkable(dropped: int, rules: ModelRules) -> tuple[str, ...]:
-    words = " and ".join(rules.markable_layers)
-    return (f"{rules.host} takes marks in {words} only: others are left out.",) if dropped else ()
+    words = " and ".join(rules.breakpoint_layers)
+    return (f"{rules.host} takes breakpoints in {words} only: others are left out.",) if dropped else ()
 
 
-def _looked_at(explicit: list[Mark], rules: ModelRules) -> list[Mark]:
-    if rules.switches.openai_boundaries == "sdk":
-        return explicit[-MARKS_OF_SDK:]
-    return [*explicit[:FIRST_MARKS], *explicit[FIRST_MARKS:][-LATEST_MARKS:]]
+def _looked_at(explicit: list[Breakpoint], rules: ModelRules) -> list[Breakpoint]:
+    if rules.assumptions.openai_boundaries == "sdk":
+        return explicit[-BREAKPOINTS_OF_SDK:]
+    return [*explicit[:FIRST_BREAKPOINTS], *explicit[FIRST_BREAKPOINTS:][-LATEST_BREAKPOINTS:]]
 
 
-def _implicit(request: Request, able: list[Mark]) -> Mark | None:
+def _implicit(request: Request, able: list[Breakpoint]) -> Breakpoint | None:
     """The breakpoint of implicit mode, at the end of the latest user message.
 
     Without a user message, at the end of the developer messages. None: explicit mode.
     """
-    last = last_markable(request, "5m")
-    tail = request.automatic or next((mark.ttl for mark in able if _is_at(mark, last)), None)
+    last = last_breakpoint_place(request, "5m")
+    tail = request.automatic or next((breakpoint.ttl for breakpoint in able if _is_at(breakpoint, last)), None)
     if tail is None and able:
         return None
     ttl = tail or "5m"
     return next(_user_ends(request.thread, ttl), None) or _end_of_developer(request, ttl)
 
 
-def _readable_developer(request: Request, ttl: TTL, rules: ModelRules) -> list[Mark]:
+def _readable_developer(request: Request, ttl: TTL, rules: ModelRules) -> list[Breakpoint]:
     """The end of the developer messages, where a call in implicit mode also leaves an entry, at no charge."""
-    end = _end_of_developer(request, ttl) if rules.switches.openai_developer_end == "readable" else None
+    end = _end_of_developer(request, ttl) if rules.assumptions.openai_developer_end == "readable" else None
     return [end] if end else []
 
 
-def _ends_in_implicit_mode(request: Request, own: list[Mark]) -> Iterator[Mark]:
+def _ends_in_implicit_mode(request: Request, own: list[Breakpoint]) -> Iterator[Breakpoint]:
     """The latest end of a user message, the 20 before it, and the host's own breakpoints."""
     yield from islice(_user_ends(request.thread, own[0].ttl), 1 + EARLIER_ENDS)
     yield from own
 
 
-def _user_ends(thread: Thread, ttl: TTL) -> Iterator[Mark]:
+def _user_ends(thread: Thread, ttl: TTL) -> Iterator[Breakpoint]:
     """The ends of user messages, tool results included, latest first."""
     for node in thread.back():
         assert node.message is not None
         if node.message.role == "user" and node.message.blocks:
             last = len(node.message.blocks) - 1
-            if is_markable(node.message.blocks[last]):
-                yield Mark(Layer.MESSAGES, last, ttl, node)
+            if accepts_breakpoint(node.message.blocks[last]):
+                yield Breakpoint(Layer.MESSAGES, last, ttl, node)
 
 
-def _end_of_developer(request: Request, ttl: TTL) -> Mark | None:
+def _end_of_developer(request: Request, ttl: TTL) -> Breakpoint | None:
     blocks = request.system.blocks
-    return Mark(Layer.SYSTEM, len(blocks) - 1, ttl) if blocks else None
+    return Breakpoint(Layer.SYSTEM, len(blocks) - 1, ttl) if blocks else None

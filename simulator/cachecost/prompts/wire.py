@@ -14,7 +14,7 @@ from cachecost.prompts.request import TTL
 ROLES = ("user", "assistant", "system")
 PROVIDER_TOOLS = ("web_search_", "web_fetch_")
 """Server tools whose definition stands at the head of the system layer (rule 2)."""
-MARK = "cache_control"
+BREAKPOINT = "cache_control"
 NOT_PERMITTED = "Extra inputs are not permitted"
 Write = Callable[[Mapping[str, Any]], bytes]
 """Writes an object as the compact JSON of rule 19."""
@@ -53,23 +53,23 @@ def show_found(value: object) -> str:
 class ParsedMessage:
     """A parsed message with its breakpoints and errors.
 
-    `marks` are (block index, TTL); `faults` the API's rejections, with `{n}` for the message number.
+    `breakpoints` are (block index, TTL); `faults` the API's rejections, with `{n}` for the message number.
     """
 
     message: Message
-    marks: tuple[tuple[int, TTL], ...] = ()
+    breakpoints: tuple[tuple[int, TTL], ...] = ()
     faults: tuple[str, ...] = ()
 
 
-def ttl_of(mark: object, path: str) -> TTL | None:
+def ttl_of(breakpoint: object, path: str) -> TTL | None:
     """The TTL of a `cache_control` value; None for no breakpoint. Raises NotAMessage."""
-    if mark is None:
+    if breakpoint is None:
         return None
-    if not isinstance(mark, Mapping) or mark.get("type") != "ephemeral":
-        raise NotAMessage(f"{path}.{MARK}", '{"type": "ephemeral"}', mark)
-    ttl = mark.get("ttl") or "5m"
+    if not isinstance(breakpoint, Mapping) or breakpoint.get("type") != "ephemeral":
+        raise NotAMessage(f"{path}.{BREAKPOINT}", '{"type": "ephemeral"}', breakpoint)
+    ttl = breakpoint.get("ttl") or "5m"
     if ttl not in ("5m", "1h"):
-        raise NotAMessage(f"{path}.{MARK}.ttl", "'5m' or '1h'", ttl)
+        raise NotAMessage(f"{path}.{BREAKPOINT}.ttl", "'5m' or '1h'", ttl)
     return cast("TTL", ttl)
 
 
@@ -78,7 +78,7 @@ def block_of(role: str, content: Mapping[str, Any], keep_content: bool = True, w
     `compact`.
     """
     kind = str(content.get("type") or "tool") if role else "tool"
-    bare = _without_marks(content)
+    bare = _without_breakpoints(content)
     payload = write(bare)
     inner = () if kind == "text" else tuple(_sub_blocks(bare))
     one_text = kind == "tool_result" and isinstance(bare.get("content"), str)
@@ -99,14 +99,14 @@ def text_block(role: str, text: str, keep_content: bool = True) -> Block:
     return block_of(role, {"type": "text", "text": text}, keep_content)
 
 
-def _without_marks(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    bare = {key: value for key, value in content.items() if key != MARK} if MARK in content else content
+def _without_breakpoints(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    bare = {key: value for key, value in content.items() if key != BREAKPOINT} if BREAKPOINT in content else content
     inner = bare.get("content")
-    if isinstance(inner, list) and any(isinstance(sub, Mapping) and MARK in sub for sub in inner):
-        bare = {**bare, "content": [_without_marks(sub) if isinstance(sub, Mapping) else sub for sub in inner]}
+    if isinstance(inner, list) and any(isinstance(sub, Mapping) and BREAKPOINT in sub for sub in inner):
+        bare = {**bare, "content": [_without_breakpoints(sub) if isinstance(sub, Mapping) else sub for sub in inner]}
     source = bare.get("source")
     if isinstance(source, Mapping) and isinstance(source.get("content"), list):
-        bare = {**bare, "source": _without_marks(source)}
+        bare = {**bare, "source": _without_breakpoints(source)}
     return bare
 
 
@@ -167,25 +167,25 @@ def references(value: object) -> Iterator[str]:
             yield from references(inner)
 
 
-def own_mark(content: Mapping[str, Any], path: str) -> tuple[TTL | None, str | None]:
+def own_breakpoint(content: Mapping[str, Any], path: str) -> tuple[TTL | None, str | None]:
     """(TTL, error) of one wire object: its own breakpoint, or one lifted from its last sub-block."""
-    ttl = ttl_of(content.get(MARK), path)
+    ttl = ttl_of(content.get(BREAKPOINT), path)
     if content.get("type") == "text":
         return ttl, None
     subs = list(_paths_inside(content, path))
     if subs and content.get("type") in ("tool_result", "document"):
         inside, last = subs.pop()
-        inner = ttl_of(last.get(MARK), inside)
+        inner = ttl_of(last.get(BREAKPOINT), inside)
         above = _fault_at(subs)
-        return ttl or inner, above or _fault_inside(last, inside) or (mark_fault(last, inside) if inner else None)
+        return ttl or inner, above or _fault_inside(last, inside) or (breakpoint_fault(last, inside) if inner else None)
     return ttl, _fault_at(subs)
 
 
 def _fault_at(subs: Iterable[tuple[str, Mapping[str, Any]]]) -> str | None:
     """Why the API rejects these sub-blocks: neither they nor anything inside them may have a breakpoint."""
     for inside, sub in subs:
-        if ttl_of(sub.get(MARK), inside):
-            return f"{inside}.{MARK}: {NOT_PERMITTED}"
+        if ttl_of(sub.get(BREAKPOINT), inside):
+            return f"{inside}.{BREAKPOINT}: {NOT_PERMITTED}"
         if fault := _fault_inside(sub, inside):
             return fault
     return None
@@ -196,16 +196,16 @@ def _fault_inside(content: Mapping[str, Any], path: str) -> str | None:
     return _fault_at(_paths_inside(content, path))
 
 
-def mark_fault(content: Mapping[str, Any], path: str) -> str | None:
+def breakpoint_fault(content: Mapping[str, Any], path: str) -> str | None:
     """Why this object cannot have its breakpoint, in the API's words; None if it can."""
     kind = content.get("type")
     if kind in THINKING:
-        return f"{path}.{kind}.{MARK}: {NOT_PERMITTED}"
+        return f"{path}.{kind}.{BREAKPOINT}: {NOT_PERMITTED}"
     if kind == "text" and not content.get("text"):
-        return f"{path}.text: {MARK} cannot be set for empty text blocks"
+        return f"{path}.text: {BREAKPOINT} cannot be set for empty text blocks"
     if content.get("defer_loading") is True:
         return (
-            f"Tool '{content.get('name')}' cannot have both defer_loading=true and {MARK} set. "
+            f"Tool '{content.get('name')}' cannot have both defer_loading=true and {BREAKPOINT} set. "
             "Tools with defer_loading cannot use prompt caching."
         )
     return None
@@ -247,24 +247,24 @@ def parse_message(
     blocks = tuple(block_of(role, item, keep_content, write) for item in items)
     if deferred:
         blocks = tuple(bringing(block, item, deferred) for block, item in zip(blocks, items, strict=True))
-    marks, faults = collect_marks(items, f"{path}.content")
+    breakpoints, faults = collect_breakpoints(items, f"{path}.content")
     return ParsedMessage(
         Message.of(role, blocks),
-        marks,
+        breakpoints,
         tuple(fault.replace(path + ".", "messages.{n}.", 1) for fault in faults),
     )
 
 
-def collect_marks(items: Sequence[Mapping[str, Any]], path: str) -> tuple[tuple[tuple[int, TTL], ...], list[str]]:
+def collect_breakpoints(items: Sequence[Mapping[str, Any]], path: str) -> tuple[tuple[tuple[int, TTL], ...], list[str]]:
     """The breakpoints on wire objects as (index, TTL), and their errors."""
-    marks: list[tuple[int, TTL]] = []
+    breakpoints: list[tuple[int, TTL]] = []
     faults: list[str] = []
     for number, item in enumerate(items):
-        ttl, fault = own_mark(item, f"{path}.{number}")
+        ttl, fault = own_breakpoint(item, f"{path}.{number}")
         if fault:
             faults.append(fault)
         if ttl:
-            marks.append((number, ttl))
-            if fault := mark_fault(item, f"{path}.{number}"):
+            breakpoints.append((number, ttl))
+            if fault := breakpoint_fault(item, f"{path}.{number}"):
                 faults.append(fault)
-    return tuple(marks), faults
+    return tuple(breakpoints), faults

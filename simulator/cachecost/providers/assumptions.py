@@ -13,12 +13,12 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError, nearest
 
-TABLE = Path(__file__).with_name("rules") / "switches.toml"
+TABLE = Path(__file__).with_name("rules") / "assumptions.toml"
 TRUTHS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Switches:
+class Assumptions:
     """The assumptions where sources are silent or differ; defaults first (docs/rulebook.md).
 
     `given` names those that the user set: they hold on every host, even where they equal the default.
@@ -28,7 +28,7 @@ class Switches:
     thinking_rendered_at: str = "messages"
     structured_output_at: str = "system"
     lookback_runs: str = "by_date"
-    shallow_marks: str = "rewrite"
+    shallow_breakpoints: str = "rewrite"
     ttl_in_key: bool = False
     visibility_lag_s: float = 0.0
     visibility_lag_probability: float = 0.0
@@ -50,7 +50,7 @@ class Switches:
         """Whether the cache behaves randomly (rule 14)."""
         return max(self.visibility_lag_probability, self.visibility_lag_by_date, self.early_eviction_probability) > 0
 
-    def on(self, host: str) -> Switches:
+    def on(self, host: str) -> Assumptions:
         """These assumptions on `host`: with the host's own defaults where the user set nothing."""
         own = {name: value for name, value in host_defaults(host).items() if self._is_default(name)}
         return replace(self, **own) if own else self
@@ -59,23 +59,23 @@ class Switches:
         return name not in self.given and getattr(self, name) == getattr(DEFAULT, name)
 
 
-DEFAULT = Switches()
+DEFAULT = Assumptions()
 
 
-def switches_from(given: Mapping[str, object] | Iterable[tuple[str, object]], file: str = "--rule") -> Switches:
+def assumptions_from(given: Mapping[str, object] | Iterable[tuple[str, object]], file: str = "--rule") -> Assumptions:
     """The assumptions NAME -> VALUE; values may be strings ("true", "0.3"). The others keep their defaults.
 
     Raises InputError with a Fault in `file` for each unknown name or value, nearest name included.
     """
-    switches, problems = read_switches(given)
+    assumptions, problems = read_assumptions(given)
     if problems:
         raise InputError([Fault(file, text) for text in problems.values()])
-    return switches
+    return assumptions
 
 
-def read_switches(given: Mapping[str, object] | Iterable[tuple[str, object]]) -> tuple[Switches, dict[str, str]]:
-    """Like `switches_from`, but faults come back as texts by name, for a caller that knows their lines."""
-    known = {entry["name"]: entry for entry in switch_table()["switch"]}
+def read_assumptions(given: Mapping[str, object] | Iterable[tuple[str, object]]) -> tuple[Assumptions, dict[str, str]]:
+    """Like `assumptions_from`, but faults come back as texts by name, for a caller that knows their lines."""
+    known = {entry["name"]: entry for entry in assumption_table()["assumption"]}
     values: dict[str, Any] = {}
     problems: dict[str, str] = {}
     for name, value in given.items() if isinstance(given, Mapping) else given:
@@ -86,13 +86,13 @@ def read_switches(given: Mapping[str, object] | Iterable[tuple[str, object]]) ->
             values[name] = _value(known[name], value)
         except ValueError as error:
             problems[name] = f"{name}: {error}"
-    return Switches(**values, given=frozenset(values)), problems
+    return Assumptions(**values, given=frozenset(values)), problems
 
 
 def _value(entry: dict[str, Any], value: object) -> object:
     if "number" in entry:
         return _number(entry["number"], value)
-    known = [reading["value"] for reading in entry["reading"]]
+    known = [row["value"] for row in entry["values"]]
     meant = TRUTHS.get(value, value) if isinstance(value, str) and isinstance(known[0], bool) else value
     if any(meant is truth or (isinstance(meant, str) and meant == truth) for truth in known):
         return meant
@@ -129,11 +129,11 @@ def show_assumption(value: object) -> str:
 @cache
 def host_defaults(host: str) -> dict[str, Any]:
     """The defaults of `host` that differ from those of all hosts, by assumption."""
-    own = ((entry["name"], row) for entry in switch_table()["switch"] for row in entry.get("on", ()))
+    own = ((entry["name"], row) for entry in assumption_table()["assumption"] for row in entry.get("on", ()))
     return {name: row["value"] for name, row in own if row["host"] == host}
 
 
 @cache
-def switch_table() -> dict[str, Any]:
-    """`rules/switches.toml` as parsed."""
+def assumption_table() -> dict[str, Any]:
+    """`rules/assumptions.toml` as parsed."""
     return tomllib.loads(TABLE.read_text(encoding="utf-8"))

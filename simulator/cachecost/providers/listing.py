@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from cachecost.providers.assumptions import number_range, show_assumption, switch_table
+from cachecost.providers.assumptions import assumption_table, number_range, show_assumption
 from cachecost.providers.rulefile import Catalogue, DatedRow, Model, catalogue, hosts
 from cachecost.providers.rules import ModelRules, RuleBook
 
@@ -76,7 +76,7 @@ class HostDefault:
 
 @dataclass(frozen=True, slots=True)
 class AssumptionRow:
-    """An assumption as `cachecost rules --switches` shows it. The first value is the default.
+    """An assumption as `cachecost rules --assumptions` shows it. The first value is the default.
 
     `number` describes the numbers it takes ("a number from 0 to 1"); None: only the listed values. It affects only the
     hosts in `only_on`, or all if that is empty.
@@ -142,15 +142,15 @@ def _rows_of(host: str | None) -> frozenset[int]:
     return frozenset(id(rows) for _, _, rows in _histories(catalogue(host))) if host else frozenset()
 
 
-def switch_rows(host: str | None = None) -> Iterator[AssumptionRow]:
+def assumption_rows(host: str | None = None) -> Iterator[AssumptionRow]:
     """Every assumption that affects `host` (None: any host), with its values and sources, in the rulebook's order."""
-    sources = switch_table()["sources"]
-    for entry in switch_table()["switch"]:
+    sources = assumption_table()["sources"]
+    for entry in assumption_table()["assumption"]:
         only_on = tuple(entry.get("only_on", ()))
         if host and only_on and host not in only_on:
             continue
         on = tuple(_host_default(row, sources) for row in entry.get("on", ()))
-        readings = tuple(_reading(reading, sources, on) for reading in entry["reading"])
+        readings = tuple(_reading(reading, sources, on) for reading in entry["values"])
         number = number_range(entry["number"]) if "number" in entry else None
         yield AssumptionRow(entry["name"], entry["about"], readings, number, on, only_on)
 

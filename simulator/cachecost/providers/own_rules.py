@@ -2,7 +2,7 @@
 
 [data]                                   # a description, not used
 source = "cachecost live --verify-rules, 34 calls"
-[switches]                               # assumptions (docs/rulebook.md)
+[assumptions]                               # assumptions (docs/rulebook.md)
 ttl_in_key = false
 [[minimum_tokens]]                       # minimum lengths over the shipped ones, from that day on
 model = "claude-opus-5-5"                # host = "anthropic" unless it says so
@@ -26,14 +26,14 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.limits import is_tokens
 from cachecost.base.structs import value
-from cachecost.providers.assumptions import read_switches
+from cachecost.providers.assumptions import read_assumptions
 from cachecost.providers.rulefile import ANY, Model, catalogue, hosts
 from cachecost.providers.toml_text import TomlLines, read_toml
 
 LEAST = {"minimum_tokens": 0, "capacity_tokens": 1, "step_tokens": 1}
 """Rules in tokens that a file may give for a model, and the least that each can be."""
 VALUES = tuple(LEAST)
-TABLES = ("data", "switches", *VALUES, "evidence")
+TABLES = ("data", "assumptions", *VALUES, "evidence")
 VALUE_KEYS = ("host", "model", "value", "from", "source")
 DEFAULT_HOST = "anthropic"
 NO_SWITCHES: Mapping[str, Any] = {}
@@ -54,7 +54,7 @@ class OwnValue:
 class OwnRules:
     """The content of a rules file: assumptions by name, and rules of models in the order of their days."""
 
-    switches: Mapping[str, Any] = field(default_factory=lambda: NO_SWITCHES)
+    assumptions: Mapping[str, Any] = field(default_factory=lambda: NO_SWITCHES)
     rows: tuple[OwnValue, ...] = ()
 
     def values(self, host: str, model: Model, day: date) -> dict[str, int]:
@@ -79,20 +79,20 @@ def own_rules(path: Path) -> OwnRules:
         for row in data.get(rule, [])
         for host in (row.get("host", DEFAULT_HOST),)
     )
-    return OwnRules(data.get("switches", {}), tuple(sorted(rows, key=lambda row: row.begins)))
+    return OwnRules(data.get("assumptions", {}), tuple(sorted(rows, key=lambda row: row.begins)))
 
 
 def _faults(data: Mapping[str, Any], lines: TomlLines, file: str) -> Iterator[Fault]:
     for key in data:
         if key not in TABLES:
             yield Fault(file, f"{key}: expected one of {', '.join(TABLES)}{nearest(key, TABLES)}", lines.top(key))
-    switches = data.get("switches", {})
-    if not isinstance(switches, dict):
-        yield Fault(file, "switches: expected a table, NAME = VALUE a line", lines.top("switches"))
+    assumptions = data.get("assumptions", {})
+    if not isinstance(assumptions, dict):
+        yield Fault(file, "assumptions: expected a table, NAME = VALUE a line", lines.top("assumptions"))
     else:
-        _, problems = read_switches(switches)
+        _, problems = read_assumptions(assumptions)
         for name, words in problems.items():
-            yield Fault(file, f"switches.{words}", lines.of("switches", 0, name))
+            yield Fault(file, f"assumptions.{words}", lines.of("assumptions", 0, name))
     for rule in VALUES:
         yield from _value_faults(rule, data.get(rule, []), lines, file)
 

@@ -20,7 +20,7 @@ from cachecost.providers.rulerows import AssumptionRows, DatedRow, Model, Refute
 __all__ = ["Catalogue", "DatedRow", "Model", "RefutedRow", "Rule", "Source", "catalogue", "hosts"]
 
 FOLDER = Path(__file__).with_name("rules")
-NO_HOST = frozenset({"switches"})
+NO_HOST = frozenset({"assumptions"})
 ANY = "*"
 """Stands for any text in the id of a model that its user names."""
 
@@ -83,9 +83,9 @@ class Catalogue:
         if self.naming:
             yield from (self.model(self.naming.write(model.name, way)) for way in model.ways)
 
-    def under(self, model: Model, switches: object) -> Model:
+    def under(self, model: Model, assumptions: object) -> Model:
         """The model with the rows of the current assumptions."""
-        read = [one for (name, value), one in self.readings.items() if getattr(switches, name) == value]
+        read = [one for (name, value), one in self.readings.items() if getattr(assumptions, name) == value]
         rows = (one.rows.items() for one in read if one.is_of(model.name))
         return replace(model, rows={**model.rows, **{key: row for items in rows for key, row in items}})
 

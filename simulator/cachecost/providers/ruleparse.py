@@ -61,10 +61,10 @@ class _File:
 
     def _readings(self) -> Iterator[tuple[tuple[str, str], AssumptionRows]]:
         """By assumption (name, value), the rows that hold under it."""
-        for entry in self._data.get("reading", []):
-            said = {name: value for name, value in entry.items() if name not in ("switch", "value", "models")}
-            rows = self._stated(f"reading {entry['switch']}", said, None)
-            yield (entry["switch"], entry["value"]), AssumptionRows(rows, tuple(entry.get("models", "*")))
+        for entry in self._data.get("assumption", []):
+            said = {name: value for name, value in entry.items() if name not in ("name", "value", "models")}
+            rows = self._stated(f"assumption {entry['name']}", said, None)
+            yield (entry["name"], entry["value"]), AssumptionRows(rows, tuple(entry.get("models", "*")))
 
     def _rule(self, name: str, said: Mapping[str, Any]) -> Rule:
         """A rule with its rows for all models; its meaning may come from the base."""

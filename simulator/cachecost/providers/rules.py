@@ -14,20 +14,20 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
-from cachecost.providers.assumptions import Switches, read_switches, switches_from
+from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.rulefile import Catalogue, Model, catalogue
 
-__all__ = ["HiddenTokens", "ModelRules", "RuleBook", "Switches", "data_date", "read_switches", "switches_from"]
+__all__ = ["Assumptions", "HiddenTokens", "ModelRules", "RuleBook", "assumptions_from", "data_date", "read_assumptions"]
 
 DEFAULT_HOST = "anthropic"
 NEEDED = ("minimum_tokens", "context_window", "scope", "ttl_s")
 """Rules that every host states; each is a field of ModelRules under the same name."""
 WHERE_STATED = (
     *("keeps_thinking", "accepts_forced_choice", "default_effort", "default_thinking", "standard_context_window"),
-    *("lookback_positions", "maximum_marks", "accepts_automatic", "accepted_ttls", "matching", "step_tokens"),
+    *("lookback_positions", "maximum_breakpoints", "accepts_automatic", "accepted_ttls", "matching", "step_tokens"),
     *("reported_step_tokens", "grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read"),
-    *("surplus_marks", "markable_layers", "implicit_mark", "finds", "salted_by", "keeps_answers"),
+    *("surplus_breakpoints", "breakpoint_layers", "implicit_breakpoint", "finds", "keyed_by", "keeps_answers"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
 WAYS = {
@@ -95,17 +95,17 @@ class ModelRules:
     default_effort: str | None = None
     collapses_runs: bool = False
     lookback_positions: int = 20
-    maximum_marks: int = 4
+    maximum_breakpoints: int = 4
     ttl_s: Mapping[str, float] = field(default_factory=lambda: {"5m": 300.0, "1h": 3600.0})
     hidden: HiddenTokens = HiddenTokens()
-    switches: Switches = Switches()
+    assumptions: Assumptions = Assumptions()
     standard_context_window: int = 0
     retired: date | None = None
     day: date | None = None
     accepts_automatic: bool = True
     """False: a top-level `cache_control` is a 400."""
     accepted_ttls: tuple[str, ...] = ("5m", "1h")
-    """A mark with another TTL is a 400."""
+    """A breakpoint with another TTL is a 400."""
     endpoint: str = ""
     matching: str = "breakpoint"
     """How the cache finds what it has: breakpoint, grid, units, named or best_effort."""
@@ -122,22 +122,22 @@ class ModelRules:
     keeps_answers: bool = False
     """An answer is cached as its call made it, and read when it first comes back. Grid."""
     refreshes_on_read: bool = True
-    surplus_marks: str = "refused"
-    """What becomes of more than `maximum_marks`: refused, or oldest_dropped."""
-    markable_layers: tuple[str, ...] = ("tools", "system", "messages")
-    """Where marks may stand. A host without marks has none."""
-    implicit_mark: bool = False
+    surplus_breakpoints: str = "refused"
+    """What becomes of more than `maximum_breakpoints`: refused, or oldest_dropped."""
+    breakpoint_layers: tuple[str, ...] = ("tools", "system", "messages")
+    """Where breakpoints may stand. A host without breakpoints has none."""
+    implicit_breakpoint: bool = False
     """The host puts one at the end of the latest user message or run of tool results."""
     finds: str = "lookback"
-    """How a mark looks for what was written: lookback (rule 9) or boundaries (those of this request alone)."""
-    salted_by: Mapping[str, tuple[str, ...]] | None = None
-    """By layer, the parameters at its head: a change starts it over. None: as the switches say (Anthropic's way)."""
+    """How a breakpoint looks for what was written: lookback (rule 9) or boundaries (those of this request alone)."""
+    keyed_by: Mapping[str, tuple[str, ...]] | None = None
+    """By layer, the parameters at its head: a change starts it over. None: as the assumptions say (Anthropic's way)."""
 
     default_thinking: str = "disabled"
     """Thinking that equals leaving it out: disabled or adaptive (rule 2)."""
     visibility_lag: VisibilityLag | None = None
     """Entries written on this day became readable late (rule 14); None: from the first token on. The cache draws it
-    only under the switch `visibility_lag_by_date`."""
+    only under the assumption `visibility_lag_by_date`."""
 
     @property
     def uses_breakpoints(self) -> bool:
@@ -157,7 +157,7 @@ class ModelRules:
         return f"the cache of {self.model} on host {self.host} {way}"
 
     @property
-    def is_unmarked(self) -> bool:
+    def is_automatic(self) -> bool:
         """Whether it caches automatically, without breakpoints."""
         return self.matching not in ("breakpoint", "named")
 
@@ -167,12 +167,12 @@ class ModelRules:
 
 
 class RuleBook:
-    """The dated rows of all hosts and models, with `switches`, `as_of` and a user's `own` rules applied."""
+    """The dated rows of all hosts and models, with `assumptions`, `as_of` and a user's `own` rules applied."""
 
     def __init__(
-        self, switches: Switches | None = None, as_of: date | None = None, own: OwnRules = NO_OWN_RULES
+        self, assumptions: Assumptions | None = None, as_of: date | None = None, own: OwnRules = NO_OWN_RULES
     ) -> None:
-        self.switches = switches or Switches()
+        self.assumptions = assumptions or Assumptions()
         self.as_of = as_of
         self.own = own
         self._known: dict[tuple[str, str, date | None], ModelRules] = {}
@@ -180,7 +180,7 @@ class RuleBook:
     @property
     def is_bounded(self) -> bool:
         """Whether the user stated the capacity of a self-hosted server."""
-        return self.switches.capacity_tokens > 0 or any(row.rule == "capacity_tokens" for row in self.own.rows)
+        return self.assumptions.capacity_tokens > 0 or any(row.rule == "capacity_tokens" for row in self.own.rows)
 
     def rules(self, host: str, model: str, day: date | None = None) -> ModelRules:
         """Rules of `model` (id or alias) on `host` on `day`; `as_of` wins over `day`.
@@ -195,8 +195,8 @@ class RuleBook:
         return found
 
     def _resolve(self, host: str, name: str, day: date | None) -> ModelRules:
-        book, switches = catalogue(host), self.switches.on(host)
-        model = book.under(book.model(name), switches)
+        book, assumptions = catalogue(host), self.assumptions.on(host)
+        model = book.under(book.model(name), assumptions)
         when = day or book.data_date
         if when < model.released:
             raise CannotEvaluate(f"{model.id} has no rules on {when}: they start on {model.released}")
@@ -207,28 +207,28 @@ class RuleBook:
             collapses_runs=self._collapses(book, model, when),
             hidden=_hidden_tokens(book, model, when),
             visibility_lag=_visibility_lag(book, model, when),
-            switches=switches,
+            assumptions=assumptions,
             retired=model.retired,
             day=when,
             endpoint=model.endpoint,
             **{name: book.value(model, name, when) for name in NEEDED},
             **{name: _plain(book.value(model, name, when)) for name in WHERE_STATED if name in book.rules},
         )
-        own: dict[str, Any] = {**self.own.values(host, model, when), **_of_server(book, switches)}
+        own: dict[str, Any] = {**self.own.values(host, model, when), **_of_server(book, assumptions)}
         return replace(rules, **own) if own else rules
 
     def _collapses(self, book: Catalogue, model: Model, day: date) -> bool:
         if "collapses_runs" not in book.rules:
             return False
-        reading = self.switches.lookback_runs
+        reading = self.assumptions.lookback_runs
         return bool(book.value(model, "collapses_runs", day)) if reading == "by_date" else reading == "collapsed"
 
 
-def _of_server(book: Catalogue, switches: Switches) -> dict[str, int]:
+def _of_server(book: Catalogue, assumptions: Assumptions) -> dict[str, int]:
     """The rules of a self-hosted server that the user set; 0 means not set."""
     if book.is_priced:
         return {}
-    said = {"capacity_tokens": switches.capacity_tokens, "step_tokens": switches.step_tokens}
+    said = {"capacity_tokens": assumptions.capacity_tokens, "step_tokens": assumptions.step_tokens}
     return {name: value for name, value in said.items() if value}
 
 

@@ -19,10 +19,10 @@ from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Conversation, Event, Human
-from cachecost.conversations.sessions import read_talks
+from cachecost.conversations.sessions import read_conversations
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.prompts.blocks import NOTHING, Part, given_block
-from cachecost.providers.assumptions import read_switches
+from cachecost.providers.assumptions import read_assumptions
 from cachecost.scenario.models import Head, Scenario
 from cachecost.scenario.names import unknown_names
 from cachecost.scenario.text import schema
@@ -155,7 +155,7 @@ def _check_across_keys(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
             yield placed.fault(way, f"expected a file; got {show_value(path)}, and there is no {folder / path}")
     rules = get(placed, ("rules",))
     if isinstance(rules, dict):
-        for name, problem in read_switches(rules)[1].items():
+        for name, problem in read_assumptions(rules)[1].items():
             yield placed.fault(("rules", name), problem.removeprefix(f"{name}: "))
 
 
@@ -277,7 +277,7 @@ class ScenarioTalks(NamedTuple):
     bills: list[RecordedCall]
 
 
-def talks_of(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -> ScenarioTalks:
+def load_conversations(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -> ScenarioTalks:
     """The scenario's conversations, with their head and parameters; paths start at `base_dir`.
 
     `warn` is called for a recording that is still being written. Raises InputError: a recording that
@@ -287,7 +287,7 @@ def talks_of(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -> Scenario
     _check_head(scenario)
     if source.recording is None:
         return ScenarioTalks([_add_head(scenario, _make_synthetic(scenario))], [])
-    conversations, bills = read_talks(base_dir / source.recording, "auto", warn)
+    conversations, bills = read_conversations(base_dir / source.recording, "auto", warn)
     if not conversations:
         fault = scenario.fault(("conversation", "recording"), "expected a recording with calls; it has none")
         raise InputError([fault])

@@ -31,7 +31,7 @@ from cachecost.strategies.derived_models import CONFIG, DerivedModel
 from cachecost.strategies.spec import StrategySpec, check_printable
 
 SHIPPED = "shipped"
-TOKEN_SOURCES = Literal["anchored", "tiktoken", "bytes", "ctok", "count_tokens"]
+TOKEN_SOURCES = Literal["calibrated", "tiktoken", "bytes", "ctok", "count_tokens"]
 HUNDRED = Decimal(100)
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
@@ -67,7 +67,7 @@ def _share(value: Any) -> Decimal:
     raise ValueError(f"expected a percentage like 5%; got {show_value(value)}")
 
 
-def _hit_share(value: Any) -> Decimal:
+def _cache_hit_rate(value: Any) -> Decimal:
     share = _share(value)
     if share > 1:
         raise ValueError(f"expected at most 100%; got {show_value(value)}")
@@ -98,7 +98,7 @@ Share = Annotated[
     Decimal, BeforeValidator(_share), WithJsonSchema({"type": "string", "pattern": f"^{PERCENT.pattern}$"})
 ]
 HitShare = Annotated[
-    Decimal, BeforeValidator(_hit_share), WithJsonSchema({"type": "string", "pattern": f"^{PERCENT.pattern}$"})
+    Decimal, BeforeValidator(_cache_hit_rate), WithJsonSchema({"type": "string", "pattern": f"^{PERCENT.pattern}$"})
 ]
 PriceSum = Annotated[str, BeforeValidator(_price), WithJsonSchema({"type": "string", "pattern": f"^{PRICE.pattern}$"})]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
@@ -106,7 +106,7 @@ Spread = TypeAliasType(
     "Spread", Annotated[Distribution, PlainValidator(parse_distribution), WithJsonSchema(DISTRIBUTION_SCHEMA)]
 )
 """A number, [low, high], {mean, sd, min?, max?} or {choices, weights?}."""
-RULES = "switches of the rulebook"
+RULES = "assumptions of the rulebook"
 Rules = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "title": RULES})]
 
 
@@ -220,7 +220,7 @@ class ConversationSource(Strict):
         return self
 
 
-class ClaimSpec(Strict):
+class PublishedFigureSpec(Strict):
     """A published figure, computed exactly for the scenario's model and day."""
 
     source: str
@@ -263,11 +263,11 @@ class Budget(Strict):
     """Maximum average cost of a human turn with all its calls, in dollars."""
     max_cost_per_inquiry_usd: Dollars | None = None
     """Maximum average cost of a tool's question, retries included, in dollars."""
-    min_hit_share: HitShare | None = None
+    min_cache_hit_rate: HitShare | None = None
     """Minimum cache hit rate (tokens read ÷ input tokens), e.g. 90%."""
     max_regression: Share | None = None
     """Maximum increase of the cost over the baseline, e.g. 5%."""
-    max_marks: Annotated[int, Field(ge=0)] | None = None
+    max_breakpoints: Annotated[int, Field(ge=0)] | None = None
     """Maximum number of breakpoints in a call, the automatic one included."""
     min_lookback_margin: Annotated[int, Field(ge=0)] | None = None
     """Minimum number of lookback positions left behind what each call reads; 0 is the last position found."""
@@ -330,7 +330,7 @@ class Scenario(Strict):
     model: str
     """The model's id."""
     tokens: TOKEN_SOURCES | None = None
-    """How tokens are counted; null is anchored (calibrated on the bill) if the recording has usage, else tiktoken."""
+    """How tokens are counted; null is calibrated (calibrated on the bill) if the recording has usage, else tiktoken."""
     conversation: ConversationSource
     """The conversation that every strategy is to send."""
     strategies: Annotated[list[StrategySpec], Field(min_length=1)]
@@ -343,7 +343,7 @@ class Scenario(Strict):
     """A file with your own prices, which override the public ones; relative to the scenario's folder."""
     variants: list[Variant] = []
     """The same question with other days, models or assumptions."""
-    claims: list[ClaimSpec] = []
+    published_figures: list[PublishedFigureSpec] = []
     """Published figures, computed exactly."""
     sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
     """Dotted paths in this file, each with the values that `cachecost sweep` tries."""

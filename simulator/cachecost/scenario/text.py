@@ -11,7 +11,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from cachecost.base.schema_errors import Schema
-from cachecost.providers.listing import AssumptionRow, switch_rows
+from cachecost.providers.listing import AssumptionRow, assumption_rows
 from cachecost.scenario.models import RULES, SHIPPED, Scenario
 from cachecost.strategies.derived_models import DerivedModel
 
@@ -33,7 +33,7 @@ def schema_text() -> str:
 
 
 def _for_editors(part: Any) -> Any:
-    """`part` with underscored numbers allowed, the switches of the rulebook listed, and no document-up titles."""
+    """`part` with underscored numbers allowed, the assumptions of the rulebook listed, and no document-up titles."""
     if isinstance(part, list):
         return [_for_editors(item) for item in part]
     if isinstance(part, float) and part.is_integer():  # which of both pydantic writes depends on its version
@@ -43,7 +43,7 @@ def _for_editors(part: Any) -> Any:
     inner = {key: _for_editors(value) for key, value in part.items()}
     title = inner.pop("title") if isinstance(inner.get("title"), str) else ""
     if title == RULES:
-        return {**inner, "properties": _switches(), "additionalProperties": False}
+        return {**inner, "properties": _assumptions(), "additionalProperties": False}
     kind = inner.get("type")
     is_open = "const" not in inner and "enum" not in inner
     return _allow_underscores(inner) if isinstance(kind, str) and kind in NUMBERS and is_open else inner
@@ -54,8 +54,8 @@ def _allow_underscores(number: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [number, {"type": "string", "pattern": NUMBERS[number["type"]]}], **about}
 
 
-def _switches() -> Schema:
-    return {row.name: {**_values(row), "description": row.about} for row in switch_rows()}
+def _assumptions() -> Schema:
+    return {row.name: {**_values(row), "description": row.about} for row in assumption_rows()}
 
 
 def _values(row: AssumptionRow) -> Schema:

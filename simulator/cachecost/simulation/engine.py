@@ -31,7 +31,7 @@ from cachecost.providers.usage import Usage
 
 if TYPE_CHECKING:
     from cachecost.simulation.setup import ReplaySetup
-    from cachecost.tokens.anchored import BilledLengths
+    from cachecost.tokens.calibrated import BilledLengths
 
 AS_RECORDED = "as recorded"
 REFUSED = "invalid_request_error"
@@ -109,7 +109,7 @@ class Simulation:
     def learn_all(self, calls: Sequence[RecordedCall], may_start_warm: bool = True) -> None:
         """Learn from all bills of a recording before any row is made: lengths (rule 17), and what was cached before
         the recording began (assumption `warm_start`), unless all is to start cold."""
-        is_asked = may_start_warm and self._setup.rules.switches.warm_start == "as_billed"
+        is_asked = may_start_warm and self._setup.rules.assumptions.warm_start == "as_billed"
         may_be_warm = is_asked and any(call.billed is not None and call.billed.read for call in calls)
         sent = [
             self._learn(number, call, call.billed) for number, call in enumerate(calls, 1) if call.billed or may_be_warm
@@ -136,7 +136,7 @@ class Simulation:
         if len(bills) != len(prompts):
             return SentCall(number, call.start, prompts[0], rules)
         if self._anchors is None:
-            from cachecost.tokens.anchored import BilledLengths
+            from cachecost.tokens.calibrated import BilledLengths
 
             self._anchors = BilledLengths()
         for prompt, bill in zip(prompts, bills, strict=True):
@@ -192,16 +192,16 @@ class Simulation:
         if call.has_failed:
             return self._without_usage(call, "unknown", None, None)
         sent = self._hosts.prepare_request(call.request, rules)
-        told, marks = sent.told.request, sent.marks
+        told, breakpoints = sent.told.request, sent.breakpoints
         self.notes.update(dict.fromkeys(sent.told.notes))
-        if early := refusal(told, marks, rules):
+        if early := refusal(told, breakpoints, rules):
             return self._without_usage(call, None, early, REFUSED)
         counter = self._hosts.renderer(rules.generation).counter
         prompts = self._hosts.render_prompts(sent, call.simulated_response, rules, call.workspace)
         sizes = [self._anchors.all(prompt) if self._anchors else AS_COUNTED for prompt in prompts]
         tokens = sizes[0].total(prompts[0])
         length = 0 if counter.name == "bytes" else tokens
-        if length and (late := refusal(told, marks, rules, length)):
+        if length and (late := refusal(told, breakpoints, rules, length)):
             return self._without_usage(call, None, late, REFUSED)
         start = None if call.timestamp is None else call.start
         prices = self._prices_of(call, rules, tokens, start)

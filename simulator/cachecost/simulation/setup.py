@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.counting import TokenCounter
-from cachecost.providers.assumptions import switches_from
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.tokens.factory import ANCHORED, FILLER, counter_name, make_counter
+from cachecost.tokens.factory import CALIBRATED, FILLER, counter_name, make_counter
 
 if TYPE_CHECKING:
     from cachecost.conversations.calls import Call, RecordedCall
@@ -61,23 +61,23 @@ class ReplaySetup:
     @property
     def may_start_warm(self) -> bool:
         """Whether bills may show what was cached before the first call."""
-        return self.starts_warm or "warm_start" in self.rules.switches.given
+        return self.starts_warm or "warm_start" in self.rules.assumptions.given
 
     def with_assumptions(self, assumptions: Mapping[str, object]) -> ReplaySetup:
         """The same setup with these assumptions over its own. Raises InputError."""
         if not assumptions:
             return self
-        own = self.rules.switches
-        merged = switches_from({**{name: getattr(own, name) for name in own.given}, **assumptions})
+        own = self.rules.assumptions
+        merged = assumptions_from({**{name: getattr(own, name) for name in own.given}, **assumptions})
         return replace(self, rules=RuleBook(merged, self.rules.as_of, self.rules.own))
 
     def each_on_its_day(self) -> ReplaySetup:
         """The same setup with the rules of the day of each call."""
-        return replace(self, rules=RuleBook(self.rules.switches, None, self.rules.own))
+        return replace(self, rules=RuleBook(self.rules.assumptions, None, self.rules.own))
 
     def with_recorded(self, calls: Sequence[RecordedCall], tokens: str | None) -> ReplaySetup:
-        """The same setup for recorded calls. `tokens` is what --tokens says: None or "anchored" uses their bills."""
-        bills = calls if tokens in (None, ANCHORED) and any(call.billed for call in calls) else ()
+        """The same setup for recorded calls. `tokens` is what --tokens says: None or "calibrated" uses their bills."""
+        bills = calls if tokens in (None, CALIBRATED) and any(call.billed for call in calls) else ()
         return replace(self, tokens=counter_name(tokens, bool(bills)), bills=bills, counters={})
 
     def rules_for(self, call: Call) -> ModelRules:
@@ -112,9 +112,9 @@ class ReplaySetup:
         return f"the recording's bills, then {counted}" if self.bills else counted
 
     @property
-    def band(self) -> float:
+    def error_margin(self) -> float:
         """The relative error of the token counters so far, also where most lengths come from bills."""
-        return max((counter.band for counter in self.counters.values()), default=0.0)
+        return max((counter.error_margin for counter in self.counters.values()), default=0.0)
 
     def models(self, conversations: Sequence[Conversation]) -> list[ModelRules]:
         """The rules of the models in use, each once. Raises CannotEvaluate where `model` is unknown."""

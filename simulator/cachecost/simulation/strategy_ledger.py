@@ -40,21 +40,23 @@ def replay_strategy(
     simulation = Simulation(own, strategy.name)
     calls, rows, strips = _simulate(simulation, strategy, sessions, own, progress, pictured)
     models = setup.models(sessions)
-    floor = None
+    lower_bound = None
     is_bounded = all(rules.uses_breakpoints for rules in models) and not warm_reads(rows).calls
     if find_lower_bound and is_bounded and not any(row.error for row in rows):
-        floor = find_lower_bound(calls, own)
+        lower_bound = find_lower_bound(calls, own)
     counters = [setup.counter(rules.generation) for rules in models]
-    notes = list(dict.fromkeys([*(note for session in sessions for note in strategy.notes(session)), *simulation.notes]))
+    notes = list(
+        dict.fromkeys([*(note for session in sessions for note in strategy.notes(session)), *simulation.notes])
+    )
     source = "; ".join(dict.fromkeys(counter.source for counter in counters))
-    band = margin(rows, max((counter.band for counter in counters), default=0.0))
-    return Ledger(strategy.name, rows, notes, source, band, floor, strips, ttl_names(models))
+    error_margin = margin(rows, max((counter.error_margin for counter in counters), default=0.0))
+    return Ledger(strategy.name, rows, notes, source, error_margin, lower_bound, strips, ttl_names(models))
 
 
 def _simulate(
     simulation: Simulation,
     strategy: Strategy,
-    talks: Sequence[Conversation],
+    conversations: Sequence[Conversation],
     setup: ReplaySetup,
     progress: Progress,
     pictured: bool,
@@ -64,7 +66,7 @@ def _simulate(
     calls: list[Call] = []
     rows: list[CallRow] = []
     strips: list[CallTimeline] = []
-    for number, call in enumerate(plan_calls(strategy, talks), 1):
+    for number, call in enumerate(plan_calls(strategy, conversations), 1):
         made = date_call(call)
         calls.append(made if setup.counts_answers else replace(made, output=()))
         simulated = simulation.simulate(calls[-1])

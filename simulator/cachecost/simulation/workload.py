@@ -14,16 +14,16 @@ from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.prompts.blocks import Thread
-from cachecost.providers.assumptions import switches_from
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, data_date
-from cachecost.scenario import Scenario, talks_of
+from cachecost.scenario import Scenario, load_conversations
 from cachecost.simulation.engine import AS_RECORDED, Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.strategies.plan import Strategy
 from cachecost.strategies.spec import StrategySpec
-from cachecost.tokens.factory import ANCHORED, FILLER
+from cachecost.tokens.factory import CALIBRATED, FILLER
 
 NO_ASSUMPTIONS: Mapping[str, object] = {}
 
@@ -99,8 +99,8 @@ def scenario_setup(
     """
     day = scenario.as_of or data_date(scenario.host)
     book = prices or PriceBook.load(folder / scenario.prices if scenario.prices else None, day)
-    merged = switches_from({**own.switches, **scenario.rules, **assumptions})
-    may_anchor = scenario.tokens in (None, ANCHORED)
+    merged = assumptions_from({**own.assumptions, **scenario.rules, **assumptions})
+    may_anchor = scenario.tokens in (None, CALIBRATED)
     return ReplaySetup(
         RuleBook(merged, day, own),
         book,
@@ -115,10 +115,10 @@ def scenario_workloads(
     scenario: Scenario, folder: Path, assumptions: Mapping[str, object] = NO_ASSUMPTIONS, own: OwnRules = NO_OWN_RULES
 ) -> Iterator[Workload]:
     """The calls that each strategy of a scenario makes, under the scenario as written (not its variants)."""
-    talks, bills = talks_of(scenario, folder)
+    conversations, bills = load_conversations(scenario, folder)
     setup = scenario_setup(scenario, folder, bills, assumptions, own)
     for spec in scenario.strategies:
-        yield plan_workload(spec, talks, setup)
+        yield plan_workload(spec, conversations, setup)
 
 
 def plan_workload(

@@ -62,7 +62,7 @@ class Agent:
         """The calls in the order they start. Raises CannotEvaluate if no model is known."""
         if self.inquiry_by_host and conversation.inquiries:
             return self.for_host_of(self.model or conversation.model).plan(conversation)
-        walks = [_CallPlanner(self, talk).calls() for talk in self.apply_changes(conversation)]
+        walks = [_CallPlanner(self, conversation).calls() for conversation in self.apply_changes(conversation)]
         calls: Iterator[PlannedCall] = merge(*walks, key=lambda call: call.start) if len(walks) > 1 else walks[0]
         for change in self.changes:
             calls = change.plan_calls(calls)
@@ -70,10 +70,12 @@ class Agent:
 
     def apply_changes(self, conversation: Conversation) -> list[Conversation]:
         """The conversation as this agent sends it, and the side conversations it adds."""
-        talks = [_run_on(self.model, conversation)]
+        conversations = [_run_on(self.model, conversation)]
         for change in self.changes:
-            talks = [other for talk in talks for other in change.apply_to(talk, self.facts)]
-        return talks
+            conversations = [
+                other for conversation in conversations for other in change.apply_to(conversation, self.facts)
+            ]
+        return conversations
 
     @property
     def lead_s(self) -> float:
@@ -168,17 +170,17 @@ def _blocks(event: Event) -> tuple[Block, ...]:
     return event.blocks if isinstance(event, Human | Reply | Results) else ()
 
 
-def _run_on(model: str | None, talk: Conversation) -> Conversation:
+def _run_on(model: str | None, conversation: Conversation) -> Conversation:
     """The conversation as if it had run on `model`, side calls on the main thread's model, too."""
-    if model is None or model == talk.model:
-        return talk
+    if model is None or model == conversation.model:
+        return conversation
     events = (
         replace(event, request=replace(event.request, model=model))
-        if isinstance(event, Aside) and event.request.model == talk.model
+        if isinstance(event, Aside) and event.request.model == conversation.model
         else event
-        for event in talk.events
+        for event in conversation.events
     )
-    return replace(talk, model=model, events=tuple(events))
+    return replace(conversation, model=model, events=tuple(events))
 
 
 class _CallPlanner:
@@ -230,18 +232,18 @@ class _CallPlanner:
     def _call(self, reply: Reply) -> PlannedCall:
         self._ready = start = max(reply.at, self._ready)
         main, thread = self._main, self._thread.thread
-        marks, automatic = self._agent.placement.place(View(thread, main.tools, main.system, self._trail))
-        request = Request(main.model, thread, main.tools, main.system, marks, automatic, main.params)
+        breakpoints, automatic = self._agent.placement.place(View(thread, main.tools, main.system, self._trail))
+        request = Request(main.model, thread, main.tools, main.system, breakpoints, automatic, main.params)
         return self._plan_call(reply, request, start, "main")
 
     def _aside(self, event: Aside) -> PlannedCall:
-        """A side call with its own head, marked as this agent marks side calls."""
+        """A side call with its own head, marked as this agent breakpoints side calls."""
         agent, reply = self._agent, event.reply
         placement = agent.inquiry.placement(agent.placement) if agent.inquiry else agent.placement
         sent = event.request
         tools = self._main.tools if sent.tools is self._conversation.tools else sent.tools
         bare = replace(sent, thread=self._thread.graft(sent.thread), tools=tools, params=agent.parameters(sent.params))
-        request = self._with_marks(bare, placement)
+        request = self._with_breakpoints(bare, placement)
         start = max(event.at, self._ready)
         return self._plan_call(reply, request, start, "aside")
 
@@ -256,9 +258,9 @@ class _CallPlanner:
             turn=self._turn,
         )
 
-    def _with_marks(self, bare: Request, placement: Placement) -> Request:
-        marks, automatic = placement.place(View(bare.thread, bare.tools, bare.system, self._trail))
-        return replace(bare, marks=marks, automatic=automatic)
+    def _with_breakpoints(self, bare: Request, placement: Placement) -> Request:
+        breakpoints, automatic = placement.place(View(bare.thread, bare.tools, bare.system, self._trail))
+        return replace(bare, breakpoints=breakpoints, automatic=automatic)
 
     def _switch(self, event: Switch) -> None:
         """The main thread goes on with another model or head; what the agent sets itself stays."""

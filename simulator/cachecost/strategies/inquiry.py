@@ -34,7 +34,7 @@ STEP_S = 2.0
 """Seconds between a call without a recorded time and the one it waits for (rule 11)."""
 MAX_RETRIES = 2
 
-Marks = Literal["same", "none", "hint"] | tuple[Primitive, ...]
+Breakpoints = Literal["same", "none", "hint"] | tuple[Primitive, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class InquiryOptions:
     """Another model that answers. It gets no thinking, effort or speed of the main thread, and a cache of its own."""
     system_tokens: int | None = None
     """Size of a system prompt of its own; left out, the main thread's is sent."""
-    marks: Marks = "same"
+    breakpoints: Breakpoints = "same"
     """The main thread's breakpoints, none, these with one before the question instead of at the end, or a list."""
     order: Literal["sequential", "parallel"] = "sequential"
     """Whether questions that were asked at once start together (then they cannot read each other's entries)."""
@@ -106,15 +106,15 @@ class InquiryOptions:
         return given_block("tool", "", f"{ANSWER_TOOL} {schema_name}", self.tool_tokens, definition)
 
     def placement(self, main: Placement) -> Placement:
-        """The marks of the side call."""
-        if self.marks == "same":
+        """The breakpoints of the side call."""
+        if self.breakpoints == "same":
             return main
-        if self.marks == "none":
+        if self.breakpoints == "none":
             return Placement()
-        if self.marks == "hint":
+        if self.breakpoints == "hint":
             kept = tuple(each for each in main.primitives if not isinstance(each, Automatic | LastMessage))
             return replace(main, primitives=(*kept, Hint()))
-        return replace(main, primitives=self.marks)
+        return replace(main, primitives=self.breakpoints)
 
     def drops_thinking(self, params: Mapping[str, Any]) -> bool:
         """A forced choice cannot go with manual thinking: then the side call must do without."""
@@ -211,9 +211,9 @@ class QuestionPlanner:
     def _request(self, thread: Thread, schema: str, answer_type: str) -> Request:
         answer = _answer_schema(answer_type, schema)
         tools = self._tools(schema, answer)
-        marks, automatic = self._placement.place(View(thread, tools, self._system, self._trail))
+        breakpoints, automatic = self._placement.place(View(thread, tools, self._system, self._trail))
         params = self._with_answer(tools, answer)
-        return Request(self._model, thread, tools, self._system, marks, automatic, params)
+        return Request(self._model, thread, tools, self._system, breakpoints, automatic, params)
 
     def _tools(self, schema: str, answer: Mapping[str, Any]) -> Part:
         options = self._options

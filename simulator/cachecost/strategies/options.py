@@ -1,4 +1,4 @@
-"""Things that a scenario chooses by name, with options: primitives of marks, changes of agents."""
+"""Things that a scenario chooses by name, with options: primitives of breakpoints, changes of agents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Chosen = TypeVar("Chosen")
 
 
 class OptionRow(NamedTuple):
-    """A row of `cachecost strategies --marks` or `--changes`."""
+    """A row of `cachecost strategies --breakpoints` or `--changes`."""
 
     name: str
     what: str

@@ -3,7 +3,7 @@
 A package adds strategies by entry points of the group `cachecost.strategies`. An entry point's name is
 the strategy's, its object a Strategy or something that makes one when called. They are loaded when a
 name is not built in, and for listings; a built-in name cannot be taken. NAME@1h and NAME@5m are a strategy with that
-TTL on all marks that name none.
+TTL on all breakpoints that name none.
 """
 
 from __future__ import annotations

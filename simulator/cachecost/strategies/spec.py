@@ -25,7 +25,7 @@ from pydantic import (
 from cachecost.base.errors import nearest
 from cachecost.base.inert import inert
 from cachecost.base.limits import MOST_TOKENS
-from cachecost.providers.assumptions import read_switches
+from cachecost.providers.assumptions import read_assumptions
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.registry import CHANGES
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
-MARKS: OptionTable[Primitive] = OptionTable("a mark", PRIMITIVES, SHORTHANDS, kept=("ttl",))
+BREAKPOINTS: OptionTable[Primitive] = OptionTable("a breakpoint", PRIMITIVES, SHORTHANDS, kept=("ttl",))
 CHANGES_TABLE: OptionTable[AgentChange] = OptionTable("a change", CHANGES, {})
 
 
-def _mark(value: Any) -> Primitive:
+def _breakpoint(value: Any) -> Primitive:
     """`last_tool` or `last_n: {role: human, n: 2}` as a primitive."""
-    return MARKS.parse(value, Primitive)
+    return BREAKPOINTS.parse(value, Primitive)
 
 
 def _change(value: Any) -> AgentChange:
@@ -55,25 +55,25 @@ def _change(value: Any) -> AgentChange:
     return CHANGES_TABLE.parse(value, AgentChange)
 
 
-class PresetMarks(list[Primitive]):
-    """The marks of a preset, which may be more than a request takes: agents choose by priority."""
+class PresetBreakpoints(list[Primitive]):
+    """The breakpoints of a preset, which may be more than a request takes: agents choose by priority."""
 
 
-def _marks(value: Any, listed: ValidatorFunctionWrapHandler) -> Any:
-    """A preset's name stands for its marks."""
+def _breakpoints(value: Any, listed: ValidatorFunctionWrapHandler) -> Any:
+    """A preset's name stands for its breakpoints."""
     if not isinstance(value, str):
         return listed(value)
     found = find_strategy(value)
     if not isinstance(found, Agent):
         raise ValueError(f"'{value}' belongs to another package: its breakpoints cannot be used")
-    return PresetMarks(found.placement.primitives)
+    return PresetBreakpoints(found.placement.primitives)
 
 
-Mark = Annotated[Primitive, PlainValidator(_mark), WithJsonSchema(MARKS.schema())]
-Marks = Annotated[
-    list[Mark],
-    WrapValidator(_marks),
-    WithJsonSchema({"anyOf": [{"enum": sorted(PRESETS)}, {"type": "array", "items": MARKS.schema()}]}),
+Breakpoint = Annotated[Primitive, PlainValidator(_breakpoint), WithJsonSchema(BREAKPOINTS.schema())]
+Breakpoints = Annotated[
+    list[Breakpoint],
+    WrapValidator(_breakpoints),
+    WithJsonSchema({"anyOf": [{"enum": sorted(PRESETS)}, {"type": "array", "items": BREAKPOINTS.schema()}]}),
 ]
 ChangeSpec = Annotated[AgentChange, PlainValidator(_change), WithJsonSchema(CHANGES_TABLE.schema())]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
@@ -90,7 +90,7 @@ INQUIRY = DerivedModel(
     {
         "model": Name | None,
         "system_tokens": Tokens | None,
-        "marks": Annotated[Literal["same", "none", "hint"] | list[Mark], AfterValidator(_frozen_list)],
+        "breakpoints": Annotated[Literal["same", "none", "hint"] | list[Breakpoint], AfterValidator(_frozen_list)],
         "retry_rate": Annotated[float, Field(ge=0, le=1)],
         "tool_tokens": Tokens,
         "window_tokens": Tokens | None,
@@ -113,7 +113,7 @@ def _preset_name(value: Any) -> Any:
 
 
 def _rules(value: Any) -> Any:
-    problems = read_switches(value)[1] if isinstance(value, dict) else {}
+    problems = read_assumptions(value)[1] if isinstance(value, dict) else {}
     if problems:
         raise ValueError("; ".join(problems.values()))
     return value
@@ -122,14 +122,15 @@ def _rules(value: Any) -> Any:
 def _caches_nothing(name: str) -> str:
     """Of a strategy that is only a name: it would send every token uncached, which nobody means by leaving out."""
     near = nearest(name, names())
-    return f"expected preset or marks in addition to the name, or `marks: []` for no caching; got neither{near}"
+    expected = "preset or breakpoints in addition to the name, or `breakpoints: []` for no caching"
+    return f"expected {expected}; got neither{near}"
 
 
-def _must_fit(what: str, marks: Sequence[Primitive], slots: int) -> None:
-    """Raise ValueError where a list has more marks than a request takes, which would silently lose its last."""
-    if len(marks) > slots:
+def _must_fit(what: str, breakpoints: Sequence[Primitive], slots: int) -> None:
+    """Raise ValueError where a list has more breakpoints than a request takes, which would silently lose its last."""
+    if len(breakpoints) > slots:
         kept = f"`trim: priority` to send the first {slots} that apply, or `trim: oldest_message`"
-        told = f"expected at most {slots}, the limit of a request; got {len(marks)} (or add {kept})"
+        told = f"expected at most {slots}, the limit of a request; got {len(breakpoints)} (or add {kept})"
         raise ValueError(f"{what}: {told}")
 
 
@@ -142,14 +143,14 @@ class StrategySpec(BaseModel):
     """Its name in tables. Left out, the preset's name."""
     preset: Annotated[str, BeforeValidator(_preset_name)] | None = None
     """The strategy to start from (`cachecost strategies` lists them)."""
-    marks: Marks | None = None
+    breakpoints: Breakpoints | None = None
     """Where cache_control goes, in order of priority; or the name of a preset whose breakpoints to use."""
     ttl: Literal["5m", "1h"] | None = None
     """TTL of the breakpoints that name none."""
     slots: Annotated[int, Field(ge=0)] | None = None
     """Maximum breakpoints in a request, the automatic one included. The API refuses more than 4."""
     trim: Literal["priority", "oldest_message"] | None = None
-    """BlockChoice marks go when slots run out: the last in order, or the oldest in messages first."""
+    """BlockChoice breakpoints go when slots run out: the last in order, or the oldest in messages first."""
     inquiry: Annotated[dict[str, Any], INQUIRY] | None = None
     """How a tool's questions are asked. Without it (and without a preset that asks) they are left out."""
     model: Name | None = None
@@ -220,16 +221,16 @@ class StrategySpec(BaseModel):
         )
 
     def _must_fit(self, slots: int) -> None:
-        """Raises ValueError for a list of too many marks, unless it is said which of them go."""
-        if self.model_fields_set & {"trim", "slots"} or isinstance(self.marks, PresetMarks):
+        """Raises ValueError for a list of too many breakpoints, unless it is said which of them go."""
+        if self.model_fields_set & {"trim", "slots"} or isinstance(self.breakpoints, PresetBreakpoints):
             return
-        _must_fit("marks", self.marks or (), slots)
-        own = (self.inquiry or {}).get("marks", "same")
-        _must_fit("inquiry.marks", () if isinstance(own, str) else own, slots)
+        _must_fit("breakpoints", self.breakpoints or (), slots)
+        own = (self.inquiry or {}).get("breakpoints", "same")
+        _must_fit("inquiry.breakpoints", () if isinstance(own, str) else own, slots)
 
     def _placement(self, base: Placement) -> Placement:
         given: dict[str, Any] = {
-            "primitives": None if self.marks is None else tuple(self.marks),
+            "primitives": None if self.breakpoints is None else tuple(self.breakpoints),
             "ttl": self.ttl,
             "slots": self.slots,
             "trim": self.trim,

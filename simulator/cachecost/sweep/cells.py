@@ -16,7 +16,7 @@ from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import data_date
-from cachecost.scenario import from_mapping, talks_of
+from cachecost.scenario import from_mapping, load_conversations
 from cachecost.scenario.loading import ScenarioTalks
 from cachecost.scenario.models import Scenario
 from cachecost.simulation.setup import ReplaySetup
@@ -35,7 +35,7 @@ from cachecost.sweep.totals import SharedTotals
 
 MOST_TALKS = 4
 """Conversations that a process remembers; the one used least recently goes first."""
-_talks: OrderedDict[str, SharedConversations] = OrderedDict()
+_conversations: OrderedDict[str, SharedConversations] = OrderedDict()
 _counters: dict[str, dict[str, TokenCounter]] = {}
 _prices: dict[date, PriceBook] = {}
 
@@ -43,7 +43,7 @@ _prices: dict[date, PriceBook] = {}
 class SharedConversations(NamedTuple):
     """Conversations, and what cells over them share."""
 
-    talks: ScenarioTalks
+    conversations: ScenarioTalks
     shared: SharedTotals
 
 
@@ -95,18 +95,18 @@ def _rows(job: Job, task: Task, scenario: Scenario, labels: tuple[str, ...]) -> 
 
 
 def _as_written(job: Job, scenario: Scenario, key: CellKey) -> Iterator[SweepRow]:
-    terms, talks, shared = _replay_setup(job, scenario)
+    terms, conversations, shared = _replay_setup(job, scenario)
     for spec in scenario.strategies:
-        yield _row(key, spec, terms, talks, shared)
+        yield _row(key, spec, terms, conversations, shared)
 
 
 def _row(
-    key: CellKey, spec: StrategySpec, terms: ReplaySetup, talks: Sequence[Conversation], shared: SharedTotals
+    key: CellKey, spec: StrategySpec, terms: ReplaySetup, conversations: Sequence[Conversation], shared: SharedTotals
 ) -> SweepRow:
     """A strategy's row: from the shared totals if they apply, else from a replay call by call."""
     totals = shared.totals(spec, terms)
     if totals is None:
-        return ledger_row(key, replay_strategy(spec, talks, terms))
+        return ledger_row(key, replay_strategy(spec, conversations, terms))
     return usage_row(key, spec.name, *totals)
 
 
@@ -127,31 +127,31 @@ def _with_seed(scenario: Scenario, drawing: Drawing, seed: int) -> Scenario:
 
 def _rows_for_times(job: Job, seeds: Sequence[int], scenario: Scenario, labels: tuple[str, ...]) -> Iterator[SweepRow]:
     """Each strategy under drawn times, seed by seed: all at once where what it sends does not depend on the time."""
-    terms, talks, _ = _replay_setup(job, scenario)
-    draw = _draw(job, scenario, terms, talks)
-    columns = [_of_strategy(spec, talks, terms, draw, seeds, labels) for spec in scenario.strategies]
+    terms, conversations, _ = _replay_setup(job, scenario)
+    draw = _draw(job, scenario, terms, conversations)
+    columns = [_of_strategy(spec, conversations, terms, draw, seeds, labels) for spec in scenario.strategies]
     for rows in zip(*columns, strict=True):
         yield from rows
 
 
-def _draw(job: Job, scenario: Scenario, terms: ReplaySetup, talks: Sequence[Conversation]) -> Draw:
+def _draw(job: Job, scenario: Scenario, terms: ReplaySetup, conversations: Sequence[Conversation]) -> Draw:
     told = scenario.conversation.synthetic
     if told is not None:
         return job.drawing.apply_to(synthetic_draw(told))
-    return job.drawing.apply_to(resample_pauses(plan_workload("none", talks, terms).calls))
+    return job.drawing.apply_to(resample_pauses(plan_workload("none", conversations, terms).calls))
 
 
 def _of_strategy(
     spec: StrategySpec,
-    talks: Sequence[Conversation],
+    conversations: Sequence[Conversation],
     terms: ReplaySetup,
     draw: Draw,
     seeds: Sequence[int],
     labels: tuple[str, ...],
 ) -> list[SweepRow]:
     if not _is_timeless(spec) or not terms.uses_breakpoints:
-        return [_replan_row(spec, talks, terms, draw, CellKey(labels, seed)) for seed in seeds]
-    found = montecarlo(plan_workload(spec, talks, terms), draw, seeds)
+        return [_replan_row(spec, conversations, terms, draw, CellKey(labels, seed)) for seed in seeds]
+    found = montecarlo(plan_workload(spec, conversations, terms), draw, seeds)
     fault = next((error for error in found.not_evaluated), "")
     errors = len(found.errors)
     return [
@@ -169,36 +169,36 @@ def _is_timeless(spec: StrategySpec) -> bool:
 
 
 def _replan_row(
-    spec: StrategySpec, talks: Sequence[Conversation], terms: ReplaySetup, draw: Draw, key: CellKey
+    spec: StrategySpec, conversations: Sequence[Conversation], terms: ReplaySetup, draw: Draw, key: CellKey
 ) -> SweepRow:
     """A strategy that plans anew for the times of one seed, in the engine itself."""
     if draw.retries.billed and draw.retries.rate:
         raise CannotEvaluate(f"strategy '{spec.name}' depends on the clock, so billed retries cannot be drawn for it")
     seeded = terms.with_assumptions({**draw.readings, "seed": key.seed})
-    return ledger_row(key, replay_strategy(spec, retime(talks, draw, key.seed), seeded))
+    return ledger_row(key, replay_strategy(spec, retime(conversations, draw, key.seed), seeded))
 
 
 def _replay_setup(job: Job, scenario: Scenario) -> tuple[ReplaySetup, Sequence[Conversation], SharedTotals]:
     """The setup and the conversations; these, token counts and prices are shared with earlier cells if equal."""
     folder = Path(job.folder)
-    (talks, bills), shared = _load_conversations(scenario, folder)
+    (conversations, bills), shared = _load_conversations(scenario, folder)
     terms = scenario_setup(scenario, folder, bills, job.readings or {}, job.own, _shipped_prices(scenario))
     if scenario.conversation.recording is None:
-        talks = [replace(talk, model=scenario.model) for talk in talks]
+        conversations = [replace(conversation, model=scenario.model) for conversation in conversations]
     counters = _counters.setdefault(terms.tokens, {})
-    return replace(terms, counters=counters, may_lack_prices=True), talks, shared
+    return replace(terms, counters=counters, may_lack_prices=True), conversations, shared
 
 
 def _load_conversations(scenario: Scenario, folder: Path) -> SharedConversations:
     """The conversations of a scenario; those that are made are the same on every model."""
     key = f"{folder}\0{scenario.name}\0{scenario.conversation!r}"
-    if key not in _talks:
-        talks = talks_of(scenario, folder)
-        _talks[key] = SharedConversations(talks, SharedTotals(talks.conversations))
-    _talks.move_to_end(key)
-    while len(_talks) > MOST_TALKS:
-        _talks.popitem(last=False)
-    return _talks[key]
+    if key not in _conversations:
+        conversations = load_conversations(scenario, folder)
+        _conversations[key] = SharedConversations(conversations, SharedTotals(conversations.conversations))
+    _conversations.move_to_end(key)
+    while len(_conversations) > MOST_TALKS:
+        _conversations.popitem(last=False)
+    return _conversations[key]
 
 
 def _shipped_prices(scenario: Scenario) -> PriceBook | None:

@@ -55,7 +55,7 @@ class EntryTree:
     """Everything that candidates depend on. Models have different prefixes, but mostly equal trees."""
 
     writes: list[Numbers]
-    """For each call, the entries that its marks write, in prompt order."""
+    """For each call, the entries that its breakpoints write, in prompt order."""
     rules: list[tuple[int, bool]]
     """For each call, how many positions it looks back, and whether a run of blocks counts as one position."""
     depths: list[int]
@@ -72,10 +72,10 @@ class EntryTree:
         return found
 
     def _look_back(self, writes: Numbers, known: int, most: int, at: Sequence[int]) -> Numbers:
-        """From the last mark on, every entry in its window that an earlier call wrote (number below `known`)."""
+        """From the last breakpoint on, every entry in its window that an earlier call wrote (number below `known`)."""
         seen: dict[int, None] = {}
-        for mark in reversed(writes):
-            entry, last = mark, at[mark] - most
+        for breakpoint in reversed(writes):
+            entry, last = breakpoint, at[breakpoint] - most
             while entry != NONE and at[entry] > last:
                 if entry < known:
                     seen[entry] = None

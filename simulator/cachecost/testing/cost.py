@@ -43,7 +43,7 @@ class CacheCost(SimulatedAPI):
         return sum((row.usage for row in self.calls), Usage())
 
     @property
-    def hit_share(self) -> Decimal:
+    def cache_hit_rate(self) -> Decimal:
         """Which share of all input tokens was read from the cache, from 0 to 1; 0 where there was no input."""
         usage = self.usage
         return Decimal(usage.read) / usage.total_input if usage.total_input else ZERO
@@ -76,13 +76,13 @@ class CacheCost(SimulatedAPI):
         if spent > limit:
             raise AssertionError(sentences.cost_message(spent, limit, self._evidence()))
 
-    def assert_hit_share_at_least(self, share: str | float | Decimal) -> None:
+    def assert_cache_hit_rate_at_least(self, share: str | float | Decimal) -> None:
         """At least this share (0 to 1) of all input tokens was read from the cache; equal passes.
 
         Raises ValueError for what is no share.
         """
         __tracebackhide__ = True
-        limit, reached = _exact(share, SHARE, most=1), self.hit_share
+        limit, reached = _exact(share, SHARE, most=1), self.cache_hit_rate
         self._require_calls()
         if reached < limit:
             raise AssertionError(sentences.hit_rate_message(reached, limit, self._evidence()))

@@ -17,7 +17,7 @@ from cachecost.live.server.catalogue import models_of
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import Answerer
 from cachecost.live.server.state import ServerState
-from cachecost.providers.assumptions import switches_from
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, data_date
 from cachecost.simulation.setup import ReplaySetup
@@ -48,7 +48,7 @@ class SimulatedAPI:
             require_ctok()
         day = date.fromisoformat(as_of) if isinstance(as_of, str) else as_of
         book = PriceBook.load(Path(prices) if prices else None, day)
-        self._setup = ReplaySetup(RuleBook(switches_from(rules or {}), day), book, host, tokens)
+        self._setup = ReplaySetup(RuleBook(assumptions_from(rules or {}), day), book, host, tokens)
         self._clock = movable(clock, _midnight(day or data_date(host)))
         self._meter = Meter(self._setup)
         answerer = answerer_from(answers) if isinstance(answers, str) else answers

@@ -46,13 +46,13 @@ def _pairs(taken: Sequence[MeteredCall], across: bool) -> Iterator[tuple[Metered
     """Each call with the last one of its conversation, or with the one before it."""
     latest: dict[object, MeteredCall] = {}
     for one in taken:
-        talk: object = None if across else _talk(one)
-        if (before := latest.get(talk)) is not None:
+        conversation: object = None if across else _conversation(one)
+        if (before := latest.get(conversation)) is not None:
             yield before, one
-        latest[talk] = one
+        latest[conversation] = one
 
 
-def _talk(one: MeteredCall) -> object:
+def _conversation(one: MeteredCall) -> object:
     return one.workspace, one.row.model, one.first
 
 

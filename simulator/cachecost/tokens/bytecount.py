@@ -15,7 +15,7 @@ class BytesCounter:
 
     name = "bytes"
     source = "bytes of compact JSON"
-    band = 0.0
+    error_margin = 0.0
 
     def block(self, block: Block) -> int:
         """Bytes of `block`; a stated count wins."""

@@ -41,7 +41,7 @@ class Calibration:
     ratio: Mapping[str, float]
     structure: Mapping[str, float]
     tool_prompt_head: int
-    band: Mapping[str, float]
+    error_margin: Mapping[str, float]
     fitted: date
     confidence: str = "fitted"
     source: str = ""
@@ -77,7 +77,7 @@ def _read(generation: str, row: Mapping[str, Any], fitted: date) -> Calibration:
         ratio=row["ratio"],
         structure=row["structure"],
         tool_prompt_head=row.get("tool_prompt_head", 0),
-        band={counter: errors[counter]["p95"] for counter in errors},
+        error_margin={counter: errors[counter]["p95"] for counter in errors},
         fitted=fitted,
         confidence=row.get("confidence", "fitted"),
         source=row.get("source", ""),

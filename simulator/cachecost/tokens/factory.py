@@ -11,7 +11,7 @@ from cachecost.tokens.bytecount import BytesCounter
 from cachecost.tokens.given import GIVEN, GivenCounter
 from cachecost.tokens.preferred import PreferredCounter
 
-ANCHORED, AUTO, FILLER = "anchored", "auto", "tiktoken"
+CALIBRATED, AUTO, FILLER = "calibrated", "auto", "tiktoken"
 """Bills where there are any; the best counter there is; what fills the gaps between bills, the same everywhere."""
 VARIABLE = "CACHECOST_TOKENS"
 """What `auto` means on this machine, where somebody chose it. Not set: ctok for Claude's models where it is installed
@@ -49,16 +49,16 @@ COUNTERS: dict[str, Callable[[str], TokenCounter]] = {
 }
 TEXT_COUNTERS = ("ctok", "tiktoken")
 """Counters of text between two billed lengths."""
-PLANNED = (ANCHORED, "count_tokens")
+PLANNED = (CALIBRATED, "count_tokens")
 OF_CLAUDE = {"ctok": "ctok has Claude's tokenizers", "count_tokens": "count_tokens is Anthropic's API"}
 """Counters that know no other maker's models, and why."""
 
 
 def counter_name(tokens: str | None, has_bills: bool) -> str:
-    """The counter that `--tokens` names; without a name or with "anchored", the one that fills what bills leave
+    """The counter that `--tokens` names; without a name or with "calibrated", the one that fills what bills leave
     open.
     """
-    if tokens not in (None, ANCHORED):
+    if tokens not in (None, CALIBRATED):
         return str(tokens)
     return FILLER if has_bills else AUTO
 

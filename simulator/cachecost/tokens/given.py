@@ -16,7 +16,7 @@ class GivenCounter:
 
     name = GIVEN
     source = "the trace's own counts"
-    band = 0.0
+    error_margin = 0.0
 
     def block(self, block: Block) -> int:
         """Raises CannotCount for a block without a stated count."""

@@ -47,7 +47,7 @@ def hidden_tokens(request: Request, rules: ModelRules, measured: Calibration, fo
     between = min(places.before_system, rest) if head else 0
     layers["system"] += between
     layers["messages"] += rest - between + (places.interleaved if _is_interleaved(request) else 0)
-    layers[rules.switches.thinking_rendered_at] += prefix
+    layers[rules.assumptions.thinking_rendered_at] += prefix
     if schema_at := schema_layer(rules):
         layers[schema_at] += format_tokens
     layers["system"] += round(measured.structure.get("citations", 0)) if has_citations(request) else 0
@@ -114,7 +114,7 @@ def _tool_prompt(request: Request, rules: ModelRules, places: ModelPlaces, head:
     longer = prompts.get("any", prompts[forced]) - auto - told.forced_tail.get("any", 0)
     longer += places.single_forced if is_single else 0
     after = told.forced_tail.get(forced, 0)
-    if rules.switches.tool_choice_invalidation == "never":
+    if rules.assumptions.tool_choice_invalidation == "never":
         return before, auto - before, longer + after
     return before, auto - before + longer, after
 

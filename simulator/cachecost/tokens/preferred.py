@@ -15,7 +15,7 @@ class PreferredCounter:
     """
 
     def __init__(self, first: TokenCounter, second: TokenCounter) -> None:
-        self.name, self.source, self.band = first.name, first.source, first.band
+        self.name, self.source, self.error_margin = first.name, first.source, first.error_margin
         self._first, self._second = first, second
 
     def block(self, block: Block) -> int:
@@ -34,5 +34,5 @@ class PreferredCounter:
 
     def _other(self) -> TokenCounter:
         self.source = f"{self._first.source}; where only its counts were recorded, {self._second.source}"
-        self.band = max(self._first.band, self._second.band)
+        self.error_margin = max(self._first.error_margin, self._second.error_margin)
         return self._second

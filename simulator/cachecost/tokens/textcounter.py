@@ -48,7 +48,7 @@ class TextCounter:
     ) -> None:
         self.name = name
         self.source = source
-        self.band = calibration.band[name]
+        self.error_margin = calibration.error_margin[name]
         self._guessed: set[str] = set()
         self._calibration = calibration
         self._tally = tally

@@ -3,11 +3,11 @@
 import anthropic
 import session
 
-MARK = {"type": "ephemeral"}
+BREAKPOINT = {"type": "ephemeral"}
 
 client = anthropic.Anthropic()
-tools = [session.TOOLS[0], {**session.TOOLS[1], "cache_control": MARK}]
-system = [{"type": "text", "text": session.SYSTEM, "cache_control": MARK}]
+tools = [session.TOOLS[0], {**session.TOOLS[1], "cache_control": BREAKPOINT}]
+system = [{"type": "text", "text": session.SYSTEM, "cache_control": BREAKPOINT}]
 messages = [{"role": "user", "content": session.QUESTION}]
 while True:
     with client.messages.stream(
@@ -25,7 +25,7 @@ while True:
                     "type": "tool_result",
                     "tool_use_id": block.id,
                     "content": session.run_tool(block.name, block.input),
-                    "cache_control": MARK,
+                    "cache_control": BREAKPOINT,
                 }
                 for block in answer.content
                 if block.type == "tool_use"

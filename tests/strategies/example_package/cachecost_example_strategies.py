@@ -21,14 +21,14 @@ TWO_TTLS = Agent(
 
 
 class Hindsight:
-    """Marks no call that stands alone, with none within `seconds` before it or after it.
+    """Breakpoints no call that stands alone, with none within `seconds` before it or after it.
 
     Nothing is written that nobody reads. No agent can know that in advance: it is a bound. An Agent does the walk
     over the conversation; what is left is to change the calls that it plans.
     """
 
     name = "example-hindsight"
-    what = "no marks on calls that stand alone: none within five minutes before or after"
+    what = "no breakpoints on calls that stand alone: none within five minutes before or after"
     source = "the example package in cachecost's tests"
     date = "2026-11-22"
     seconds = 300.0
@@ -46,4 +46,4 @@ class Hindsight:
 
 
 def _unmarked(call: PlannedCall) -> PlannedCall:
-    return replace(call, request=replace(call.request, marks=(), automatic=None))
+    return replace(call, request=replace(call.request, breakpoints=(), automatic=None))

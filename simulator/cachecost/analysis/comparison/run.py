@@ -10,15 +10,15 @@ from pathlib import Path
 
 from cachecost.analysis.comparison.answer import verdict_of
 from cachecost.analysis.explain.explaining import explain_workload
-from cachecost.analysis.optimum.lower_bound import floor_of
+from cachecost.analysis.optimum.lower_bound import lower_bound_of
 from cachecost.base.times import day_of
 from cachecost.base.version import __version__
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation
-from cachecost.ledger.results import Claim, Comparison, RunResult
+from cachecost.ledger.results import Comparison, PublishedFigure, RunResult
 from cachecost.providers.rules import data_date
-from cachecost.scenario import Scenario, talks_of
-from cachecost.scenario.models import ClaimSpec, SystemHead, ToolsHead
+from cachecost.scenario import Scenario, load_conversations
+from cachecost.scenario.models import PublishedFigureSpec, SystemHead, ToolsHead
 from cachecost.simulation.setup import Progress, ReplaySetup, no_progress
 from cachecost.simulation.strategy_ledger import LowerBound, replay_strategy
 from cachecost.simulation.workload import plan_workload, scenario_setup
@@ -34,7 +34,7 @@ def run(scenario: Scenario, folder: Path, progress: Progress = no_progress, pict
     """
     readings = [_Variant(name, reading, folder) for name, reading in scenario.readings]
     main = readings[0]
-    comparisons = [main.comparison(progress, _floor, pictured)]
+    comparisons = [main.comparison(progress, _lower_bound, pictured)]
     comparisons += [reading.comparison(progress, None, False) for reading in readings[1:]]
     return RunResult(
         scenario.name,
@@ -43,14 +43,14 @@ def run(scenario: Scenario, folder: Path, progress: Progress = no_progress, pict
         verdict_of(comparisons),
         comparisons,
         main.assumptions(),
-        [main.claim(claim) for claim in scenario.claims],
+        [main.published_figure(published_figure) for published_figure in scenario.published_figures],
         main.versions(),
         main.explanations(comparisons[0]) if pictured else [],
     )
 
 
-def _floor(calls: Sequence[Call], setup: ReplaySetup) -> Decimal:
-    return floor_of(calls, setup).usd
+def _lower_bound(calls: Sequence[Call], setup: ReplaySetup) -> Decimal:
+    return lower_bound_of(calls, setup).usd
 
 
 class _Variant:
@@ -59,7 +59,7 @@ class _Variant:
     def __init__(self, variant: str, scenario: Scenario, folder: Path) -> None:
         self.variant = variant
         self.scenario = scenario
-        self.talks, bills = talks_of(scenario, folder)
+        self.conversations, bills = load_conversations(scenario, folder)
         self.setup = replace(scenario_setup(scenario, folder, bills), may_lack_prices=True)
 
     def comparison(self, progress: Progress, lower_bound: LowerBound | None, pictured: bool) -> Comparison:
@@ -71,7 +71,7 @@ class _Variant:
             self.setup.day or data_date(scenario.host),
             {name: str(value) for name, value in scenario.rules.items()},
             [
-                replay_strategy(spec, self.talks, self.setup, progress, lower_bound, pictured)
+                replay_strategy(spec, self.conversations, self.setup, progress, lower_bound, pictured)
                 for spec in scenario.strategies
             ],
             scenario.first,
@@ -84,9 +84,9 @@ class _Variant:
         names = [ledger.strategy for ledger in comparison.ledgers]
         asked = dict.fromkeys((comparison.first, comparison.best.strategy))
         specs = [self.scenario.strategies[names.index(name)] for name in asked]
-        return [explain_workload(plan_workload(spec, self.talks, self.setup)) for spec in specs]
+        return [explain_workload(plan_workload(spec, self.conversations, self.setup)) for spec in specs]
 
-    def claim(self, spec: ClaimSpec) -> Claim:
+    def published_figure(self, spec: PublishedFigureSpec) -> PublishedFigure:
         """The published figure recomputed: tokens × the sum of its prices × times, in exact dollars."""
         if spec.saving is not None:
             return self._saving(spec, {str(name): number for name, number in spec.saving.items()})
@@ -95,30 +95,34 @@ class _Variant:
         per_token = sum((sign * getattr(prices, name) for sign, name in spec.terms), Decimal(0))
         times = f" × {spec.times}" if spec.times > 1 else ""
         how = f"{tokens:,} tokens × ${per_token.normalize():f} per million ({spec.price}){times}"
-        return Claim(spec.source, spec.says, per_token * tokens * spec.times / 10**6, how)
+        return PublishedFigure(spec.source, spec.says, per_token * tokens * spec.times / 10**6, how)
 
-    def _saving(self, spec: ClaimSpec, tokens: Mapping[str, int]) -> Claim:
+    def _saving(self, spec: PublishedFigureSpec, tokens: Mapping[str, int]) -> PublishedFigure:
         """What caching saved of the cost of these input tokens; less than nothing where writing cost more."""
         whole = sum(tokens.values())
         prices = self.setup.prices.prices(self.scenario.host, self.scenario.model, self.setup.day, whole)
         cost = sum((getattr(prices, name) * number for name, number in tokens.items()), Decimal(0))
         how = " + ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in tokens.items())
         share = 1 - cost / (prices.input * whole)
-        return Claim(spec.source, spec.says, share, f"{how}, against {whole:,} uncached", is_share=True)
+        return PublishedFigure(spec.source, spec.says, share, f"{how}, against {whole:,} uncached", is_share=True)
 
     def about(self) -> str:
         """One line: what was replayed, how long it is, on which model, at whose prices."""
-        asked = sum(len(talk.inquiries) for talk in self.talks)
+        asked = sum(len(conversation.inquiries) for conversation in self.conversations)
         questions = [f"{asked} questions"] if asked else []
-        calls = f"{sum(len(talk.replies) for talk in self.talks)} calls of the main thread"
+        calls = f"{sum(len(conversation.replies) for conversation in self.conversations)} calls of the main thread"
         prices = f"prices and rules of {self.setup.day}"
         return " · ".join([self._what(), calls, *questions, self.scenario.model, prices])
 
     def _what(self) -> str:
         if self.scenario.conversation.synthetic:
             return "a synthetic conversation"
-        days = sorted({day_of(event.at) for talk in self.talks for event in talk.events})
-        what = "a recorded conversation" if len(self.talks) == 1 else f"{len(self.talks)} recorded conversations"
+        days = sorted({day_of(event.at) for conversation in self.conversations for event in conversation.events})
+        what = (
+            "a recorded conversation"
+            if len(self.conversations) == 1
+            else f"{len(self.conversations)} recorded conversations"
+        )
         return f"{what} of " + " to ".join(str(day) for day in dict.fromkeys((days[0], days[-1])))
 
     def assumptions(self) -> list[str]:
@@ -131,7 +135,7 @@ class _Variant:
         ]
         if self.setup.bills:
             sentences.append("Prefixes that the recording was billed for keep their billed length.")
-        if any(reply.output_tokens is None for talk in self.talks for reply in talk.replies):
+        if any(reply.output_tokens is None for conversation in self.conversations for reply in conversation.replies):
             sentences.append("Output tokens are counted from the replies; the recording has no bill for them.")
         return [*sentences, self._eviction_sentence()]
 

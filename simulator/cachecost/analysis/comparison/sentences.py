@@ -81,8 +81,10 @@ def token_sentences(summary: Summary) -> list[str]:
     """Where the token counts come from, and what their error band is in dollars: one sentence a source."""
     groups: dict[tuple[str, float], list[Line]] = {}
     for line in complete(summary.lines):
-        groups.setdefault((line.token_source, line.band), []).append(line)
-    return [_token_sentence(source, band, lines, summary.first) for (source, band), lines in groups.items()]
+        groups.setdefault((line.token_source, line.error_margin), []).append(line)
+    return [
+        _token_sentence(source, error_margin, lines, summary.first) for (source, error_margin), lines in groups.items()
+    ]
 
 
 def refusal_sentences(summary: Summary) -> list[str]:
@@ -157,13 +159,13 @@ def _order(summary: Summary, main: Summary) -> str:
     return "same" if summary.winners == main.winners else "ties"
 
 
-def _token_sentence(source: str, band: float, lines: Sequence[Line], first: Line | None) -> str:
-    if not band:
+def _token_sentence(source: str, error_margin: float, lines: Sequence[Line], first: Line | None) -> str:
+    if not error_margin:
         return f"{source or 'counted'}, exact"
     if not all(line.is_priced for line in lines):
-        return f"{source}: ±{percent(band)}"
+        return f"{source}: ±{percent(error_margin)}"
     error = max(line.error for line in lines)
-    sentence = f"{source}: ±{percent(band)} → at most ±{rough_dollars(error)} on a figure"
+    sentence = f"{source}: ±{percent(error_margin)} → at most ±{rough_dollars(error)} on a figure"
     if first is None or first not in lines or len(lines) < 2:
         return sentence
     return f"{sentence}, ±{rough_dollars(_error_of_differences(lines, first))} on differences (errors are correlated)"

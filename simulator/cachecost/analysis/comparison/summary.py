@@ -67,11 +67,11 @@ class Line:
     """In the order they came."""
     notes: tuple[str, ...]
     token_source: str
-    band: float
+    error_margin: float
     most: Decimal | None
     """USD if no best-effort hit came about: `total` is then the least. None: every hit is certain."""
-    floor: Decimal | None
-    """USD below which no choice of marks and lifetimes could go for the same bytes; None: not known."""
+    lower_bound: Decimal | None
+    """USD below which no choice of breakpoints and TTLs could go for the same bytes; None: not known."""
     uncertain: Decimal
     """The dollars that rest on counted tokens: all but recorded output."""
     effort: Decimal
@@ -87,7 +87,7 @@ class Line:
         return bool(self.refused) and self.refused == self.calls
 
     @property
-    def hit_share(self) -> Decimal | None:
+    def cache_hit_rate(self) -> Decimal | None:
         """How much of the input was read; None where there was none."""
         return Decimal(self.usage.read) / self.usage.total_input if self.usage.total_input else None
 
@@ -115,14 +115,14 @@ class Line:
         return dollar_range(self.question, most, self.question_places)
 
     @property
-    def above_floor(self) -> Decimal | None:
-        """How far it is from the floor, as a ratio (0.12 is 12% above)."""
-        return change(self.total, self.floor)
+    def above_lower_bound(self) -> Decimal | None:
+        """How far it is from the lower bound, as a ratio (0.12 is 12% above)."""
+        return change(self.total, self.lower_bound)
 
     @property
     def error(self) -> Decimal:
         """± USD on `total` from the token counts."""
-        return self.uncertain * Decimal(str(self.band))
+        return self.uncertain * Decimal(str(self.error_margin))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +170,8 @@ class Summary:
 
     @property
     def class_names(self) -> dict[str, str]:
-        """What the token classes are called, with the host's own words for its lifetimes."""
-        short, long = next((ledger.lifetimes for ledger in self.comparison.ledgers), LIFETIMES)
+        """What the token classes are called, with the host's own words for its TTLs."""
+        short, long = next((ledger.ttls for ledger in self.comparison.ledgers), LIFETIMES)
         names = {**CLASS_NAMES, "write_5m": f"write {short}", "write_1h": f"write {long}"}
         return names if self.is_priced else {**names, **PREFILL_NAMES}
 
@@ -265,9 +265,9 @@ def _line(ledger: Ledger, effort: Decimal, reference: Decimal | None) -> Line:
         refusals=refusals,
         notes=tuple(ledger.notes),
         most=ledger.most,
-        floor=ledger.floor,
+        lower_bound=ledger.lower_bound,
         token_source=ledger.token_source,
-        band=ledger.band,
+        error_margin=ledger.error_margin,
         uncertain=cost.total - sum((row.cost.output for row in ledger.rows if row.output_is_recorded), ZERO),
         effort=effort,
         is_priced=ledger.is_priced,

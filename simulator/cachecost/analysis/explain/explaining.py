@@ -27,7 +27,7 @@ from cachecost.ledger.margin import open_usd
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.ledger.rows import warm_reads
 from cachecost.prompts.blocks import Thread
-from cachecost.providers.listing import switch_rows
+from cachecost.providers.listing import assumption_rows
 from cachecost.providers.quotes import PER_TOKEN
 from cachecost.simulation.workload import Workload
 
@@ -68,8 +68,10 @@ def explain_workload(traffic: Workload, readings: bool = False) -> Explanation:
     traffic.require_breakpoints("explain")
     told = _as_filed(explain(traffic.calls, traffic.simulation), traffic.calls)
     flips = list(_flips(traffic, told)) if readings else []
-    band = traffic.setup.band * told.open_share
-    return replace(told, strategy=traffic.strategy, token_source=traffic.setup.token_source, band=band, flips=flips)
+    error_margin = traffic.setup.error_margin * told.open_share
+    return replace(
+        told, strategy=traffic.strategy, token_source=traffic.setup.token_source, error_margin=error_margin, flips=flips
+    )
 
 
 def _as_filed(told: Explanation, calls: Sequence[Call]) -> Explanation:
@@ -82,7 +84,7 @@ def _as_filed(told: Explanation, calls: Sequence[Call]) -> Explanation:
 
 def _flips(traffic: Workload, told: Explanation) -> Iterator[str]:
     """A sentence for each value of an assumption that leads to other causes or other dollars."""
-    for switch in switch_rows(traffic.setup.host):
+    for switch in assumption_rows(traffic.setup.host):
         for reading in switch.readings[1:] if switch.number is None else ():
             other = traffic.with_assumptions({switch.name: reading.value})
             under = explain(other.calls, other.simulation)
@@ -151,7 +153,7 @@ class _Causes:
         """What single-call conversations wrote and no call read, if that happened more than once."""
         lone = self._watched.lone
         if len(lone) > 1:
-            step = self._without(Removal(unmarked={one.passed: one.read for one in lone}))
+            step = self._without(Removal(uncached={one.passed: one.read for one in lone}))
             self._take(step)
             losses = [_vain(one) for one in lone]
             yield from self._findings(losses, step.saved)
@@ -171,12 +173,12 @@ class _Causes:
 
     def _paid_for(self, losses: Sequence[Loss], saved: dict[int, Decimal]) -> dict[int, Decimal]:
         """Savings by call with a loss: an earlier call's cost of a breakpoint counts for the call that reads it."""
-        by_talk: dict[Thread, list[int]] = defaultdict(list)
+        by_conversation: dict[Thread, list[int]] = defaultdict(list)
         for loss in losses:
-            by_talk[self._talk(loss.call)].append(loss.call)
+            by_conversation[self._conversation(loss.call)].append(loss.call)
         shared = dict.fromkeys((loss.call for loss in losses), ZERO)
         for call, less in saved.items():
-            calls = by_talk.get(self._talk(call)) or list(shared)
+            calls = by_conversation.get(self._conversation(call)) or list(shared)
             own = call in shared and less > 0
             at = bisect_left(calls, call) if own else bisect_right(calls, call)
             shared[calls[min(at, len(calls) - 1)]] += less
@@ -187,13 +189,14 @@ class _Causes:
         saved: dict[Thread, Decimal] = defaultdict(Decimal)
         costs: dict[Thread, Decimal] = defaultdict(Decimal)
         for row in self.rows:
-            costs[self._talk(row.call)] += row.cost.total
+            costs[self._conversation(row.call)] += row.cost.total
         for loss in losses:
-            saved[self._talk(loss.call)] += shared[loss.call] - self._padding(loss)
+            saved[self._conversation(loss.call)] += shared[loss.call] - self._padding(loss)
         return [
             loss
             for loss in losses
-            if shared[loss.call] > 0 and saved[self._talk(loss.call)] > MATERIAL * costs[self._talk(loss.call)]
+            if shared[loss.call] > 0
+            and saved[self._conversation(loss.call)] > MATERIAL * costs[self._conversation(loss.call)]
         ]
 
     def _padding(self, loss: Loss) -> Decimal:
@@ -203,7 +206,7 @@ class _Causes:
             return ZERO
         return (max(0, loss.minimum - loss.tokens) * prices.read).scaleb(PER_TOKEN)
 
-    def _talk(self, call: int) -> Thread:
+    def _conversation(self, call: int) -> Thread:
         return self._calls[call - 1].request.thread.up_to(1)
 
     def _findings(self, losses: Sequence[Loss], saved: dict[int, Decimal]) -> Iterator[Finding]:

@@ -32,7 +32,7 @@ class Lineage:
     def __init__(self) -> None:
         self._sent: set[Prefix] = set()
         self._at_thread: dict[tuple[str, Thread, str], EarlierCall] = {}
-        self._of_talk: dict[tuple[str, Thread], EarlierCall] = {}
+        self._of_conversation: dict[tuple[str, Thread], EarlierCall] = {}
         self._of_model: dict[tuple[str, Thread, str], EarlierCall] = {}
         self._last: dict[tuple[str, str], EarlierCall] = {}
 
@@ -47,10 +47,10 @@ class Lineage:
         """The call that this one continues or should have continued: of its conversation on its model, else on another
         model, else the latest of its pool and model.
         """
-        talk = (pool, request.thread.up_to(1))
-        own = self._of_model.get((*talk, model))
+        conversation = (pool, request.thread.up_to(1))
+        own = self._of_model.get((*conversation, model))
         if own is None and request.thread.length > 1:
-            own = self._of_talk.get(talk)
+            own = self._of_conversation.get(conversation)
         return self._nearer(own, request, pool) or self._last.get((pool, model))
 
     def _nearer(self, latest: EarlierCall | None, request: Request, pool: str) -> EarlierCall | None:
@@ -64,7 +64,7 @@ class Lineage:
 
     def is_followed(self, thread: Thread, pool: str) -> bool:
         """Whether the conversation had a call before."""
-        return (pool, thread.up_to(1)) in self._of_talk
+        return (pool, thread.up_to(1)) in self._of_conversation
 
     def remember(self, call: EarlierCall, pool: str) -> None:
         """Keep a call for those that come after it."""
@@ -75,4 +75,4 @@ class Lineage:
         thread, model = call.request.thread, call.rules.model
         first = thread.up_to(1)
         self._at_thread[pool, thread, model] = self._of_model[pool, first, model] = call
-        self._of_talk[pool, first] = self._last[pool, model] = call
+        self._of_conversation[pool, first] = self._last[pool, model] = call

@@ -112,9 +112,9 @@ class CallInspection:
 
     def _behind(self, entry: Prefix) -> int:
         """Positions from an entry to the last breakpoint, both counted; below 0 if the breakpoint is before it."""
-        if not self.prompt.marks:
+        if not self.prompt.breakpoints:
             return 0
-        steps = lookback_steps(self.prompt.marks[-1].prefix, entry, self.rules)
+        steps = lookback_steps(self.prompt.breakpoints[-1].prefix, entry, self.rules)
         return steps + 1 if steps >= 0 else steps
 
     def _deepest_entry(self) -> tuple[Prefix | None, State, str, float | None]:
@@ -143,9 +143,9 @@ class CallInspection:
     def _find_changed(self) -> Loss | None:
         """What comes after a block or a parameter that changed since the previous call."""
         before = self.before
-        if before is None or before.entry is None or not self.prompt.marks:
+        if before is None or before.entry is None or not self.prompt.breakpoints:
             return None
-        last = self.prompt.marks[-1].prefix
+        last = self.prompt.breakpoints[-1].prefix
         parted = common(before.entry, last)
         if parted is before.entry or parted is last:
             return None

@@ -13,7 +13,7 @@ from cachecost.caches.causes import ancestor
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.render import MarkedPrefix, Prompt
+from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.request import TTL
 from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
 from cachecost.providers.prices import Prices
@@ -95,7 +95,7 @@ class ObservingCache(PrefixCache):
         return any(prefix in self._hits for prefix in one.written)
 
     def _look(self, call: Call, prompt: Prompt, rules: ModelRules, start: float, sizes: PrefixSizes) -> None:
-        found = self.find(prompt.marks, rules, start, sizes)
+        found = self.find(prompt.breakpoints, rules, start, sizes)
         looking = CallInspection(
             len(self.told.rows) + 1,
             self._passed,
@@ -113,14 +113,16 @@ class ObservingCache(PrefixCache):
 
     def _remember(self, call: Call, prompt: Prompt, rules: ModelRules, start: float, outcome: Outcome) -> None:
         number, pool = len(self.told.rows) + 1, rules.pool(call.workspace)
-        talk = (pool, call.request.thread.up_to(1))
-        deepest = outcome.marks[-1].prefix if outcome.marks else None
+        conversation = (pool, call.request.thread.up_to(1))
+        deepest = outcome.breakpoints[-1].prefix if outcome.breakpoints else None
         depth = outcome.hit.depth if outcome.hit else 0
-        written = tuple(mark.prefix for mark in outcome.marks if mark.prefix.depth > depth)
+        written = tuple(breakpoint.prefix for breakpoint in outcome.breakpoints if breakpoint.prefix.depth > depth)
         if self._lineage.is_followed(call.request.thread, pool):
-            self.alone.pop(talk, None)
+            self.alone.pop(conversation, None)
         elif written:
-            self.alone[talk] = LoneCall(number, self._passed, written, depth, outcome.write_5m + outcome.write_1h)
+            self.alone[conversation] = LoneCall(
+                number, self._passed, written, depth, outcome.write_5m + outcome.write_1h
+            )
         self._lineage.remember(EarlierCall(number, self._passed, start, call.request, prompt, rules, deepest), pool)
 
 
@@ -134,7 +136,7 @@ class Removal:
 
     restored: dict[int, int] = field(default_factory=dict)
     marked: dict[int, list[tuple[int, TTL]]] = field(default_factory=dict)
-    unmarked: dict[int, int] = field(default_factory=dict)
+    uncached: dict[int, int] = field(default_factory=dict)
     any_length: set[int] = field(default_factory=set)
 
     def __or__(self, other: Removal) -> Removal:
@@ -146,7 +148,7 @@ class Removal:
             number: [*self.marked.get(number, []), *other.marked.get(number, [])]
             for number in self.marked.keys() | other.marked
         }
-        return Removal(restored, marked, self.unmarked | other.unmarked, self.any_length | other.any_length)
+        return Removal(restored, marked, self.uncached | other.uncached, self.any_length | other.any_length)
 
 
 def replay_without(removal: Removal, calls: Iterable[Call], simulate: Simulate) -> list[CallRow]:
@@ -175,25 +177,25 @@ class CacheWithoutCauses(PrefixCache):
         self._passed += 1
         if self._passed in self._removal.any_length:
             rules = replace(rules, minimum_tokens=0)
-        prompt = replace(prompt, marks=self._marks(prompt))
+        prompt = replace(prompt, breakpoints=self._breakpoints(prompt))
         self._end = prompt.end
         return super().call(prompt, rules, start, first_token_s, sizes)
 
-    def _marks(self, prompt: Prompt) -> tuple[MarkedPrefix, ...]:
-        most = self._removal.unmarked.get(self._passed, prompt.end.depth)
-        more = [MarkedPrefix(_at(prompt, depth), ttl) for depth, ttl in self._removal.marked.get(self._passed, ())]
-        kept = (mark for mark in prompt.marks if mark.prefix.depth <= most)
-        return tuple(sorted((*kept, *more), key=lambda mark: mark.prefix.depth)) if more else tuple(kept)
+    def _breakpoints(self, prompt: Prompt) -> tuple[BreakpointPrefix, ...]:
+        most = self._removal.uncached.get(self._passed, prompt.end.depth)
+        more = [BreakpointPrefix(_at(prompt, depth), ttl) for depth, ttl in self._removal.marked.get(self._passed, ())]
+        kept = (breakpoint for breakpoint in prompt.breakpoints if breakpoint.prefix.depth <= most)
+        return tuple(sorted((*kept, *more), key=lambda breakpoint: breakpoint.prefix.depth)) if more else tuple(kept)
 
     def find(
-        self, marks: Sequence[MarkedPrefix], rules: ModelRules, now: float, sizes: PrefixSizes
+        self, breakpoints: Sequence[BreakpointPrefix], rules: ModelRules, now: float, sizes: PrefixSizes
     ) -> tuple[Prefix, Entry] | None:
-        found = super().find(tuple(marks), rules, now, sizes)
+        found = super().find(tuple(breakpoints), rules, now, sizes)
         depth = self._removal.restored.get(self._passed, 0)
         if self._end is None or depth <= (found[0].depth if found else 0):
             return found
         node = ancestor(self._end, depth)
-        ttl = next((mark.ttl for mark in marks if mark.prefix.depth >= depth), "5m")
+        ttl = next((breakpoint.ttl for breakpoint in breakpoints if breakpoint.prefix.depth >= depth), "5m")
         return node, self._revive_entry(node, ttl, rules, now)
 
     def _revive_entry(self, node: Prefix, ttl: str, rules: ModelRules, now: float) -> Entry:

@@ -10,7 +10,7 @@ from cachecost.analysis.explain.losses import Loss
 from cachecost.caches.causes import changed_parameter
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.refusals import wire_path
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 
 AROUND = 24
 """Characters of an excerpt before the first one that differs."""
@@ -22,7 +22,7 @@ def place(loss: Loss, request: Request) -> str:
     """The place of the first block in the request: `tools.3`, `system.0`, `messages.4.content.1`."""
     node = loss.first
     if node.layer is not Layer.MESSAGES:
-        return wire_path(request, Mark(node.layer, _index_in_layer(node)))
+        return wire_path(request, Breakpoint(node.layer, _index_in_layer(node)))
     for message in request.thread.back():
         assert message.message is not None
         for number, block in enumerate(message.message.blocks):

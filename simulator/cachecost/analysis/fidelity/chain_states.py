@@ -59,7 +59,7 @@ def _entries(step: TranscriptStep, before: ChainState | None) -> tuple[ChainEntr
     usage, now = step.usage, request_time(step, before)
     ends = {entry.ttl: entry.tokens for entry in (before.entries if before else ()) if entry.tokens <= usage.read}
     if usage.read:
-        ends[_lifetime_read(usage, before)] = usage.read
+        ends[_ttl_read(usage, before)] = usage.read
     if usage.write_1h:
         ends["1h"] = usage.read + usage.write_1h
     if usage.write_5m:
@@ -68,7 +68,7 @@ def _entries(step: TranscriptStep, before: ChainState | None) -> tuple[ChainEntr
     return tuple(sorted(entries, key=lambda entry: (-entry.tokens, entry.ttl)))
 
 
-def _lifetime_read(usage: Usage, before: ChainState | None) -> str:
+def _ttl_read(usage: Usage, before: ChainState | None) -> str:
     """The TTL of what was read: that of the shortest entry that is long enough, else that of what is written."""
     reaching = [entry for entry in (before.entries if before else ()) if entry.tokens >= usage.read - TOLERANCE]
     if reaching:

@@ -1,28 +1,27 @@
 """Transcripts against their bills: a chain of usages must obey the rules although no request is known.
 
-On one chain a prompt is the prompt before, its answer, and what followed. So a step reads all that the step before it
-read and wrote (its *whole* prefix) while that lives, and nothing of it once it has expired (of mixed lifetimes, the 1h
-part). What is predicted rests on the bills of other steps only; so does the length of the prompt: the next step of a
-tool loop reads it, else the prompt is taken to grow as it last did.
+On one chain a prompt is the prompt before, its answer, and what followed. So a step reads all that the step before
+it read and wrote (its *whole* prefix) while that lives, and nothing of it once it has expired (of mixed TTLs, the
+1h part). What is predicted rests on the bills of other steps only; so does the length of the prompt: the next step
+of a tool loop reads it, else the prompt is taken to grow as it last did.
 
 Knowable, whatever the step's bill says, is a step
 - that goes on from a recorded step of the same model and client version, no other step having gone on from that one,
 - with no compaction and no context edit between,
 - where no thinking was stripped: that a person spoke on a last-turn-only model, after thinking, changes the prefix,
-- with fewer blocks between than a mark looks back (a transcript does not tell where the client marks),
+- with fewer blocks between than a breakpoint looks back (a transcript does not say where breakpoints are),
 - whose bill, and that of the step before, is of one pass (no server tools),
-- whose age is surely to one side of the lifetime. A request began between the record before it and its answer's
-  first record, and the entry was touched in such a span too: the lifetime must lie outside of what they allow.
+- whose age is surely to one side of the TTL. A request began between the record before it and its answer's
+  first record, and the entry was touched in such a span too: the TTL must lie outside of what they allow.
 Every other step is "unknown", with that reason. An unmarked tail (`input_tokens` of more than a few) and an API error
 change nothing: the next step still reads what was marked.
 
 Then the definitions of docs/output-formats.md hold. Nothing read: "cold". The read ends where a recorded step's
-write ended: "hit".
-Within a tool loop a client only adds, so a read that stops earlier is a missed hit. When a person speaks it may
-also call on the side (a longer read: the answer was carried on) or change tools, system prompt or thinking (a
-shorter one); a transcript shows none of that, so a read that ends where no recorded write did is "unknown" there, and
-stands among the mismatches. An expired step that reads nothing is evidence weaker than an alive one that reads all:
-a changed prompt reads nothing either.
+write ended: "hit". Within a tool loop a client only adds, so a read that stops earlier is a missed hit. When a
+person speaks it may also call on the side (a longer read: the answer was carried on) or change tools, system prompt
+or thinking (a shorter one); a transcript shows none of that, so a read that ends where no recorded write did is
+"unknown" there, and stands among the mismatches. An expired step that reads nothing is evidence weaker than an
+alive one that reads all: a changed prompt reads nothing either.
 """
 
 from __future__ import annotations
@@ -207,7 +206,9 @@ def _usage(prediction: _StepPrediction, before: ChainState | None, after: Transc
 
 
 def _length(prediction: _StepPrediction, before: ChainState | None, after: TranscriptStep | None) -> int | None:
-    """Tokens up to the last mark: what the next step of the loop reads, else as if the prompt grew as it last did."""
+    """Tokens up to the last breakpoint: what the next step of the loop reads, else as if the prompt grew as it last
+    did.
+    """
     least = 1 if prediction.doubt else max(1, prediction.read)
     if after is not None and not after.summed and after.usage.read >= least:
         return after.usage.read

@@ -35,11 +35,11 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import request_prices
-from cachecost.tokens.anchored import BilledLengths, BilledSizes, EstimatedSizes
+from cachecost.tokens.calibrated import BilledLengths, BilledSizes, EstimatedSizes
 
 KnownSizes = BilledSizes | EstimatedSizes
 VERDICTS = {"grid": judge_prefix_hit, "units": judge_prefix_hit, "best_effort": judge_range}
-"""By what the rules of a host without marks state as `matching`."""
+"""By what the rules of a host without breakpoints state as `matching`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class _CallPrediction:
     def compare(self, case: _Case, sizes: KnownSizes) -> BillComparison:
         """Beside the bill of its call, where that has one."""
         is_measured = self.hit is not None and (
-            sizes.told_as_end(self.hit) if case.rules.is_unmarked else sizes.told(self.hit) is not None
+            sizes.told_as_end(self.hit) if case.rules.is_automatic else sizes.told(self.hit) is not None
         )
         first_read = case.pass_bills[0].read if case.pass_bills else None
         return BillComparison(case.bill_usage, self.usage, self.hit, is_measured, len(case.prompts), first_read)
@@ -94,9 +94,9 @@ class FidelityChecker:
         prices: PriceBook,
         counter_for: Callable[[str], TokenCounter],
         host: str = "anthropic",
-        anchored: bool = True,
+        calibrated: bool = True,
     ) -> None:
-        self.anchored = anchored
+        self.calibrated = calibrated
         self.rules = rules
         self.prices = prices
         self.counter_for = counter_for
@@ -144,7 +144,7 @@ class _LogCheck(RecordingCheck):
         if call.has_failed or call.why_unknown:
             return None
         sent = self.hosts.prepare_request(call.request, rules)
-        if why := refusal(sent.told.request, sent.marks, rules):
+        if why := refusal(sent.told.request, sent.breakpoints, rules):
             self.skip(call.line, f"the API would refuse it: {why}")
             return None
         prompts = self.hosts.render_prompts(sent, call.simulated_response, rules, call.workspace)
@@ -154,15 +154,15 @@ class _LogCheck(RecordingCheck):
     def judgement(self, case: _Case) -> Judgement | None:
         """Predict the call from what came before it, then look at its bill; None where it has none."""
         sizes = [self._sizes(case, prompt) for prompt in case.prompts]
-        possible = [] if case.rules.is_unmarked else list(self._possible(case, sizes))
+        possible = [] if case.rules.is_automatic else list(self._possible(case, sizes))
         reach = self._reach(case, sizes[0])
         prediction = self._predict(case, sizes)
-        self.written.update(mark.prefix for prompt in case.prompts for mark in prompt.marks)
+        self.written.update(breakpoint.prefix for prompt in case.prompts for breakpoint in prompt.breakpoints)
         if case.bill is None:
             self.sent.add(case.prompts[0])
             return None
         comparison = prediction.compare(case, sizes[0])
-        if case.rules.is_unmarked:
+        if case.rules.is_automatic:
             verdict = VERDICTS[case.rules.matching](comparison, reach)
         else:
             verdict = self._seen_alive(
@@ -178,9 +178,9 @@ class _LogCheck(RecordingCheck):
 
         It was written before the recording began, or kept alive by others.
         """
-        marks = case.prompts[0].marks
-        found, ttl = verdict.found, str(marks[-1].ttl) if marks else "5m"
-        if verdict.kind == "unknown" and found is None and case.rules.switches.warm_start == "as_billed":
+        breakpoints = case.prompts[0].breakpoints
+        found, ttl = verdict.found, str(breakpoints[-1].ttl) if breakpoints else "5m"
+        if verdict.kind == "unknown" and found is None and case.rules.assumptions.warm_start == "as_billed":
             billed = case.bill if len(case.prompts) == 1 else None
             sent = SentCall(case.number, case.call.start, case.prompts[0], case.rules, billed)
             if warm := self.sent.warm_start(sent, sizes):
@@ -216,7 +216,7 @@ class _LogCheck(RecordingCheck):
         )
 
     def _sizes(self, case: _Case, prompt: Prompt) -> KnownSizes:
-        return self.anchors.without(case.number, prompt) if self.checker.anchored else EstimatedSizes()
+        return self.anchors.without(case.number, prompt) if self.checker.calibrated else EstimatedSizes()
 
     def _possible(self, case: _Case, sizes: Sequence[KnownSizes]) -> Iterator[PossibleEntry]:
         """Each entry that could be there, the longest first."""
@@ -233,7 +233,7 @@ class _LogCheck(RecordingCheck):
 
     def _reach(self, case: _Case, sizes: KnownSizes) -> int:
         """How much of its prompt earlier calls sent, in tokens; 0 where that is of no matter."""
-        sent = self.earlier.reach(case.prompts[0].end, case.call.start) if case.rules.is_unmarked else None
+        sent = self.earlier.reach(case.prompts[0].end, case.call.start) if case.rules.is_automatic else None
         return sizes.of(sent) if sent is not None else 0
 
     def _read_after(self, case: _Case, sizes: Sequence[KnownSizes], hit: Prefix) -> int:
@@ -245,7 +245,7 @@ class _LogCheck(RecordingCheck):
     def _learn_passes(self, case: _Case, prediction: _CallPrediction) -> None:
         """Learn lengths from a sum over passes, if earlier bills give the length of what the first pass read."""
         read = self.anchors.told_before(case.number, prediction.hit) if prediction.hit else 0
-        marked = [prompt.marks[-1].prefix for prompt in case.prompts if prompt.marks]
+        marked = [prompt.breakpoints[-1].prefix for prompt in case.prompts if prompt.breakpoints]
         if read is None or not marked:
             return
         self.anchors.learn_prefix(case.number, marked[-1], case.bill_usage.write + read)
@@ -266,8 +266,8 @@ class _LogCheck(RecordingCheck):
 
 
 def _shared_prefix(before: Prompt, after: Prompt) -> Prefix | None:
-    """The longest prefix that one pass marks and the next one begins with."""
-    marked = {mark.prefix for mark in before.marks}
+    """The longest prefix that one pass breakpoints and the next one begins with."""
+    marked = {breakpoint.prefix for breakpoint in before.breakpoints}
     node: Prefix | None = after.end
     while node is not None and node not in marked:
         node = node.parent

@@ -24,7 +24,7 @@ RULES: dict[str, str] = {
     "5": "automatic caching puts its breakpoint on the last block that can carry one",
     "8 below": "a prefix below the minimum is not cached",
     "8 reached": "a prefix of the minimum or more is",
-    "9 mark": "a hit at a breakpoint of the request",
+    "9 breakpoint": "a hit at a breakpoint of the request",
     "9 lookback": "a hit some positions before a breakpoint",
     "10 nothing else": "entries are found only where an earlier call wrote one",
     "10 server tools": "server tools: passes are summed, results cached for five minutes",
@@ -33,7 +33,7 @@ RULES: dict[str, str] = {
     "12 expired": "an entry past its TTL is not",
     "13": "a read refreshes",
     "15 split": "1h and 5m writes divide at the last 1h breakpoint",
-    "15 one lifetime": "what is written is charged at its breakpoint's TTL",
+    "15 one TTL": "what is written is charged at its breakpoint's TTL",
 }
 """The rules that a recorded call can exercise, by the rulebook's numbers."""
 
@@ -56,11 +56,11 @@ def evidence_of(judgements: Sequence[Judgement]) -> list[Evidence]:
 def evidence_of_hosts(judgements: Sequence[Judgement]) -> list[Evidence]:
     """As `evidence_of`, of what the rules of hosts with other caches claim: a row for each host and claim."""
     hosts = sorted({one.host for one in judgements})
-    rows = (_claim(claim_name(host, claim), claim, judgements) for host in hosts for claim in CLAIMS)
+    rows = (_published_figure(claim_name(host, claim), claim, judgements) for host in hosts for claim in CLAIMS)
     return [row for row in rows if row.seen or row.contradicted]
 
 
-def _claim(rule: str, claim: str, judgements: Sequence[Judgement]) -> Evidence:
+def _published_figure(rule: str, claim: str, judgements: Sequence[Judgement]) -> Evidence:
     about = [one for one in judgements if rule in one.rules]
     by_number = claim in OF_EACH_READ
     wrong = [one for one in about if (rule in one.broken if by_number else not one.is_right)]

@@ -56,7 +56,7 @@ def find_broken_rules(facts: CallFacts) -> tuple[str, ...]:
         "8 reached": written,
         "15 split": bool(facts.billed.write_1h) == bool(facts.predicted.write_1h)
         and bool(facts.billed.write_5m) == bool(facts.predicted.write_5m),
-        "15 one lifetime": (facts.billed.write_1h > 0) == (facts.predicted.write_1h > 0) or not facts.billed.write,
+        "15 one TTL": (facts.billed.write_1h > 0) == (facts.predicted.write_1h > 0) or not facts.billed.write,
     }
     return tuple(rule for rule in find_exercised_rules(facts) if not checks.get(rule, True))
 
@@ -69,8 +69,8 @@ def _of_request(facts: CallFacts) -> Iterator[str]:
         yield "5"
     if facts.passes > 1:
         yield "10 server tools"
-    if facts.prompt.marks:
-        yield "8 reached" if facts.outcome.marks else "8 below"
+    if facts.prompt.breakpoints:
+        yield "8 reached" if facts.outcome.breakpoints else "8 below"
 
 
 def _of_outcome(facts: CallFacts) -> Iterator[str]:
@@ -81,14 +81,14 @@ def _of_outcome(facts: CallFacts) -> Iterator[str]:
         yield "10 nothing else"
         return
     yield "1"
-    yield "9 mark" if any(mark.prefix is hit for mark in facts.prompt.marks) else "9 lookback"
+    yield "9 breakpoint" if any(breakpoint.prefix is hit for breakpoint in facts.prompt.breakpoints) else "9 lookback"
     if facts.timed:
         yield "12 alive"
 
 
 def _of_bill(facts: CallFacts) -> Iterator[str]:
-    if facts.outcome.marks and facts.outcome.marks[-1].prefix is facts.prompt.end:
+    if facts.outcome.breakpoints and facts.outcome.breakpoints[-1].prefix is facts.prompt.end:
         yield "4"
-    ttls = {mark.ttl for mark in facts.outcome.marks}
+    ttls = {breakpoint.ttl for breakpoint in facts.outcome.breakpoints}
     if facts.billed.write:
-        yield "15 split" if len(ttls) == 2 else "15 one lifetime"
+        yield "15 split" if len(ttls) == 2 else "15 one TTL"

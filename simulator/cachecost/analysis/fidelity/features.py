@@ -9,14 +9,16 @@ from cachecost.prompts.request import Request
 def features_of(request: Request, passes: int = 1) -> tuple[str, ...]:
     """Names of the features in a request, sorted."""
     params = request.params
-    ttls = {mark.ttl for mark in request.marks} | ({request.automatic} if request.automatic else set())
+    ttls = {breakpoint.ttl for breakpoint in request.breakpoints} | (
+        {request.automatic} if request.automatic else set()
+    )
     choice = (params.get("tool_choice") or {}).get("type")
     told = {
         "automatic": request.automatic is not None,
-        "explicit marks": bool(request.marks),
-        "no marks": not request.marks and request.automatic is None,
+        "explicit breakpoints": bool(request.breakpoints),
+        "no breakpoints": not request.breakpoints and request.automatic is None,
         "1h": "1h" in ttls,
-        "mixed lifetimes": len(ttls) == 2,
+        "mixed TTLs": len(ttls) == 2,
         "tools": bool(request.tools.blocks),
         "forced tool choice": choice in ("any", "tool"),
         "thinking": (params.get("thinking") or {}).get("type") in ("enabled", "adaptive"),

@@ -16,8 +16,8 @@ from cachecost.conversations.readers.detect import read_calls
 from cachecost.ledger.results import AssumptionSupport, Fidelity, Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.counting import TokenCounter
-from cachecost.providers.assumptions import read_switches
-from cachecost.providers.listing import switch_rows
+from cachecost.providers.assumptions import read_assumptions
+from cachecost.providers.listing import assumption_rows
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.calibration import CLAUDE
@@ -31,18 +31,18 @@ class Validation:
     """Recordings to be checked, and their setup. `tokens` names the counter for lengths that no bill gives.
 
     The default counter of Claude's tokens is ctok where it is installed, else tiktoken, that of all others tiktoken.
-    Not `anchored`: no bill sizes anything.
+    Not `calibrated`: no bill sizes anything.
     """
 
     logs: Sequence[Path]
     setup: ReplaySetup
     tokens: str | None = None
-    anchored: bool = True
+    calibrated: bool = True
 
     def fidelity(self) -> Fidelity:
         """Check every call. Files that cannot be read are in `not_judged`, one item per error."""
         setup = self.setup
-        checker = FidelityChecker(setup.rules, setup.prices, self._counter, setup.host, self.anchored)
+        checker = FidelityChecker(setup.rules, setup.prices, self._counter, setup.host, self.calibrated)
         judgements: list[Judgement] = []
         not_judged: list[tuple[str, str]] = []
         for log in self.logs:
@@ -50,22 +50,22 @@ class Validation:
             judgements += made
             not_judged += left
         sources = "; ".join(sorted({counter.source for counter in setup.counters.values()}))
-        return Fidelity(judgements, f"bills of other calls, then {sources}" if self.anchored else sources, not_judged)
+        return Fidelity(judgements, f"bills of other calls, then {sources}" if self.calibrated else sources, not_judged)
 
     def readings(self) -> Iterator[AssumptionSupport]:
         """How many calls are exactly right under each value of each assumption, defaults first."""
         places = {(one.host, one.source) for one in self.fidelity().judgements}
         hosts = {self.setup.host, *(host for host, _ in places)}
-        switches = {switch.name: switch for host in sorted(hosts) for switch in switch_rows(host)}
-        for switch in (one for one in switches.values() if one.number is None and one.name != WARM_START):
+        assumptions = {switch.name: switch for host in sorted(hosts) for switch in assumption_rows(host)}
+        for switch in (one for one in assumptions.values() if one.number is None and one.name != WARM_START):
             only = {source for host, source in places if host in switch.only_on}
             logs = [log for log in self.logs if str(log) in only] if switch.only_on else self.logs
             for reading in switch.readings:
                 yield self._reading(switch.name, reading.value, logs)
 
     def _reading(self, switch: str, value: str, logs: Sequence[Path]) -> AssumptionSupport:
-        switches, _ = read_switches({switch: value})
-        rules = RuleBook(switches, self.setup.day, self.setup.rules.own)
+        assumptions, _ = read_assumptions({switch: value})
+        rules = RuleBook(assumptions, self.setup.day, self.setup.rules.own)
         judged = replace(self, logs=logs, setup=replace(self.setup, rules=rules)).fidelity().judgements
         knowable = [one for one in judged if one.kind in ("hit", "cold")]
         return AssumptionSupport(switch, value, sum(one.exact for one in knowable), len(knowable))

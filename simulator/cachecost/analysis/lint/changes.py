@@ -23,8 +23,8 @@ def block_finding(a: LoadedRequest, b: LoadedRequest, at: Place, old: Block, now
 def difference_finding(
     a: LoadedRequest, b: LoadedRequest, at: Place, old: Block, path: str, how: Difference
 ) -> LintFinding:
-    """The finding about a difference. A mark of `a` on a block that is simply another one can never be read."""
-    is_marked = at[0] != TOOLS and any(mark.place == at for mark in a.live)
+    """The finding about a difference. A breakpoint of `a` on a block that is simply another one can never be read."""
+    is_marked = at[0] != TOOLS and any(breakpoint.place == at for breakpoint in a.live)
     code = ON_CHANGING if how.code == CHANGED and is_marked else how.code
     words = f"the breakpoint is on a block that {how.words}" if code == ON_CHANGING else how.words
     return LintFinding(code, inner_path(path, how.inner), words, a.behind(old), how.offset, how.excerpt)

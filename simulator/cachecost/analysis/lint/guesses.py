@@ -17,7 +17,9 @@ Candidate = tuple[str, str, VolatileWord]
 
 
 class Guesser:
-    """Looks through the blocks that stand before a mark. Each block is read once, however many requests repeat it."""
+    """Looks through the blocks that stand before a breakpoint. Each block is read once, however many requests
+    repeat it.
+    """
 
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[Candidate, ...]] = {}
@@ -38,7 +40,7 @@ class Guesser:
 
 
 def early_blocks(loaded: LoadedRequest) -> Iterator[Block]:
-    """The blocks that are looked through, as long as a mark covers them."""
+    """The blocks that are looked through, as long as a breakpoint covers them."""
     return (block for _, block in _early_blocks(loaded))
 
 

@@ -19,13 +19,13 @@ from cachecost.analysis.lint.message_changes import check_messages
 from cachecost.analysis.lint.parameters import check_parameters
 from cachecost.analysis.lint.refusals import check_refusals
 from cachecost.analysis.lint.request_loader import RequestLoader
-from cachecost.analysis.lint.tails import check_last_mark, check_lookback
+from cachecost.analysis.lint.tails import check_last_breakpoint, check_lookback
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.factory import AUTO
 
 MARGIN = 3
-"""A mark that fewer more positions than these would put out of reach is too near to the end of the lookback."""
-NOTHING, NO_MARK, HEAD_ONLY = "CC510", "CC520", "CC522"
+"""A breakpoint that fewer more positions than these would put out of reach is too near to the end of the lookback."""
+NOTHING, NO_BREAKPOINT, HEAD_ONLY = "CC510", "CC520", "CC522"
 ACCIDENTS = frozenset({CONFIRMED, KEY_ORDER, TOOL_ORDER})
 """Changes that nobody makes on purpose."""
 REQUEST_CHECKS = (check_refusals, check_lengths)
@@ -82,12 +82,14 @@ class Linter:
             one
             for index, one in self._found
             if not (one.code == NOTHING and index in continued)
-            and not (one.code == NO_MARK and self._is_log[index] and index not in in_pair)
+            and not (one.code == NO_BREAKPOINT and self._is_log[index] and index not in in_pair)
         ]
         return merge_findings(_drop_settled(kept, self._sent_again))
 
     def _find_continued(self) -> set[Index]:
-        """Requests that a later one with a mark that counts goes on from: their conversation was only short yet."""
+        """Requests that a later one with a breakpoint that counts goes on from: their conversation was only short
+        yet.
+        """
         continued: set[Index] = set()
         for index in range(len(self._before) - 1, -1, -1):
             before = self._before[index]
@@ -109,7 +111,7 @@ def _check_pair(a: LoadedRequest, b: LoadedRequest, margin: int, alone: set[str]
     for check in PAIR_CHECKS if a.live else ():
         yield from check(a, b)
     yield from check_lookback(a, b, margin)
-    yield from (one for one in check_last_mark(a, b) if HEAD_ONLY not in alone)
+    yield from (one for one in check_last_breakpoint(a, b) if HEAD_ONLY not in alone)
 
 
 def _drop_settled(found: Sequence[LintFinding], sent_again: set[bytes]) -> Iterator[LintFinding]:
@@ -135,7 +137,7 @@ def lint(
     """What is wrong with a Messages body, or with it and the one that is sent after it, the worst first.
 
     `as_of` picks the rules (a date or "2026-03-07"; that of the shipped data), `tokens` the counter. With fewer than
-    `margin` more positions between them the last mark of the first would be out of the second's reach.
+    `margin` more positions between them the last breakpoint of the first would be out of the second's reach.
     Raises InputError where a body is none, CannotEvaluate for what is not known.
     """
     day = date.fromisoformat(as_of) if isinstance(as_of, str) else as_of

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cachecost.prompts.blocks import Block, Layer, Part, Prefix, Thread
-from cachecost.prompts.refusals import SentMarks, as_sent, wire_path
+from cachecost.prompts.refusals import SentBreakpoints, as_sent, wire_path
 from cachecost.prompts.render import Prompt
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 from cachecost.providers.rules import ModelRules
 
 Place = tuple[int, int, int]
@@ -18,17 +18,17 @@ State = Literal["short", "near", "enough"]
 LAYERS = tuple(Layer)
 
 
-def place_of(mark: Mark) -> Place:
-    """Where a mark stands."""
-    layer, message, index = mark.block_key
+def place_of(breakpoint: Breakpoint) -> Place:
+    """Where a breakpoint stands."""
+    layer, message, index = breakpoint.block_key
     return LAYERS.index(layer), message, index
 
 
 @dataclass(frozen=True, slots=True)
-class SizedMark:
-    """A mark with its path, the prefix that it ends, how long that is in tokens, and whether that is enough."""
+class SizedBreakpoint:
+    """A breakpoint with its path, the prefix that it ends, how long that is in tokens, and whether that is enough."""
 
-    mark: Mark
+    breakpoint: Breakpoint
     path: str
     prefix: Prefix
     tokens: int
@@ -36,7 +36,7 @@ class SizedMark:
 
     @property
     def place(self) -> Place:
-        return place_of(self.mark)
+        return place_of(self.breakpoint)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,12 +50,12 @@ class LoadedRequest:
     label: str
     call: int | None
     request: Request
-    sent_marks: SentMarks
+    sent_breakpoints: SentBreakpoints
     rules: ModelRules
     prompt: Prompt
-    marks: tuple[SizedMark, ...]
+    breakpoints: tuple[SizedBreakpoint, ...]
     faults: tuple[tuple[str, str], ...]
-    band: float
+    error_margin: float
     sized: bool
 
     @property
@@ -63,28 +63,28 @@ class LoadedRequest:
         return self.prompt.total_tokens
 
     @property
-    def live(self) -> tuple[SizedMark, ...]:
-        """The marks that may leave an entry: all but those that are surely too short."""
-        return tuple(mark for mark in self.marks if mark.state != "short")
+    def live(self) -> tuple[SizedBreakpoint, ...]:
+        """The breakpoints that may leave an entry: all but those that are surely too short."""
+        return tuple(breakpoint for breakpoint in self.breakpoints if breakpoint.state != "short")
 
     @property
-    def every(self) -> tuple[Mark, ...]:
-        """All marks that the API sees, in the order of the request as sent."""
-        return as_sent(self.request, self.sent_marks)
+    def every(self) -> tuple[Breakpoint, ...]:
+        """All breakpoints that the API sees, in the order of the request as sent."""
+        return as_sent(self.request, self.sent_breakpoints)
 
     def path(self, place: Place) -> str:
         """A place as the API writes it: `messages.0.content.4`, `system.1`, `tools.3`."""
         layer, message, index = place
         if message:
             return f"messages.{message - 1}.content.{index}"
-        return wire_path(self.request, Mark(LAYERS[layer], index))
+        return wire_path(self.request, Breakpoint(LAYERS[layer], index))
 
     def reaches(self, place: Place) -> bool:
         """Whether what stands at `place` is in a cached prefix."""
         return bool(self.live) and self.live[-1].place >= place
 
     def behind(self, block: Block) -> int | None:
-        """Tokens from `block` on to the last mark: what is lost if it differs. None where sizes are not known."""
+        """Tokens from `block` on to the last breakpoint: what is lost if it differs. None where sizes are not known."""
         if not self.sized or not self.live:
             return None
         node = next((node for node in self.nodes() if node.block is block), None)

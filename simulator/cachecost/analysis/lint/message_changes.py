@@ -52,7 +52,7 @@ def _begins_alike(old: Thread, new: Thread) -> bool:
 
 
 def _differences(a: LoadedRequest, b: LoadedRequest, old: list[Thread], new: list[Thread]) -> Iterator[LintFinding]:
-    """Block by block, until messages no longer correspond, or no mark of `a` comes after."""
+    """Block by block, until messages no longer correspond, or no breakpoint of `a` comes after."""
     for one, other in zip(old, new, strict=False):
         if one.message is None or other.message is None or one.message.digest == other.message.digest:
             continue

@@ -9,7 +9,7 @@ from typing import Any
 
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.loaded_request import LoadedRequest
-from cachecost.prompts.render import salts_of
+from cachecost.prompts.render import cache_keys_of
 
 PARAMETERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "CC542": (("speed",),),
@@ -45,8 +45,8 @@ def _compare(
     params = dict(a.request.params)
     for path in paths:
         params = _put(params, path, _get(b.request.params, path))
-    before = salts_of(a.request, a.rules)
-    after = salts_of(replace(a.request, params=params), a.rules)
+    before = cache_keys_of(a.request, a.rules)
+    after = cache_keys_of(replace(a.request, params=params), a.rules)
     layer = next((number for number, (one, other) in enumerate(zip(before, after, strict=True)) if one != other), None)
     if layer is not None:
         path = next(path for path in paths if _get(a.request.params, path) != _get(b.request.params, path))
@@ -68,7 +68,7 @@ def _seen_in_blocks(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]
 
 
 def _finding(a: LoadedRequest, code: str, path: str, layer: int, now: str, was: str) -> Iterator[LintFinding]:
-    """Nothing is lost where no mark of `a` stands in that layer or after it."""
+    """Nothing is lost where no breakpoint of `a` stands in that layer or after it."""
     if not a.reaches((layer, 0, 0)):
         return
     start = (0, a.prompt.tools_tokens, a.prompt.system_tokens)[layer]

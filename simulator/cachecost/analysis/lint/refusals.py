@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.loaded_request import LoadedRequest, place_of
-from cachecost.analysis.lint.request_loader import only_marks, strip_request
-from cachecost.prompts.refusals import SentMarks, refusal
-from cachecost.prompts.request import Mark, Request
+from cachecost.analysis.lint.request_loader import only_breakpoints, strip_request
+from cachecost.prompts.refusals import SentBreakpoints, refusal
+from cachecost.prompts.request import Breakpoint, Request
 
 
 def check_refusals(loaded: LoadedRequest) -> Iterator[LintFinding]:
@@ -22,28 +22,30 @@ def check_refusals(loaded: LoadedRequest) -> Iterator[LintFinding]:
     yield from _check_length(loaded)
 
 
-def _refusal(loaded: LoadedRequest, request: Request, marks: SentMarks | None = None, tokens: int = 0) -> str | None:
-    return refusal(request, marks or only_marks(), loaded.rules, tokens)
+def _refusal(
+    loaded: LoadedRequest, request: Request, breakpoints: SentBreakpoints | None = None, tokens: int = 0
+) -> str | None:
+    return refusal(request, breakpoints or only_breakpoints(), loaded.rules, tokens)
 
 
-def _path(loaded: LoadedRequest, mark: Mark) -> str:
-    return loaded.path(place_of(mark))
+def _path(loaded: LoadedRequest, breakpoint: Breakpoint) -> str:
+    return loaded.path(place_of(breakpoint))
 
 
 def _check_count(loaded: LoadedRequest) -> Iterator[LintFinding]:
-    most = loaded.rules.maximum_marks
+    most = loaded.rules.maximum_breakpoints
     if (
-        words := _refusal(loaded, strip_request(loaded.request), loaded.sent_marks)
+        words := _refusal(loaded, strip_request(loaded.request), loaded.sent_breakpoints)
         if len(loaded.every) > most
         else None
     ):
-        paths = ", ".join(_path(loaded, mark) for mark in loaded.every)
+        paths = ", ".join(_path(loaded, breakpoint) for breakpoint in loaded.every)
         yield LintFinding("CC501", _path(loaded, loaded.every[most]), f"{words} They are {paths}.")
 
 
 def _check_automatic(loaded: LoadedRequest) -> Iterator[LintFinding]:
-    if loaded.sent_marks.fault and (
-        words := _refusal(loaded, strip_request(loaded.request), only_marks(fault=loaded.sent_marks.fault))
+    if loaded.sent_breakpoints.fault and (
+        words := _refusal(loaded, strip_request(loaded.request), only_breakpoints(fault=loaded.sent_breakpoints.fault))
     ):
         yield LintFinding("CC504", "cache_control", words)
 
@@ -53,19 +55,21 @@ def _check_host(loaded: LoadedRequest) -> Iterator[LintFinding]:
     if words := _refusal(loaded, strip_request(loaded.request, automatic=loaded.request.automatic)):
         yield LintFinding("CC505", "cache_control", words)
         return
-    for mark in loaded.every:
-        if words := _refusal(loaded, strip_request(loaded.request), only_marks((mark,))):
-            yield LintFinding("CC505", _path(loaded, mark), words)
+    for breakpoint in loaded.every:
+        if words := _refusal(loaded, strip_request(loaded.request), only_breakpoints((breakpoint,))):
+            yield LintFinding("CC505", _path(loaded, breakpoint), words)
 
 
 def _check_order(loaded: LoadedRequest) -> Iterator[LintFinding]:
-    """Each 1h mark with a 5m mark before it."""
-    short = next((mark for mark in loaded.every if mark.ttl == "5m"), None)
+    """Each 1h breakpoint with a 5m breakpoint before it."""
+    short = next((breakpoint for breakpoint in loaded.every if breakpoint.ttl == "5m"), None)
     if short is None or "1h" not in loaded.rules.accepted_ttls:
         return
-    for mark in loaded.every[loaded.every.index(short) :]:
-        if mark.ttl == "1h" and (words := _refusal(loaded, strip_request(loaded.request), only_marks((short, mark)))):
-            yield LintFinding("CC502", _path(loaded, mark), f"{words} The 5m block is {_path(loaded, short)}.")
+    for breakpoint in loaded.every[loaded.every.index(short) :]:
+        if breakpoint.ttl == "1h" and (
+            words := _refusal(loaded, strip_request(loaded.request), only_breakpoints((short, breakpoint)))
+        ):
+            yield LintFinding("CC502", _path(loaded, breakpoint), f"{words} The 5m block is {_path(loaded, short)}.")
 
 
 def _check_tool_choice(loaded: LoadedRequest) -> Iterator[LintFinding]:
@@ -76,11 +80,12 @@ def _check_tool_choice(loaded: LoadedRequest) -> Iterator[LintFinding]:
 def _check_length(loaded: LoadedRequest) -> Iterator[LintFinding]:
     """Surely too long, or as long as the window within the error of the counts. Bytes are no tokens."""
     window, tokens = loaded.rules.context_window, loaded.total
-    if not loaded.sized or loaded.band == 0:
+    if not loaded.sized or loaded.error_margin == 0:
         return
     words = _refusal(loaded, strip_request(loaded.request), tokens=tokens)
-    if words and tokens * (1 - loaded.band) > window:
+    if words and tokens * (1 - loaded.error_margin) > window:
         yield LintFinding("CC507", "messages", words, tokens - window)
-    elif tokens * (1 + loaded.band) > window:
-        about = f"about {tokens:,} tokens (±{loaded.band:.1%}) of {window:,}: too close to tell whether it is refused"
+    elif tokens * (1 + loaded.error_margin) > window:
+        margin = f"±{loaded.error_margin:.1%}"
+        about = f"about {tokens:,} tokens ({margin}) of {window:,}: too close to tell whether it is refused"
         yield LintFinding("CC508", "messages", about, abs(window - tokens))

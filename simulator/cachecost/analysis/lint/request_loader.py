@@ -1,4 +1,4 @@
-"""Bodies and recorded calls -> `Sent`: parsed, with their rules, rendered into one shared tree, marks sized."""
+"""Bodies and recorded calls -> `Sent`: parsed, with their rules, rendered into one shared tree, breakpoints sized."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from cachecost.analysis.lint.loaded_request import LoadedRequest, SizedMark, State
+from cachecost.analysis.lint.loaded_request import LoadedRequest, SizedBreakpoint, State
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.counting import CannotCount
 from cachecost.prompts.edits import since_compaction
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.refusals import SentMarks, is_markable, marks_sent, wire_path
+from cachecost.prompts.refusals import SentBreakpoints, accepts_breakpoint, sent_breakpoints, wire_path
 from cachecost.prompts.render import Prompt, Renderer
-from cachecost.prompts.request import Mark, Request, block_at
-from cachecost.prompts.wire import NotAMessage, content_blocks, mark_fault, own_mark
+from cachecost.prompts.request import Breakpoint, Request, block_at
+from cachecost.prompts.wire import NotAMessage, breakpoint_fault, content_blocks, own_breakpoint
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.tokens.factory import make_counter
 
@@ -63,10 +63,14 @@ class RequestLoader:
         workspace: str = "",
     ) -> LoadedRequest:
         rules.require_breakpoints("lint")
-        loaded = marks_sent(request)
-        good = tuple(mark for mark in loaded.marks if is_markable(block_at(request, mark)) and _counts(request, mark))
+        loaded = sent_breakpoints(request)
+        good = tuple(
+            breakpoint
+            for breakpoint in loaded.breakpoints
+            if accepts_breakpoint(block_at(request, breakpoint)) and _counts(request, breakpoint)
+        )
         name, prompt = self._render(request, good, rules, workspace)
-        band = self._renderer(rules.generation, name).counter.band
+        error_margin = self._renderer(rules.generation, name).counter.error_margin
         sized = name == self._tokens
         return LoadedRequest(
             label,
@@ -75,19 +79,19 @@ class RequestLoader:
             loaded,
             rules,
             prompt,
-            _size_marks(request, good, prompt, rules.minimum_tokens if sized else 0, band),
+            _size_breakpoints(request, good, prompt, rules.minimum_tokens if sized else 0, error_margin),
             faults,
-            band,
+            error_margin,
             sized,
         )
 
     def _render(
-        self, request: Request, marks: tuple[Mark, ...], rules: ModelRules, workspace: str
+        self, request: Request, breakpoints: tuple[Breakpoint, ...], rules: ModelRules, workspace: str
     ) -> tuple[str, Prompt]:
         """(the counter that was used, the prompt)."""
         for name in (self._tokens, UNSIZED):
             try:
-                return name, self._renderer(rules.generation, name).render(request, marks, rules, workspace)
+                return name, self._renderer(rules.generation, name).render(request, breakpoints, rules, workspace)
             except CannotCount:
                 if name == UNSIZED:
                     raise
@@ -100,36 +104,36 @@ class RequestLoader:
         return self._renderers[key]
 
 
-def _size_marks(
-    request: Request, marks: tuple[Mark, ...], prompt: Prompt, minimum: int, band: float
-) -> tuple[SizedMark, ...]:
-    """The marks with their prefixes."""
+def _size_breakpoints(
+    request: Request, breakpoints: tuple[Breakpoint, ...], prompt: Prompt, minimum: int, error_margin: float
+) -> tuple[SizedBreakpoint, ...]:
+    """The breakpoints with their prefixes."""
     return tuple(
-        SizedMark(
-            mark,
-            wire_path(request, mark),
+        SizedBreakpoint(
+            breakpoint,
+            wire_path(request, breakpoint),
             one.prefix,
             one.prefix.tokens,
-            length_state(one.prefix.tokens, minimum, band),
+            length_state(one.prefix.tokens, minimum, error_margin),
         )
-        for mark, one in zip(marks, prompt.marks, strict=True)
+        for breakpoint, one in zip(breakpoints, prompt.breakpoints, strict=True)
     )
 
 
-def _counts(request: Request, mark: Mark) -> bool:
-    """Whether the API looks at a mark: what stands before a compaction is left out."""
-    return request.thread.compaction is None or bool(since_compaction(request, (mark,))[1])
+def _counts(request: Request, breakpoint: Breakpoint) -> bool:
+    """Whether the API looks at a breakpoint: what stands before a compaction is left out."""
+    return request.thread.compaction is None or bool(since_compaction(request, (breakpoint,))[1])
 
 
-def length_state(tokens: int, minimum: int, band: float) -> State:
+def length_state(tokens: int, minimum: int, error_margin: float) -> State:
     """Whether a prefix of `tokens`, known within `band`, reaches the minimum: surely, surely not, or who knows."""
-    if tokens * (1 + band) < minimum:
+    if tokens * (1 + error_margin) < minimum:
         return "short"
-    return "enough" if tokens * (1 - band) >= minimum else "near"
+    return "enough" if tokens * (1 - error_margin) >= minimum else "near"
 
 
 def wire_faults(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(path, words) of every mark in a body that the API refuses for where it stands. Raises NotAMessage."""
+    """(path, words) of every breakpoint in a body that the API refuses for where it stands. Raises NotAMessage."""
     yield from _faults(list(body.get("tools") or []), "tools")
     yield from _faults(content_blocks(body.get("system") or [], "system"), "system")
     for number, message in enumerate(body.get("messages") or []):
@@ -140,8 +144,8 @@ def wire_faults(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _faults(items: list[Mapping[str, Any]], path: str) -> Iterator[tuple[str, str]]:
     for number, item in enumerate(items):
         where = f"{path}.{number}"
-        ttl, fault = own_mark(item, where)
-        if words := fault or (ttl and mark_fault(item, where)):
+        ttl, fault = own_breakpoint(item, where)
+        if words := fault or (ttl and breakpoint_fault(item, where)):
             yield where, words
 
 
@@ -152,9 +156,9 @@ def _block_path(words: str) -> str:
 
 def strip_request(request: Request, **fields: Any) -> Request:
     """The request without everything but its blocks that the API could refuse; `fields` put some of it back."""
-    return replace(request, **{"marks": (), "automatic": None, "params": {}, "fault": None, **fields})
+    return replace(request, **{"breakpoints": (), "automatic": None, "params": {}, "fault": None, **fields})
 
 
-def only_marks(marks: tuple[Mark, ...] = (), fault: str | None = None) -> SentMarks:
-    """These marks, and nothing else."""
-    return SentMarks(marks, fault)
+def only_breakpoints(breakpoints: tuple[Breakpoint, ...] = (), fault: str | None = None) -> SentBreakpoints:
+    """These breakpoints, and nothing else."""
+    return SentBreakpoints(breakpoints, fault)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.analysis.lint.loaded_request import LoadedRequest, SizedMark, message_blocks, message_place
+from cachecost.analysis.lint.loaded_request import LoadedRequest, SizedBreakpoint, message_blocks, message_place
 from cachecost.analysis.lint.request_loader import length_state
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import lookback_steps
 
 
-def check_last_mark(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
-    """The last mark of `b` stands no later than that of `a`, and before the end of `a`, which `b` goes on from."""
+def check_last_breakpoint(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
+    """The last breakpoint of `b` stands no later than that of `a`, and before the end of `a`, which `b` goes on
+    from.
+    """
     before, after = a.request.thread, b.request.thread
     grew = after.length > before.length > 0 and after.up_to(before.length) is before
-    if not grew or not b.live or length_state(a.total, a.rules.minimum_tokens, a.band) != "enough":
+    if not grew or not b.live or length_state(a.total, a.rules.minimum_tokens, a.error_margin) != "enough":
         return
     end = message_place(before, len(message_blocks(before)) - 1)
     last = b.live[-1]
@@ -23,7 +25,7 @@ def check_last_mark(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]
         yield _stuck_finding(a, b, last)
 
 
-def _stuck_finding(a: LoadedRequest, b: LoadedRequest, last: SizedMark) -> LintFinding:
+def _stuck_finding(a: LoadedRequest, b: LoadedRequest, last: SizedBreakpoint) -> LintFinding:
     more = b.request.thread.length - a.request.thread.length
     tokens = b.total - last.tokens
     how_long = f"the {tokens:,} tokens after it are" if b.sized else "what comes after it is"
@@ -32,16 +34,18 @@ def _stuck_finding(a: LoadedRequest, b: LoadedRequest, last: SizedMark) -> LintF
 
 
 def check_lookback(a: LoadedRequest, b: LoadedRequest, margin: int) -> Iterator[LintFinding]:
-    """How many more positions would put the last mark of `a` out of reach of every mark of `b`: fewer than `margin`?"""
+    """How many more positions would put the last breakpoint of `a` out of reach of every breakpoint of `b`: fewer
+    than `margin`?
+    """
     if not a.live or a.live[-1].state != "enough":
         return
     entry = a.live[-1].prefix
     if not _is_within(entry, b.prompt.end):
         return
-    marks = [mark for mark in b.live if mark.prefix.depth >= entry.depth]
-    if not marks:
+    breakpoints = [breakpoint for breakpoint in b.live if breakpoint.prefix.depth >= entry.depth]
+    if not breakpoints:
         return
-    nearest = min(marks, key=lambda mark: _steps(mark, entry, b))
+    nearest = min(breakpoints, key=lambda breakpoint: _steps(breakpoint, entry, b))
     left = b.rules.lookback_positions - _steps(nearest, entry, b)
     if left < 1:
         yield _exceeded_finding(a, b, nearest, left)
@@ -49,8 +53,8 @@ def check_lookback(a: LoadedRequest, b: LoadedRequest, margin: int) -> Iterator[
         yield _close_finding(a, b, nearest, left)
 
 
-def _steps(mark: SizedMark, entry: Prefix, b: LoadedRequest) -> int:
-    return lookback_steps(mark.prefix, entry, b.rules)
+def _steps(breakpoint: SizedBreakpoint, entry: Prefix, b: LoadedRequest) -> int:
+    return lookback_steps(breakpoint.prefix, entry, b.rules)
 
 
 def _is_within(entry: Prefix, end: Prefix) -> bool:
@@ -60,27 +64,28 @@ def _is_within(entry: Prefix, end: Prefix) -> bool:
     return node is entry
 
 
-def _close_finding(a: LoadedRequest, b: LoadedRequest, mark: SizedMark, left: int) -> LintFinding:
+def _close_finding(a: LoadedRequest, b: LoadedRequest, breakpoint: SizedBreakpoint, left: int) -> LintFinding:
     more = "one more block puts" if left == 1 else f"{left} more blocks put"
     words = (
-        f"{_steps(mark, a.live[-1].prefix, b)} positions back to the last breakpoint of the previous request "
+        f"{_steps(breakpoint, a.live[-1].prefix, b)} positions back to the last breakpoint of the previous request "
         f"({a.live[-1].path}); the lookback covers {b.rules.lookback_positions - 1}: {more} it out of reach"
     )
-    return LintFinding("CC523", mark.path, words, a.live[-1].tokens if a.sized else None)
+    return LintFinding("CC523", breakpoint.path, words, a.live[-1].tokens if a.sized else None)
 
 
-def _exceeded_finding(a: LoadedRequest, b: LoadedRequest, mark: SizedMark, left: int) -> LintFinding:
+def _exceeded_finding(a: LoadedRequest, b: LoadedRequest, breakpoint: SizedBreakpoint, left: int) -> LintFinding:
     """What is lost is what lies between the entry that is out of reach and the best of the others."""
     reached = [one.tokens for one in a.live[:-1] if _reaches(b, one.prefix)]
     lost = a.live[-1].tokens - max(reached, default=0)
     words = (
-        f"{_steps(mark, a.live[-1].prefix, b)} positions back to the last breakpoint of the previous request "
+        f"{_steps(breakpoint, a.live[-1].prefix, b)} positions back to the last breakpoint of the previous request "
         f"({a.live[-1].path}), {1 - left} too many: it is missed"
     )
-    return LintFinding("CC524", mark.path, words, lost if a.sized else None)
+    return LintFinding("CC524", breakpoint.path, words, lost if a.sized else None)
 
 
 def _reaches(b: LoadedRequest, entry: Prefix) -> bool:
     return any(
-        mark.prefix.depth >= entry.depth and _steps(mark, entry, b) < b.rules.lookback_positions for mark in b.live
+        breakpoint.prefix.depth >= entry.depth and _steps(breakpoint, entry, b) < b.rules.lookback_positions
+        for breakpoint in b.live
     )

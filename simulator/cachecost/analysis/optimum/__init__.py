@@ -1,1 +1,1 @@
-"""What the same bytes would have cost at best: a proven floor, a legal plan, and how far everything else is."""
+"""What the same bytes would have cost at best: a proven lower bound, a legal plan, and how far everything else is."""

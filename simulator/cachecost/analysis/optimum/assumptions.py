@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from cachecost.analysis.optimum.plan_evaluator import PlanStep, build_call, simulation_of
 from cachecost.ledger.rows import WARM_START
-from cachecost.providers.listing import switch_rows
+from cachecost.providers.listing import assumption_rows
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.setup import ReplaySetup
 
@@ -45,14 +45,14 @@ def compare_assumptions(
 
 def other_assumptions(terms: ReplaySetup) -> list[tuple[str, str]]:
     """(assumption, value) of every value that is not in force."""
-    in_force = terms.rules.switches
-    switches = in_force.on(terms.host)
+    in_force = terms.rules.assumptions
+    assumptions = in_force.on(terms.host)
     return [
         (row.name, reading.value)
-        for row in switch_rows(terms.host)
+        for row in assumption_rows(terms.host)
         if row.number is None and row.name != WARM_START
         for reading in row.readings
-        if reading.value != str(getattr(switches, row.name)).lower()
+        if reading.value != str(getattr(assumptions, row.name)).lower()
     ]
 
 

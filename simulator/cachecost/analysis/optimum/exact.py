@@ -13,12 +13,18 @@ from decimal import Decimal
 from itertools import combinations
 
 from cachecost.analysis.optimum.lower_bound import cheapest, fixed_usd, own_tokens
-from cachecost.analysis.optimum.plan_evaluator import NO_MARKS, Marks, PlanEvaluator, PlanStep, can_mark
+from cachecost.analysis.optimum.plan_evaluator import (
+    NO_BREAKPOINTS,
+    Breakpoints,
+    PlanEvaluator,
+    PlanStep,
+    accepts_breakpoints,
+)
 from cachecost.analysis.optimum.tree import BlockTree, Node, Tail
 from cachecost.analysis.optimum.ttls import BlockState, HeldBlock, Lifetimes
 from cachecost.caches.breakpoints import Entry, PrefixCache
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.render import MarkedPrefix
+from cachecost.prompts.render import BreakpointPrefix
 from cachecost.prompts.sizes import AS_COUNTED
 from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.usage import ZERO
@@ -100,29 +106,30 @@ class _Search:
     def _options(self, slot: Slot, one: _PartialPlan) -> Iterator[_PartialPlan]:
         if slot.is_optional:
             yield one
-        for marks in mark_sets(slot.step):
+        for breakpoints in breakpoint_sets(slot.step):
             self._left -= 1
-            cache, step = one.cache.copy(), PlanStep(slot.step.sent, marks)
+            cache, step = one.cache.copy(), PlanStep(slot.step.sent, breakpoints)
             yield _PartialPlan(cache, one.usd + self._evaluator.run_step(cache, step).usd, (*one.steps, step))
 
 
-def mark_sets(step: PlanStep) -> Iterator[Marks]:
+def breakpoint_sets(step: PlanStep) -> Iterator[Breakpoints]:
     """Every legal set of breakpoints on a call, without those below the minimum, which change nothing."""
     sent, nodes = step.sent, list[Prefix]()
     node: Prefix | None = sent.prompt.end
     while node is not None:
-        if can_mark(node) and sent.sizes.of(node) >= sent.rules.minimum_tokens:
+        if accepts_breakpoints(node) and sent.sizes.of(node) >= sent.rules.minimum_tokens:
             nodes.append(node)
         node = node.parent
     nodes.reverse()
-    yield NO_MARKS
-    for count in range(1, sent.rules.maximum_marks + 1):
+    yield NO_BREAKPOINTS
+    for count in range(1, sent.rules.maximum_breakpoints + 1):
         for chosen in combinations(nodes, count):
             for hours in range(count + 1):
                 ttls = ["1h"] * hours + ["5m"] * (count - hours)
                 if set(ttls) <= set(sent.rules.accepted_ttls):
                     yield tuple(
-                        MarkedPrefix(prefix, "1h" if number < hours else "5m") for number, prefix in enumerate(chosen)
+                        BreakpointPrefix(prefix, "1h" if number < hours else "5m")
+                        for number, prefix in enumerate(chosen)
                     )
 
 
@@ -133,7 +140,7 @@ class _Bound:
         sent = [slot.step.sent for slot in slots if not slot.is_optional]
         tree = BlockTree(sent)
         self.start = slots[0].step.sent.start if slots else float("inf")
-        self._lifetimes = Lifetimes(cheapest(evaluator), has_extras, is_generous=True)
+        self._ttls = Lifetimes(cheapest(evaluator), has_extras, is_generous=True)
         self._fixed = fixed_usd(tree) + sum((one.output_usd for one in sent), ZERO)
         self._is_counted = all(one.sizes is AS_COUNTED for one in sent)
         self._tails = [(node, node.own) for node in tree.nodes.values() if node.own is not None]
@@ -160,7 +167,7 @@ class _Bound:
         return self._fixed + sum((self._cost(node, tail, states) for node, tail in self._tails), ZERO).scaleb(PER_TOKEN)
 
     def _cost(self, node: Node, tail: Tail, states: dict[Prefix, BlockState]) -> Decimal:
-        return self._lifetimes.cost(tail, states.get(node.prefix)) * own_tokens(node)
+        return self._ttls.cost(tail, states.get(node.prefix)) * own_tokens(node)
 
 
 def _join_entry(state: BlockState, entry: Entry) -> HeldBlock:

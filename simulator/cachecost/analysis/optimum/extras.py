@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 
 from cachecost.analysis.optimum.plan_evaluator import (
     BareCall,
-    Marks,
+    Breakpoints,
     PlanEvaluator,
     PlanStep,
     StepResult,
-    can_mark,
+    accepts_breakpoints,
     deepest,
 )
 from cachecost.analysis.optimum.tree import BlockTree
@@ -20,7 +20,7 @@ from cachecost.analysis.optimum.ttls import ttl_seconds
 from cachecost.caches.breakpoints import Entry, PrefixCache
 from cachecost.conversations.calls import derive_call
 from cachecost.prompts.blocks import Layer, Prefix
-from cachecost.prompts.render import MarkedPrefix
+from cachecost.prompts.render import BreakpointPrefix
 from cachecost.prompts.request import TTL, Request
 from cachecost.strategies.changes.cache_only_calls import filler_thread, needs_output
 
@@ -39,7 +39,7 @@ class TouchTrackingCache(PrefixCache):
     def take(self, done: StepResult) -> None:
         """Record what a step used: its breakpoints, and its hit."""
         rules, hit = done.step.sent.rules, done.outcome.hit
-        touched = [(mark.prefix, mark.ttl) for mark in done.step.marks]
+        touched = [(breakpoint.prefix, breakpoint.ttl) for breakpoint in done.step.breakpoints]
         if hit is not None and hit in self._by:
             touched.append((hit, self._by[hit][1]))
         for prefix, ttl in touched:
@@ -59,7 +59,7 @@ class Proposal:
     """Additional calls that may pay off, and the breakpoints that calls of the plan need then."""
 
     extra: list[PlanStep]
-    fixed: dict[BareCall, Marks] = field(default_factory=dict)
+    fixed: dict[BareCall, Breakpoints] = field(default_factory=dict)
 
 
 def proposals(evaluator: PlanEvaluator, tree: BlockTree, steps: Sequence[PlanStep]) -> Iterator[Proposal]:
@@ -93,7 +93,7 @@ def _find_shared_prefix(
         return None
     sent = done.step.sent
     node = known[sent]
-    while node is not None and not can_mark(node):
+    while node is not None and not accepts_breakpoints(node):
         node = node.parent
     is_long = node is not None and sent.sizes.of(node) >= max(sent.rules.minimum_tokens, done.outcome.read + 1)
     return node if is_long else None
@@ -108,17 +108,20 @@ def _trains(evaluator: PlanEvaluator, cache: TouchTrackingCache, done: StepResul
         return
     node, entry = lost
     ttl: TTL = "1h" if entry.ttl == "1h" else "5m"
-    marks = (*(mark for mark in last.marks if mark.prefix.depth < node.depth), MarkedPrefix(node, ttl))
-    yield from _propose(_train(evaluator, last.sent, marks, entry.touched, now, entry.ttl_s), {})
+    breakpoints = (
+        *(breakpoint for breakpoint in last.breakpoints if breakpoint.prefix.depth < node.depth),
+        BreakpointPrefix(node, ttl),
+    )
+    yield from _propose(_train(evaluator, last.sent, breakpoints, entry.touched, now, entry.ttl_s), {})
     end = deepest(last.sent.passes[0], last.sent.rules)
     if ttl == "5m" and end is not None and "1h" in last.sent.rules.accepted_ttls and not last.sent.is_extra:
-        nodes = sorted({*(mark.prefix for mark in last.marks), end}, key=lambda one: one.depth)
-        hours = tuple(MarkedPrefix(one, "1h") for one in nodes[-last.sent.rules.maximum_marks :])
+        nodes = sorted({*(breakpoint.prefix for breakpoint in last.breakpoints), end}, key=lambda one: one.depth)
+        hours = tuple(BreakpointPrefix(one, "1h") for one in nodes[-last.sent.rules.maximum_breakpoints :])
         train = _train(evaluator, last.sent, hours, last.sent.start, now, ttl_seconds(last.sent, "1h"))
         yield from _propose(train, {last.sent: hours})
 
 
-def _propose(extra: list[PlanStep], fixed: dict[BareCall, Marks]) -> Iterator[Proposal]:
+def _propose(extra: list[PlanStep], fixed: dict[BareCall, Breakpoints]) -> Iterator[Proposal]:
     if extra:
         yield Proposal(extra, fixed)
 
@@ -136,7 +139,7 @@ def _find_expired(cache: TouchTrackingCache, done: StepResult) -> tuple[Prefix, 
 
 
 def _train(
-    evaluator: PlanEvaluator, sent: BareCall, marks: Marks, since: float, now: float, life: float
+    evaluator: PlanEvaluator, sent: BareCall, breakpoints: Breakpoints, since: float, now: float, life: float
 ) -> list[PlanStep]:
     """Keep-alives spread evenly from `since` to `now`; none if so many reads cost more than a write."""
     gap = now - since
@@ -144,33 +147,35 @@ def _train(
     if not 0 < count <= MOST_PINGS or count * sent.prices.read >= sent.prices.write_1h:
         return []
     times = [since + gap * number / (count + 1) for number in range(1, count + 1)]
-    return [ping for at in times if (ping := extra(evaluator, sent, marks, at, "ping")) is not None]
+    return [ping for at in times if (ping := extra(evaluator, sent, breakpoints, at, "ping")) is not None]
 
 
 def _warm(evaluator: PlanEvaluator, first: PlanStep, node: Prefix) -> Iterator[Proposal]:
     """The prefix up to `node`, sent shortly before the first of the calls that share it."""
     at = first.sent.start - max(WARM_S, first.sent.call.first_token_s + 1)
     ttl: TTL = "5m" if "5m" in first.sent.rules.accepted_ttls else "1h"
-    warm = extra(evaluator, first.sent, (MarkedPrefix(node, ttl),), at, "warm")
+    warm = extra(evaluator, first.sent, (BreakpointPrefix(node, ttl),), at, "warm")
     yield from _propose([warm] if warm else [], {})
 
 
-def extra(evaluator: PlanEvaluator, sent: BareCall, marks: Marks, start: float, purpose: str) -> PlanStep | None:
+def extra(
+    evaluator: PlanEvaluator, sent: BareCall, breakpoints: Breakpoints, start: float, purpose: str
+) -> PlanStep | None:
     """A call that repeats `sent`, or only its tools and system if the breakpoints are there, with no output.
 
     None if the API refuses it, or if the prefix would differ.
     """
     request = sent.call.request
-    in_head = marks[-1].prefix.layer is not Layer.MESSAGES
+    in_head = breakpoints[-1].prefix.layer is not Layer.MESSAGES
     made = _render_extra(evaluator, sent, replace(request, thread=filler_thread()), start, purpose) if in_head else None
-    if made is None or not _contains(made, marks):
+    if made is None or not _contains(made, breakpoints):
         made = _render_extra(evaluator, sent, request, start, purpose)
-    return PlanStep(made, marks) if made is not None and _contains(made, marks) else None
+    return PlanStep(made, breakpoints) if made is not None and _contains(made, breakpoints) else None
 
 
-def _contains(sent: BareCall, marks: Marks) -> bool:
+def _contains(sent: BareCall, breakpoints: Breakpoints) -> bool:
     node: Prefix | None = sent.prompt.end
-    while node is not None and node is not marks[-1].prefix:
+    while node is not None and node is not breakpoints[-1].prefix:
         node = node.parent
     return node is not None
 

@@ -1,28 +1,29 @@
-"""The floor: no legal choice of marks and lifetimes makes these calls cheaper. A bound that is proved, not a plan.
+"""The lower bound: no legal choice of breakpoints and TTLs makes these calls cheaper. A bound that is proved, not a
+plan.
 
-Why it is a lower bound. A call's input divides into what was read, written for an hour, written for five minutes and
-sent as it is, in this order (rule 15), so a call's cost is a sum over its blocks: tokens of the block x price of the
-class it falls in. Each block, under its whole prefix, is looked at by itself here, over all calls that contain it. In
-any legal plan the following holds for it, whatever the marks are:
+Why it is a lower bound. A call's input divides into what was read, written for an hour, written for five minutes
+and sent as it is, in this order (rule 15), so a call's cost is a sum over its blocks: tokens of the block x price
+of the class it falls in. Each block, under its whole prefix, is looked at by itself here, over all calls that
+contain it. In any legal plan the following holds for it, whatever the breakpoints are:
 
 - It is read in a call only if an entry at it or deeper lives then (rules 9, 11, 12), which an earlier call with this
-  block wrote; in that call it was read, or written for an hour (a 1h mark at it or deeper), or for five minutes. So an
+  block wrote; in that call it was read, or written for 1h (a 1h breakpoint at it or deeper), or for five minutes. So an
   entry that holds it lives five minutes or an hour from the last call that read or wrote the block. An hour without
-  the block being written for an hour takes a 1h mark deeper in a call that reads it: granted free of charge where the
-  call has anything deeper to mark.
+  the block being written for 1h takes a 1h breakpoint deeper in a call that reads it: granted free of charge where the
+  call has anything deeper that can have one.
 - A write at no charge (rule 13) happens in a call that reads the block, for no longer than what was read lives.
-- A call in which nothing at or after the block may carry a mark, or in which everything markable is shorter than the
+- A call in which nothing at or after the block may have a breakpoint, or everything that may is shorter than the
   model's minimum, neither reads nor writes it (rules 6, 8).
 
 `Lifetimes` takes the cheapest of all histories that obey these, so the sum over the blocks is no more than any plan
-costs. What is left out only restricts plans further: four marks a call, the reach of the lookback, the order of
-lifetimes, that a block is read only with all before it, that an entry is replaced while it cannot be read. What stands
-after the last block that may be marked, and the answers, cost the same in every plan. Lag and early eviction only
-shorten lives.
+costs. What is left out only restricts plans further: four breakpoints a call, the reach of the lookback, the order
+of TTLs, that a block is read only with all before it, that an entry is replaced while it cannot be read. What
+stands after the last block that may be marked, and the answers, cost the same in every plan. Lag and early eviction
+only shorten lives.
 
 With pings: a ping repeats what an earlier call sent, pre-warming sends a call's beginning before it; each costs at
 least the least price of the model's tokens for every block in it that is kept or written, on the days of the calls.
-Pre-warming of a beginning that it partly reads marks for five minutes: else the bound would not hold.
+Pre-warming of a prefix that it partly reads writes for five minutes; otherwise the bound would not hold.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from cachecost.simulation.setup import ReplaySetup
 
 
 @dataclass(frozen=True, slots=True)
-class Floor:
+class LowerBound:
     """USD that these calls cost at least, answers included: without calls beside them, and with pings and pre-warming.
 
     `fixed_usd` is the part that no plan changes: answers, and what can never be cached.
@@ -55,18 +56,18 @@ class Floor:
     calls: int
 
 
-def floor_of(calls: Iterable[Call], terms: ReplaySetup) -> Floor:
-    """The floor of `calls`, whatever marks they have. Raises CannotEvaluate."""
+def lower_bound_of(calls: Iterable[Call], terms: ReplaySetup) -> LowerBound:
+    """The lower bound of `calls`, whatever breakpoints they have. Raises CannotEvaluate."""
     return evaluator_floor(PlanEvaluator.of(calls, terms))
 
 
-def evaluator_floor(evaluator: PlanEvaluator) -> Floor:
-    """The floor of calls that are rendered already."""
+def evaluator_floor(evaluator: PlanEvaluator) -> LowerBound:
+    """The lower bound of calls that are rendered already."""
     tree = BlockTree(evaluator.sent)
     fixed = fixed_usd(tree) + sum((sent.output_usd for sent in evaluator.sent), ZERO)
     least = cheapest(evaluator)
     plain, pinged = (fixed + cached_usd(tree, Lifetimes(least, pings)) for pings in (False, True))
-    return Floor(plain, pinged, fixed, len(evaluator.sent))
+    return LowerBound(plain, pinged, fixed, len(evaluator.sent))
 
 
 def fixed_usd(tree: BlockTree) -> Decimal:
@@ -79,20 +80,20 @@ def fixed_usd(tree: BlockTree) -> Decimal:
     return dollars.scaleb(PER_TOKEN)
 
 
-def cached_usd(tree: BlockTree, lifetimes: Lifetimes) -> Decimal:
+def cached_usd(tree: BlockTree, ttls: Lifetimes) -> Decimal:
     """USD of all blocks that can be cached, each at its cheapest."""
     is_counted = all(one.sizes is AS_COUNTED for event in tree.events for one in event.sent.passes)
-    parts = _counted_costs(tree, lifetimes) if is_counted else _billed_costs(tree, lifetimes)
+    parts = _counted_costs(tree, ttls) if is_counted else _billed_costs(tree, ttls)
     return sum(parts, ZERO).scaleb(PER_TOKEN)
 
 
-def _counted_costs(tree: BlockTree, lifetimes: Lifetimes) -> Iterable[Decimal]:
+def _counted_costs(tree: BlockTree, ttls: Lifetimes) -> Iterable[Decimal]:
     """Blocks are as long in every call: those with the same calls are one."""
     tokens: dict[Tail, int] = {}
     for node in tree.nodes.values():
         if node.own is not None:
             tokens[node.own] = tokens.get(node.own, 0) + own_tokens(node)
-    return (lifetimes.cost(tail) * count for tail, count in tokens.items())
+    return (ttls.cost(tail) * count for tail, count in tokens.items())
 
 
 def own_tokens(node: Node) -> int:
@@ -100,16 +101,16 @@ def own_tokens(node: Node) -> int:
     return node.prefix.tokens - (node.prefix.parent.tokens if node.prefix.parent else 0)
 
 
-def _billed_costs(tree: BlockTree, lifetimes: Lifetimes) -> Iterable[Decimal]:
+def _billed_costs(tree: BlockTree, ttls: Lifetimes) -> Iterable[Decimal]:
     """Bills may tell different lengths of a block in different calls."""
     for node in tree.nodes.values():
         if node.own is None:
             continue
         weights = [_weight(tail, node) for tail in node.own]
         if min(weights) == max(weights) >= 0:
-            yield lifetimes.cost(node.own) * weights[0]
+            yield ttls.cost(node.own) * weights[0]
         else:
-            yield lifetimes.cost(_weigh_tail(node.own, weights))
+            yield ttls.cost(_weigh_tail(node.own, weights))
 
 
 def _weight(tail: Tail, node: Node) -> int:

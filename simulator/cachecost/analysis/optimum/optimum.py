@@ -10,15 +10,15 @@ from cachecost.analysis.optimum.assumptions import AssumptionResult, compare_ass
 from cachecost.analysis.optimum.exact import Slot, exact, is_small
 from cachecost.analysis.optimum.extras import proposals
 from cachecost.analysis.optimum.latency import LatencyFit, Load, fit_of, load_of
-from cachecost.analysis.optimum.lower_bound import Floor, cheapest, evaluator_floor
+from cachecost.analysis.optimum.lower_bound import LowerBound, cheapest, evaluator_floor
 from cachecost.analysis.optimum.plan_evaluator import (
     BareCall,
-    Marks,
+    Breakpoints,
     PlanEvaluator,
     PlanStep,
     StepResult,
     build_call,
-    rendered_marks,
+    rendered_breakpoints,
     simulation_of,
 )
 from cachecost.analysis.optimum.planner import Planner, PlannerOptions
@@ -50,15 +50,15 @@ COMPARED, MANY_CALLS = 3, 600
 class Optimum:
     """What `cachecost optimize` found. USD with answers, which no plan changes (`answers_usd`).
 
-    `plan` is the cheapest legal plan: each call with its breakpoints, and keep-alive and pre-warming calls in order of
-    start; `usd` is its simulated cost. `floor` is a proven lower bound. `recorded_usd` is None if the calls had no
-    breakpoints. `is_optimal`: no legal plan is cheaper. `depends_on`: assumptions with a value under which a preset is
-    cheaper.
+    `plan` is the cheapest legal plan: each call with its breakpoints, and keep-alive and pre-warming calls in order
+    of start; `usd` is its simulated cost. `lower_bound` is proven. `recorded_usd` is None if the
+    calls had no breakpoints. `is_optimal`: no legal plan is cheaper. `depends_on`: assumptions with a value under
+    which a preset is cheaper.
     """
 
     plan: list[PlanStep]
     usd: Decimal
-    floor: Floor
+    lower_bound: LowerBound
     with_pings: bool
     is_optimal: bool
     presets: list[PresetResult]
@@ -66,7 +66,7 @@ class Optimum:
     readings: list[AssumptionResult]
     loads: dict[str, Load]
     fit: LatencyFit | None
-    band: float
+    error_margin: float
     token_source: str
     answers_usd: Decimal
     first: str = AS_RECORDED
@@ -74,9 +74,9 @@ class Optimum:
     refused: list[CallRow] = field(default_factory=list)
 
     @property
-    def floor_usd(self) -> Decimal:
+    def lower_bound_usd(self) -> Decimal:
         """The lower bound of what was allowed: with or without additional calls."""
-        return self.floor.with_pings_usd if self.with_pings else self.floor.usd
+        return self.lower_bound.with_pings_usd if self.with_pings else self.lower_bound.usd
 
     @property
     def best_preset(self) -> PresetResult:
@@ -126,8 +126,8 @@ class _Finder:
         self._pings = pings
         self._progress = progress
         self._first = first
-        self._floor = evaluator_floor(evaluator)
-        self._limit = self._floor.with_pings_usd if pings else self._floor.usd
+        self._lower_bound = evaluator_floor(evaluator)
+        self._limit = self._lower_bound.with_pings_usd if pings else self._lower_bound.usd
 
     def optimum(self) -> Optimum:
         evaluator = self._evaluator
@@ -145,7 +145,7 @@ class _Finder:
         return Optimum(
             plan,
             sum((row.cost.total for row in rows), ZERO),
-            self._floor,
+            self._lower_bound,
             self._pings,
             is_optimal and all(one.is_cheaper for one in readings),
             presets,
@@ -153,7 +153,7 @@ class _Finder:
             readings,
             {name: load_of(rows) for name, rows in done.items()},
             fit_of(done[self._first]) if recorded is not None else None,
-            margin(rows, max(counter.band for counter in counters)),
+            margin(rows, max(counter.error_margin for counter in counters)),
             "; ".join(dict.fromkeys(counter.source for counter in counters)),
             sum((sent.output_usd for sent in evaluator.sent), ZERO),
             self._first,
@@ -178,9 +178,9 @@ class _Finder:
     def _build_plans(self) -> Iterable[list[PlanStep]]:
         tree, least = BlockTree(self._evaluator.sent), cheapest(self._evaluator)
         for pings in (False, True) if self._pings else (False,):
-            lifetimes = Lifetimes(least, pings)
+            ttls = Lifetimes(least, pings)
             for habits in filter(self._are_taken, HABITS):
-                yield Planner(self._evaluator, tree, lifetimes, habits).steps()
+                yield Planner(self._evaluator, tree, ttls, habits).steps()
                 self._progress("planning", len(self._evaluator.sent))
 
     def _are_taken(self, habits: PlannerOptions) -> bool:
@@ -190,15 +190,15 @@ class _Finder:
     def _with_extras(self, plan: list[PlanStep], usd: Decimal) -> tuple[list[PlanStep], Decimal]:
         """Add keep-alives and pre-warming calls, each if the plan that includes it is cheaper."""
         evaluator, tree = self._evaluator, BlockTree(self._evaluator.sent)
-        lifetimes = Lifetimes(cheapest(evaluator), pings=True)
+        ttls = Lifetimes(cheapest(evaluator), pings=True)
         most = min(MOST_PROPOSALS, max(4, MOST_CALLS_TIMES_PROPOSALS // len(evaluator.sent)))
-        extras, fixed = list[PlanStep](), dict[BareCall, Marks]()
-        for basis in (plan, Planner(evaluator, tree, lifetimes).steps()):
+        extras, fixed = list[PlanStep](), dict[BareCall, Breakpoints]()
+        for basis in (plan, Planner(evaluator, tree, ttls).steps()):
             for number, proposal in enumerate(proposals(evaluator, tree, basis)):
                 if number >= most:
                     break
                 more = {**fixed, **proposal.fixed}
-                steps = Planner(evaluator, tree, lifetimes).steps([*extras, *proposal.extra], more)
+                steps = Planner(evaluator, tree, ttls).steps([*extras, *proposal.extra], more)
                 cost = evaluator.cost(steps)
                 self._progress("pings", len(evaluator.sent))
                 if cost < usd:
@@ -225,14 +225,14 @@ class _Finder:
     def _recorded_plan(self) -> list[PlanStep] | None:
         """The calls with the breakpoints that they were sent with; None if none had any."""
         calls = {id(call.request.thread): call for call in self._calls}
-        if not any(call.request.marks or call.request.automatic for call in calls.values()):
+        if not any(call.request.breakpoints or call.request.automatic for call in calls.values()):
             return None
         return None if self._evaluator.refused else _as_sent(self._evaluator, self._calls)
 
 
 def _as_sent(evaluator: PlanEvaluator, calls: Sequence[Call]) -> list[PlanStep]:
     pairs = zip(evaluator.sent, calls, strict=True)
-    return [PlanStep(sent, rendered_marks(sent, call.request)) for sent, call in pairs]
+    return [PlanStep(sent, rendered_breakpoints(sent, call.request)) for sent, call in pairs]
 
 
 def _sum(done: Sequence[StepResult]) -> Decimal:

@@ -13,9 +13,9 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.passes import pass_times
-from cachecost.prompts.refusals import is_markable, marks_sent
-from cachecost.prompts.render import MarkedPrefix, Prompt
-from cachecost.prompts.request import Mark, Request, is_server_tool
+from cachecost.prompts.refusals import accepts_breakpoint, sent_breakpoints
+from cachecost.prompts.render import BreakpointPrefix, Prompt
+from cachecost.prompts.request import Breakpoint, Request, is_server_tool
 from cachecost.prompts.sizes import PrefixSizes
 from cachecost.providers.prices import Prices
 from cachecost.providers.quotes import PER_TOKEN
@@ -24,15 +24,15 @@ from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.engine import Pass, Simulation
 from cachecost.simulation.setup import ReplaySetup
 
-Marks = tuple[MarkedPrefix, ...]
-NO_MARKS: Marks = ()
+Breakpoints = tuple[BreakpointPrefix, ...]
+NO_BREAKPOINTS: Breakpoints = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BareCall:
     """A call without breakpoints, as the provider sees it: its passes (mostly one), rules, prices, answer in USD.
 
-    `is_extra` marks a keep-alive or pre-warming call that the recording does not contain.
+    `is_extra` is set for a keep-alive or pre-warming call that the recording does not contain.
     """
 
     call: Call
@@ -59,7 +59,7 @@ class PlanStep(NamedTuple):
     """A call and its planned breakpoints, in prompt order."""
 
     sent: BareCall
-    marks: Marks
+    breakpoints: Breakpoints
 
 
 class StepResult(NamedTuple):
@@ -82,7 +82,7 @@ class PlanEvaluator:
     sent: list[BareCall] = field(default_factory=list)
     refused: list[CallRow] = field(default_factory=list)
     _scribe: Simulation | None = None
-    _several: dict[tuple[BareCall, Marks], list[Prompt]] = field(default_factory=dict)
+    _several: dict[tuple[BareCall, Breakpoints], list[Prompt]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, calls: Iterable[Call], terms: ReplaySetup) -> PlanEvaluator:
@@ -109,9 +109,9 @@ class PlanEvaluator:
 
     def prompts(self, step: PlanStep) -> list[Prompt]:
         """The prompts of a step's passes with its breakpoints."""
-        sent, marks = step
+        sent, breakpoints = step
         if len(sent.passes) == 1:
-            return [replace(sent.prompt, marks=marks)]
+            return [replace(sent.prompt, breakpoints=breakpoints)]
         if step not in self._several:
             assert self._scribe is not None
             passes = self._scribe.simulate(build_call(step)).passes
@@ -149,7 +149,7 @@ def simulation_of(terms: ReplaySetup, name: str = "optimum") -> Simulation:
 
 def remove_breakpoints(request: Request) -> Request:
     """The same request without `cache_control`."""
-    return replace(request, marks=(), automatic=None)
+    return replace(request, breakpoints=(), automatic=None)
 
 
 def input_usd(usage: Usage, prices: Prices) -> Decimal:
@@ -162,10 +162,10 @@ def input_usd(usage: Usage, prices: Prices) -> Decimal:
     ).scaleb(PER_TOKEN)
 
 
-def can_mark(prefix: Prefix) -> bool:
+def accepts_breakpoints(prefix: Prefix) -> bool:
     """Whether a breakpoint here is legal and has an effect: no key, thinking, empty text or server tool."""
     block = prefix.block
-    if block is None or not is_markable(block):
+    if block is None or not accepts_breakpoint(block):
         return False
     return prefix.layer is not Layer.SYSTEM or not is_server_tool(block)
 
@@ -173,33 +173,33 @@ def can_mark(prefix: Prefix) -> bool:
 def deepest(one: Pass, rules: ModelRules) -> Prefix | None:
     """The deepest block of a prompt that can be cached and whose prefix reaches the minimum; None: none can."""
     node: Prefix | None = one.prompt.end
-    while node is not None and not can_mark(node):
+    while node is not None and not accepts_breakpoints(node):
         node = node.parent
     return node if node is not None and one.sizes.of(node) >= rules.minimum_tokens else None
 
 
 def build_call(step: PlanStep) -> Call:
     """The call with the step's breakpoints on its request."""
-    wanted = {mark.prefix: mark.ttl for mark in step.marks}
-    found: list[Mark] = []
+    wanted = {breakpoint.prefix: breakpoint.ttl for breakpoint in step.breakpoints}
+    found: list[Breakpoint] = []
     for place in places(step.sent.prompt, step.sent.call.request) if wanted else ():
         ttl = wanted.pop(place.prefix, None)
         if ttl is not None:
-            found.append(Mark(place.layer, place.index, ttl, place.node))
+            found.append(Breakpoint(place.layer, place.index, ttl, place.node))
         if not wanted:
             break
-    request = replace(step.sent.call.request, marks=tuple(found[::-1]))
+    request = replace(step.sent.call.request, breakpoints=tuple(found[::-1]))
     return replace(step.sent.call, request=request)
 
 
-def rendered_marks(sent: BareCall, request: Request) -> Marks:
+def rendered_breakpoints(sent: BareCall, request: Request) -> Breakpoints:
     """The breakpoints of `request`, the automatic one resolved, on the prompt of the same call without them."""
-    keys = {mark.block_key: mark.ttl for mark in marks_sent(request).marks}
-    found: list[MarkedPrefix] = []
+    keys = {breakpoint.block_key: breakpoint.ttl for breakpoint in sent_breakpoints(request).breakpoints}
+    found: list[BreakpointPrefix] = []
     for place in places(sent.prompt, sent.call.request) if keys else ():
-        ttl = keys.pop(Mark(place.layer, place.index, "5m", place.node).block_key, None)
+        ttl = keys.pop(Breakpoint(place.layer, place.index, "5m", place.node).block_key, None)
         if ttl is not None:
-            found.append(MarkedPrefix(place.prefix, ttl))
+            found.append(BreakpointPrefix(place.prefix, ttl))
         if not keys:
             break
     return tuple(found[::-1])

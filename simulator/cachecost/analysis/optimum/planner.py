@@ -12,17 +12,23 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.analysis.optimum.future_use import BlockRange, FutureUse
-from cachecost.analysis.optimum.plan_evaluator import BareCall, Marks, PlanEvaluator, PlanStep, can_mark
+from cachecost.analysis.optimum.plan_evaluator import (
+    BareCall,
+    Breakpoints,
+    PlanEvaluator,
+    PlanStep,
+    accepts_breakpoints,
+)
 from cachecost.analysis.optimum.tree import BlockTree, Event
 from cachecost.analysis.optimum.ttls import READABLE, HeldBlock, Lifetimes, is_ready, ttl_seconds, write_block
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import is_within_lookback
-from cachecost.prompts.render import MarkedPrefix
+from cachecost.prompts.render import BreakpointPrefix
 from cachecost.prompts.request import TTL
 from cachecost.providers.usage import ZERO
 
-NOTHING_FIXED: Mapping[BareCall, Marks] = {}
+NOTHING_FIXED: Mapping[BareCall, Breakpoints] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +59,30 @@ class PlanEntries:
 
 
 class Planner:
-    """Plans the calls of an evaluator in their order. `lifetimes` gives what a block costs by itself from a call on."""
+    """Plans the calls of an evaluator in their order. `TTLs` gives what a block costs by itself from a call on."""
 
     def __init__(
-        self, evaluator: PlanEvaluator, tree: BlockTree, lifetimes: Lifetimes, habits: PlannerOptions = PlannerOptions()
+        self, evaluator: PlanEvaluator, tree: BlockTree, ttls: Lifetimes, habits: PlannerOptions = PlannerOptions()
     ) -> None:
         self._evaluator = evaluator
-        self._lifetimes = lifetimes
+        self._ttls = ttls
         self._habits = habits
         self._future = FutureUse(tree)
         self._events = {event.sent: event for event in reversed(tree.events)}
         self._entries = PlanEntries()
         self._cache = PrefixCache()
 
-    def steps(self, extra: Sequence[PlanStep] = (), fixed: Mapping[BareCall, Marks] = NOTHING_FIXED) -> list[PlanStep]:
+    def steps(
+        self, extra: Sequence[PlanStep] = (), fixed: Mapping[BareCall, Breakpoints] = NOTHING_FIXED
+    ) -> list[PlanStep]:
         """The plan, with the `extra` calls in order of start and the `fixed` breakpoints."""
         waiting = sorted(extra, key=lambda step: step.sent.start)
         made: list[PlanStep] = []
         for sent in self._evaluator.sent:
             while waiting and waiting[0].sent.start < sent.start:
                 made.append(self._run_step(waiting.pop(0)))
-            marks = fixed[sent] if sent in fixed else self._marks(sent)
-            made.append(self._run_step(PlanStep(sent, marks)))
+            breakpoints = fixed[sent] if sent in fixed else self._breakpoints(sent)
+            made.append(self._run_step(PlanStep(sent, breakpoints)))
         return made + [self._run_step(step) for step in waiting]
 
     def _run_step(self, step: PlanStep) -> PlanStep:
@@ -87,11 +95,11 @@ class Planner:
         if hit and read:
             self._entries.held[hit] = HeldBlock(sent.start, read.ttl, READABLE, False)
         event = self._events.get(sent)
-        for mark in step.marks:
-            if mark.prefix.depth > depth:
-                self._entries.held[mark.prefix] = self._write_entry(sent, event, mark.ttl)
+        for breakpoint in step.breakpoints:
+            if breakpoint.prefix.depth > depth:
+                self._entries.held[breakpoint.prefix] = self._write_entry(sent, event, breakpoint.ttl)
             elif read:
-                self._shallow(mark, read, sent, event)
+                self._shallow(breakpoint, read, sent, event)
         return step
 
     def _write_entry(self, sent: BareCall, event: Event | None, ttl: TTL) -> HeldBlock:
@@ -100,15 +108,15 @@ class Planner:
         first = sent.call.first_token_s
         return HeldBlock(sent.start, ttl, sent.start + first, first <= 0)
 
-    def _shallow(self, mark: MarkedPrefix, read: HeldBlock, sent: BareCall, event: Event | None) -> None:
-        alive = self._entries.alive(mark.prefix, sent)
+    def _shallow(self, breakpoint: BreakpointPrefix, read: HeldBlock, sent: BareCall, event: Event | None) -> None:
+        alive = self._entries.alive(breakpoint.prefix, sent)
         if alive:
-            self._entries.held[mark.prefix] = HeldBlock(sent.start, alive.ttl, READABLE, False)
+            self._entries.held[breakpoint.prefix] = HeldBlock(sent.start, alive.ttl, READABLE, False)
         else:
-            shorter: TTL = "1h" if mark.ttl == read.ttl == "1h" else "5m"
-            self._entries.held[mark.prefix] = self._write_entry(sent, event, shorter)
+            shorter: TTL = "1h" if breakpoint.ttl == read.ttl == "1h" else "5m"
+            self._entries.held[breakpoint.prefix] = self._write_entry(sent, event, shorter)
 
-    def _marks(self, sent: BareCall) -> Marks:
+    def _breakpoints(self, sent: BareCall) -> Breakpoints:
         event = self._events[sent]
         if event.deepest is None:
             return ()
@@ -133,7 +141,7 @@ class Planner:
         first: Prefix | None = None
         node = event.deepest
         while node is not None and node.depth > depth and event.tokens(node) >= least:
-            first = node if can_mark(node) else first
+            first = node if accepts_breakpoints(node) else first
             node = node.parent
         if first is not None:
             found.append(first)
@@ -199,11 +207,7 @@ class Planner:
             (end - c, prices.input, None),
         )
         return sum(
-            (
-                (price + self._lifetimes.cost(block_range.later, state)) * count
-                for count, price, state in parts
-                if count
-            ),
+            ((price + self._ttls.cost(block_range.later, state)) * count for count, price, state in parts if count),
             ZERO,
         )
 
@@ -214,17 +218,17 @@ class Planner:
         hit: Prefix | None,
         hour: Prefix | None,
         last: Prefix | None,
-    ) -> list[MarkedPrefix]:
+    ) -> list[BreakpointPrefix]:
         """The breakpoints that write, the one that finds the hit, then those that keep entries alive for others."""
         wanted: list[Prefix] = list(dict.fromkeys(node for node in (last, hour) if node is not None))
-        if hit is not None and can_mark(hit) and not is_reached(event, wanted, hit):
+        if hit is not None and accepts_breakpoints(hit) and not is_reached(event, wanted, hit):
             wanted.append(hit)
         for node in self._find_shared(event, ranges, last, hit):
             if node not in wanted:
                 wanted.append(node)
-        if hit is not None and can_mark(hit) and hit not in wanted:
+        if hit is not None and accepts_breakpoints(hit) and hit not in wanted:
             wanted.append(hit)
-        kept = wanted[: event.sent.rules.maximum_marks]
+        kept = wanted[: event.sent.rules.maximum_breakpoints]
         return self._assign_ttls(event, sorted(kept, key=lambda node: node.depth), hit, hour)
 
     def _find_shared(
@@ -245,26 +249,26 @@ class Planner:
 
     def _assign_ttls(
         self, event: Event, nodes: Sequence[Prefix], hit: Prefix | None, hour: Prefix | None
-    ) -> list[MarkedPrefix]:
+    ) -> list[BreakpointPrefix]:
         """TTLs in the order that the API requires: 1h up to the last block that needs it, 5m after it."""
         accepted = [self._habits.only] if self._habits.only else list(event.sent.rules.accepted_ttls)
         if len(accepted) == 1:
-            return [MarkedPrefix(node, "1h" if accepted[0] == "1h" else "5m") for node in nodes]
+            return [BreakpointPrefix(node, "1h" if accepted[0] == "1h" else "5m") for node in nodes]
         held = self._entries.alive(hit, event.sent) if hit else None
         limit = hour.depth if hour else 0
         if hit is not None and held is not None and held.ttl == "1h":
             limit = max(limit, hit.depth)
-        return [MarkedPrefix(node, "1h" if node.depth <= limit else "5m") for node in nodes]
+        return [BreakpointPrefix(node, "1h" if node.depth <= limit else "5m") for node in nodes]
 
 
 def find_markable(prefix: Prefix) -> Prefix | None:
     """The block, or the nearest one before it that may have a breakpoint."""
     node: Prefix | None = prefix
-    while node is not None and not can_mark(node):
+    while node is not None and not accepts_breakpoints(node):
         node = node.parent
     return node
 
 
-def is_reached(event: Event, marks: Iterable[Prefix], hit: Prefix) -> bool:
+def is_reached(event: Event, breakpoints: Iterable[Prefix], hit: Prefix) -> bool:
     """Whether the lookback from one of the breakpoints finds the hit (rule 9)."""
-    return any(is_within_lookback(mark, hit, event.sent.rules) for mark in marks)
+    return any(is_within_lookback(breakpoint, hit, event.sent.rules) for breakpoint in breakpoints)

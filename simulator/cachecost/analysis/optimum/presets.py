@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from cachecost.analysis.optimum.plan_evaluator import Marks, PlanEvaluator, PlanStep, rendered_marks
-from cachecost.prompts.refusals import marks_sent, refusal
+from cachecost.analysis.optimum.plan_evaluator import Breakpoints, PlanEvaluator, PlanStep, rendered_breakpoints
+from cachecost.prompts.refusals import refusal, sent_breakpoints
 from cachecost.prompts.request import TTL, Request
 from cachecost.strategies.placements import Placement, ThreadIndex, View
 from cachecost.strategies.presets import PLACEMENTS
@@ -39,7 +39,7 @@ class PresetResult:
 
 def try_presets(evaluator: PlanEvaluator, progress: Callable[[str, int], None]) -> list[PresetResult]:
     """Every built-in placement at 5m and at 1h; equal breakpoints are evaluated once."""
-    known: dict[tuple[Marks, ...], Decimal] = {}
+    known: dict[tuple[Breakpoints, ...], Decimal] = {}
     found = []
     for name, placement in _placements(len(evaluator.sent) > MOST_CALLS):
         one = _try_preset(evaluator, name, placement, known)
@@ -62,22 +62,22 @@ def _placements(leading_only: bool) -> Iterator[tuple[str, Placement]]:
 
 
 def _try_preset(
-    evaluator: PlanEvaluator, name: str, placement: Placement, known: dict[tuple[Marks, ...], Decimal]
+    evaluator: PlanEvaluator, name: str, placement: Placement, known: dict[tuple[Breakpoints, ...], Decimal]
 ) -> PresetResult:
     trail, steps, refused = ThreadIndex(), list[PlanStep](), 0
     for sent in evaluator.sent:
         request = place_breakpoints(sent.call.request, placement, trail)
-        if refusal(request, marks_sent(request), sent.rules):
+        if refusal(request, sent_breakpoints(request), sent.rules):
             refused += 1
             continue
-        steps.append(PlanStep(sent, rendered_marks(sent, request)))
-    marks = (*(step.marks for step in steps), ())
-    if refused or marks not in known:
-        known[marks] = evaluator.cost(steps)
-    return PresetResult(name, steps, known[marks], refused)
+        steps.append(PlanStep(sent, rendered_breakpoints(sent, request)))
+    breakpoints = (*(step.breakpoints for step in steps), ())
+    if refused or breakpoints not in known:
+        known[breakpoints] = evaluator.cost(steps)
+    return PresetResult(name, steps, known[breakpoints], refused)
 
 
 def place_breakpoints(request: Request, placement: Placement, trail: ThreadIndex) -> Request:
     """The request with the breakpoints of the placement."""
-    marks, automatic = placement.place(View(request.thread, request.tools, request.system, trail))
-    return replace(request, marks=marks, automatic=automatic)
+    breakpoints, automatic = placement.place(View(request.thread, request.tools, request.system, trail))
+    return replace(request, breakpoints=breakpoints, automatic=automatic)

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
-from cachecost.analysis.optimum.plan_evaluator import Marks, PlanEvaluator, PlanStep, StepResult, can_mark
+from cachecost.analysis.optimum.plan_evaluator import (
+    Breakpoints,
+    PlanEvaluator,
+    PlanStep,
+    StepResult,
+    accepts_breakpoints,
+)
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.render import MarkedPrefix
+from cachecost.prompts.render import BreakpointPrefix
 from cachecost.providers.quotes import PER_TOKEN
 
 LEAST, MOST, CALLS = 40, 600, 150_000
@@ -20,13 +26,13 @@ def rounds(calls: int) -> int:
 
 
 def improve_plan(
-    evaluator: PlanEvaluator, steps: Sequence[PlanStep], floor: Decimal, progress: Progress
+    evaluator: PlanEvaluator, steps: Sequence[PlanStep], lower_bound: Decimal, progress: Progress
 ) -> tuple[list[PlanStep], Decimal]:
     """The plan after all changes that helped, and its USD. Stops at the lower bound."""
     best, cost = list(steps), evaluator.cost(steps)
     left = rounds(len(steps))
     found = True
-    while found and left and cost > floor:
+    while found and left and cost > lower_bound:
         found = False
         for changed in _changes(evaluator, best):
             left -= 1
@@ -48,39 +54,43 @@ def _changes(evaluator: PlanEvaluator, steps: Sequence[PlanStep]) -> Iterator[li
         step = steps[number]
         if step.sent.is_extra:
             yield [*steps[:number], *steps[number + 1 :]]
-        for marks in _other_marks(step):
-            yield [*steps[:number], PlanStep(step.sent, marks), *steps[number + 1 :]]
+        for breakpoints in _other_breakpoints(step):
+            yield [*steps[:number], PlanStep(step.sent, breakpoints), *steps[number + 1 :]]
 
 
 def _unread_usd(done: StepResult) -> Decimal:
     return done.usd - done.step.sent.output_usd - done.usage.read * done.step.sent.prices.read.scaleb(PER_TOKEN)
 
 
-def _other_marks(step: PlanStep) -> Iterator[Marks]:
+def _other_breakpoints(step: PlanStep) -> Iterator[Breakpoints]:
     """One breakpoint fewer, another TTL up to or from one, one a block further up, or one more at the end."""
-    marks, accepted = step.marks, step.sent.rules.accepted_ttls
-    for number in range(len(marks)):
-        yield (*marks[:number], *marks[number + 1 :])
-    for number, mark in enumerate(marks):
-        if mark.ttl == "5m" and "1h" in accepted:
-            yield tuple(MarkedPrefix(one.prefix, "1h") if n <= number else one for n, one in enumerate(marks))
-        if mark.ttl == "1h" and "5m" in accepted:
-            yield tuple(MarkedPrefix(one.prefix, "5m") if n >= number else one for n, one in enumerate(marks))
+    breakpoints, accepted = step.breakpoints, step.sent.rules.accepted_ttls
+    for number in range(len(breakpoints)):
+        yield (*breakpoints[:number], *breakpoints[number + 1 :])
+    for number, breakpoint in enumerate(breakpoints):
+        if breakpoint.ttl == "5m" and "1h" in accepted:
+            yield tuple(BreakpointPrefix(one.prefix, "1h") if n <= number else one for n, one in enumerate(breakpoints))
+        if breakpoint.ttl == "1h" and "5m" in accepted:
+            yield tuple(BreakpointPrefix(one.prefix, "5m") if n >= number else one for n, one in enumerate(breakpoints))
     yield from _move_breakpoints(step)
 
 
-def _move_breakpoints(step: PlanStep) -> Iterator[Marks]:
-    marks = step.marks
+def _move_breakpoints(step: PlanStep) -> Iterator[Breakpoints]:
+    breakpoints = step.breakpoints
     end = _up(step.sent.prompt.end)
-    if end is not None and len(marks) < step.sent.rules.maximum_marks and all(one.prefix is not end for one in marks):
-        yield (*marks, MarkedPrefix(end, "5m" if "5m" in step.sent.rules.accepted_ttls else "1h"))
-    for number, mark in enumerate(marks):
-        above = _up(mark.prefix.parent)
-        if above is not None and all(one.prefix is not above for one in marks):
-            yield (*marks[:number], MarkedPrefix(above, mark.ttl), *marks[number + 1 :])
+    if (
+        end is not None
+        and len(breakpoints) < step.sent.rules.maximum_breakpoints
+        and all(one.prefix is not end for one in breakpoints)
+    ):
+        yield (*breakpoints, BreakpointPrefix(end, "5m" if "5m" in step.sent.rules.accepted_ttls else "1h"))
+    for number, breakpoint in enumerate(breakpoints):
+        above = _up(breakpoint.prefix.parent)
+        if above is not None and all(one.prefix is not above for one in breakpoints):
+            yield (*breakpoints[:number], BreakpointPrefix(above, breakpoint.ttl), *breakpoints[number + 1 :])
 
 
 def _up(node: Prefix | None) -> Prefix | None:
-    while node is not None and not can_mark(node):
+    while node is not None and not accepts_breakpoints(node):
         node = node.parent
     return node

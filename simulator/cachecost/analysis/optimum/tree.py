@@ -35,9 +35,9 @@ class Event:
 class Tail:
     """A call that contains the block, then the later ones, and what the call can do for the block:
 
-    `may_extend`: something deeper can be cached in the same call, so that a 1h mark there makes the block live an hour
-    without being paid for again. `may_be_extended`: the same for a ping before it, which repeats what was sent.
-    `weight` is 1 where the block is as long in every call, else its tokens in this one.
+    `may_extend`: something deeper can be cached in the same call, so that a 1h breakpoint there makes the block
+    live an hour without being paid for again. `may_be_extended`: the same for a ping before it, which repeats what
+    was sent. `weight` is 1 where the block is as long in every call, else its tokens in this one.
     """
 
     __slots__ = ("event", "may_be_extended", "may_extend", "next", "weight")

@@ -12,12 +12,12 @@ from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.pricing import AlternativePricing
 from cachecost.analysis.whatif.served_models import must_be_served
 from cachecost.analysis.whatif.settings import SettingChange, parse_actions
-from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, as_sent, talk_of
+from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, as_sent, conversation_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Layer, Message, Thread, given_block
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 
 MOST_CALLS = 100
 """How many further calls are replayed: an action that has not paid off by then counts as never."""
@@ -70,8 +70,12 @@ class _Future:
     @classmethod
     def of(cls, profile: RecordingProfile, pricing: AlternativePricing, at: int) -> _Future:
         steps = as_sent(profile.traffic.calls)
-        talk = talk_of(steps[at - 1].call)
-        mine = [step for step in steps if talk_of(step.call) == talk and pricing.base[step.number - 1].error is None]
+        conversation = conversation_of(steps[at - 1].call)
+        mine = [
+            step
+            for step in steps
+            if conversation_of(step.call) == conversation and pricing.base[step.number - 1].error is None
+        ]
         recorded = [step for step in mine if step.number > at]
         growth = _Growth.of([step.call for step in mine], [pricing.base[step.number - 1] for step in mine])
         last = (recorded or [steps[at - 1]])[-1].call
@@ -154,16 +158,18 @@ class _Growth:
 
 
 def _further(request: Request, thread: Thread) -> Request:
-    """The request with a longer thread; marks on messages stand as far from its end as they did."""
-    marks = [
-        mark if mark.node is None else _as_far(mark, request.thread.length - mark.node.length, thread)
-        for mark in request.marks
+    """The request with a longer thread; breakpoints on messages stand as far from its end as they did."""
+    breakpoints = [
+        breakpoint
+        if breakpoint.node is None
+        else _as_far(breakpoint, request.thread.length - breakpoint.node.length, thread)
+        for breakpoint in request.breakpoints
     ]
-    unique = {mark.block_key: mark for mark in marks}
-    return replace(request, thread=thread, marks=tuple(unique.values()))
+    unique = {breakpoint.block_key: breakpoint for breakpoint in breakpoints}
+    return replace(request, thread=thread, breakpoints=tuple(unique.values()))
 
 
-def _as_far(mark: Mark, behind: int, thread: Thread) -> Mark:
+def _as_far(breakpoint: Breakpoint, behind: int, thread: Thread) -> Breakpoint:
     node = thread.up_to(thread.length - behind)
     assert node.message is not None
-    return Mark(Layer.MESSAGES, len(node.message.blocks) - 1, mark.ttl, node)
+    return Breakpoint(Layer.MESSAGES, len(node.message.blocks) - 1, breakpoint.ttl, node)

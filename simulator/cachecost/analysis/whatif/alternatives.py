@@ -126,7 +126,7 @@ class WhatifReport:
     asked: Combination | None = None
     actions: list[Action] = field(default_factory=list)
     token_source: str = ""
-    band: float = 0.0
+    error_margin: float = 0.0
     readings_asked: bool = False
     readings: list[str] = field(default_factory=list)
 

@@ -14,8 +14,8 @@ from cachecost.base.formatting import dollars
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.blocks import TOOL_RUNS
-from cachecost.prompts.refusals import marks_sent
-from cachecost.providers.listing import switch_rows
+from cachecost.prompts.refusals import sent_breakpoints
+from cachecost.providers.listing import assumption_rows
 from cachecost.simulation.workload import Workload
 
 PLAYS: dict[str, Callable[[Call], bool]] = {
@@ -23,7 +23,9 @@ PLAYS: dict[str, Callable[[Call], bool]] = {
     "thinking_rendered_at": lambda call: bool({"thinking", "output_config"} & call.request.params.keys()),
     "structured_output_at": lambda call: bool({"output_config", "output_format"} & call.request.params.keys()),
     "lookback_runs": lambda call: _has_run(call),
-    "shallow_marks": lambda call: len(marks_sent(call.request).marks) > 1 or bool(call.request.system.blocks),
+    "shallow_breakpoints": lambda call: (
+        len(sent_breakpoints(call.request).breakpoints) > 1 or bool(call.request.system.blocks)
+    ),
     WARM_START: lambda call: False,  # alternatives are compared from a cold start
 }
 """Which calls an assumption can matter to; one that is not listed can matter to all."""
@@ -35,9 +37,9 @@ BY_PRICE = frozenset({"model", "batch", "us"})
 
 def other_readings(traffic: Workload) -> Iterator[tuple[str, str]]:
     """Every other value of an assumption that can matter to some call, as (assumption, value)."""
-    for switch in switch_rows(traffic.setup.host):
+    for switch in assumption_rows(traffic.setup.host):
         if switch.number is None and any(map(PLAYS.get(switch.name, lambda call: True), traffic.calls)):
-            now = str(getattr(traffic.setup.rules.switches, switch.name)).lower()
+            now = str(getattr(traffic.setup.rules.assumptions, switch.name)).lower()
             yield from ((switch.name, one.value) for one in switch.readings if one.value.lower() != now)
 
 

@@ -22,7 +22,7 @@ from cachecost.analysis.whatif.places import (
 )
 from cachecost.analysis.whatif.steps import as_sent
 from cachecost.analysis.whatif.thinking import thinking_options
-from cachecost.analysis.whatif.ttls import lifetime_options, mark_options
+from cachecost.analysis.whatif.ttls import breakpoint_options, ttl_options
 from cachecost.analysis.whatif.volatile import volatile_options
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.ledger.results import CallRow
@@ -58,9 +58,9 @@ class RecordingProfile:
     def options(self) -> Iterator[Option]:
         """Every option, whether or not it changes anything here."""
         calls = self.traffic.calls
-        yield from lifetime_options(calls, self.pauses, self.short_s)
+        yield from ttl_options(calls, self.pauses, self.short_s)
         yield from ping_options(calls, self.pauses, self.prices, self.short_s)
-        yield from mark_options(calls)
+        yield from breakpoint_options(calls)
         yield from tools_options(calls)
         yield from volatile_options(calls)
         yield from thinking_options(self.traffic)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from cachecost.analysis.whatif.option import COMPACTION, Option
-from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, has_marks, in_order, talks
+from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, conversations, has_breakpoints, in_order
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, given_block
 from cachecost.prompts.counting import TokenCounter
-from cachecost.prompts.request import Mark
+from cachecost.prompts.request import Breakpoint
 from cachecost.simulation.workload import Workload
 
 LIMITS = (50_000, 100_000, 150_000, 200_000, 400_000)
@@ -50,9 +50,9 @@ def compact_steps(
 ) -> list[ReplayStep]:
     """The steps of each conversation with what is too long summed up, and the calls that do so."""
     made = [step for step in steps if step.call.has_failed or step.number == NO_CALL]
-    for talk in talks(steps):
+    for conversation in conversations(steps):
         one = _Talk(traffic, lengths, limit)
-        for step in talk:
+        for step in conversation:
             if not step.call.has_failed and step.number != NO_CALL:
                 made += one.send(step)
     return in_order(made)
@@ -112,18 +112,18 @@ class _Talk:
             return None
 
     def _short(self, call: Call) -> Call:
-        """The call with the summary in the place of what it sums up. Marks on that are gone."""
+        """The call with the summary in the place of what it sums up. Breakpoints on that are gone."""
         request = call.request
         if self.cut is None or self.summary is None:
             return call
         thread, moved = self._insert_summary(request.thread)
-        marks = []
-        for mark in request.marks:
-            if mark.node is None:
-                marks.append(mark)
-            elif mark.node in moved:
-                marks.append(replace(mark, node=moved[mark.node]))
-        return replace(call, request=replace(request, thread=thread, marks=tuple(marks)))
+        breakpoints = []
+        for breakpoint in request.breakpoints:
+            if breakpoint.node is None:
+                breakpoints.append(breakpoint)
+            elif breakpoint.node in moved:
+                breakpoints.append(replace(breakpoint, node=moved[breakpoint.node]))
+        return replace(call, request=replace(request, thread=thread, breakpoints=tuple(breakpoints)))
 
     def _insert_summary(self, thread: Thread) -> tuple[Thread, dict[Thread, Thread]]:
         assert self.cut is not None and self.summary is not None
@@ -142,14 +142,14 @@ class _Talk:
     def _summary_call(self, step: ReplayStep, end: Thread) -> ReplayStep:
         """The call that sums up: what was sent until then, and an instruction, marked as the calls are."""
         until = replace(
-            step.call.request, thread=end, marks=tuple(m for m in step.call.request.marks if m.node is None)
+            step.call.request, thread=end, breakpoints=tuple(m for m in step.call.request.breakpoints if m.node is None)
         )
         short = self._short(replace(step.call, request=until)).request
         thread = short.thread.then(Message.of("user", (_block("instruction", end, INSTRUCTION_TOKENS),)))
-        marks = short.marks
-        if step.call.request.automatic is None and has_marks(step.call.request):
-            marks = (*marks, Mark(Layer.MESSAGES, 0, step.call.request.marks[-1].ttl, thread))
-        request = replace(short, thread=thread, marks=marks)
+        breakpoints = short.breakpoints
+        if step.call.request.automatic is None and has_breakpoints(step.call.request):
+            breakpoints = (*breakpoints, Breakpoint(Layer.MESSAGES, 0, step.call.request.breakpoints[-1].ttl, thread))
+        request = replace(short, thread=thread, breakpoints=breakpoints)
         ask = derive_call(step.call, request, step.call.start - WAIT_S, SUMMARY_TOKENS, "compaction")
         return ReplayStep(NO_CALL, ask, ask)
 

@@ -32,5 +32,5 @@ class Option:
         return self.change(steps)
 
 
-CONTENT, MODEL, COMPACTION, MARKS, LIFETIME, PINGS = range(6)
+CONTENT, MODEL, COMPACTION, BREAKPOINTS, TTL_LEVER, PINGS = range(6)
 """Ranks: content, model, compaction, breakpoints, TTLs, keep-alives."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.analysis.whatif.alternatives import BreakEven
-from cachecost.analysis.whatif.steps import talk_of
+from cachecost.analysis.whatif.steps import conversation_of
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.providers.prices import Prices
@@ -50,11 +50,11 @@ def measure_pauses(calls: Sequence[Call]) -> RecordedPauses:
     found = []
     sent = sorted((call for call in calls if not call.has_failed), key=lambda call: call.start)
     for call in sent:
-        talk, head = talk_of(call), _head(call)
-        before = last.get(talk, last.get(head))
+        conversation, head = conversation_of(call), _head(call)
+        before = last.get(conversation, last.get(head))
         if before is not None:
             found.append(call.start - before)
-        last[talk] = last[head] = call.start
+        last[conversation] = last[head] = call.start
     at_work = sum(min(pause, SECONDS_AN_HOUR) for pause in found) / SECONDS_AN_HOUR
     return RecordedPauses(tuple(found), any(call.timestamp is not None for call in calls), at_work)
 
@@ -89,7 +89,7 @@ def pings_worth(prices: Prices) -> int | None:
 def break_even(
     rules: ModelRules, prices: Prices, found: RecordedPauses, at_5m: Sequence[CallRow], at_1h: Sequence[CallRow]
 ) -> BreakEven | None:
-    """The edge for a model, and where the recording stands: it is replayed with all marks at 5m, and all at 1h.
+    """The edge for a model, and where the recording stands: it is replayed with all breakpoints at 5m, and all at 1h.
 
     What is written more at five minutes than at an hour was written again after a pause. None where nothing is cached,
     or not for an hour.

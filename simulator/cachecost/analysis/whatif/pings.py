@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cachecost.analysis.whatif.option import PINGS, Option
 from cachecost.analysis.whatif.pauses import RecordedPauses, pings_worth
-from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, has_marks, in_order, talks
+from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, conversations, has_breakpoints, in_order
 from cachecost.conversations.calls import Call, PlannedCall, derive_call
 from cachecost.providers.prices import Prices
 from cachecost.strategies.changes.keepalive import KeepAlive
@@ -35,7 +35,7 @@ def ping_option(
     worth = (pings_worth(prices) if prices else None) or 0
     times = int(most) if most else worth
     habit = KeepAlive(every_s=every_s, times=times)
-    is_marked = any(has_marks(call.request) and not call.is_batch for call in calls)
+    is_marked = any(has_breakpoints(call.request) and not call.is_batch for call in calls)
     bridged = (times * every_s + short_s) / 60
     return Option(
         f"keep-alive={value}",
@@ -52,13 +52,13 @@ def ping_option(
 def add_pings(steps: Sequence[ReplayStep], habit: KeepAlive) -> list[ReplayStep]:
     """The steps, and pings in the pauses of each conversation."""
     made = list(steps)
-    for talk in talks(steps):
-        made += _pings(talk, habit)
+    for conversation in conversations(steps):
+        made += _pings(conversation, habit)
     return in_order(made)
 
 
-def _pings(talk: Sequence[ReplayStep], habit: KeepAlive) -> Iterator[ReplayStep]:
-    timed = [step.call for step in talk if not step.call.has_failed and not step.call.why_unknown]
+def _pings(conversation: Sequence[ReplayStep], habit: KeepAlive) -> Iterator[ReplayStep]:
+    timed = [step.call for step in conversation if not step.call.has_failed and not step.call.why_unknown]
     last: Call | None = None
     calls = iter(timed)
     for planned in habit.plan_calls(iter(map(_as_planned, timed))):

@@ -14,7 +14,7 @@ from cachecost.analysis.whatif.steps import ReplayStep, change_calls
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Thread
-from cachecost.prompts.refusals import marks_sent
+from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.request import Request
 from cachecost.providers.rulefile import Model, catalogue
 from cachecost.providers.rules import ModelRules
@@ -124,7 +124,9 @@ def host_options(traffic: Workload, main: MainModel) -> Iterator[Option]:
 
 
 def to_host(call: Call, traffic: Workload, host: str) -> Call:
-    """The call as `host` takes it: its name for the model, and explicit marks where it has no automatic caching."""
+    """The call as `host` takes it: its name for the model, and explicit breakpoints where it has no automatic
+    caching.
+    """
     model = call.request.model
     try:
         model = catalogue(call.host or traffic.setup.host).model(model).name
@@ -133,7 +135,7 @@ def to_host(call: Call, traffic: Workload, host: str) -> Call:
         return replace(call, host=host, request=replace(call.request, model=model))
     request = replace(call.request, model=model)
     if request.automatic and not rules.accepts_automatic:
-        request = replace(request, marks=marks_sent(request).every, automatic=None)
+        request = replace(request, breakpoints=sent_breakpoints(request).every, automatic=None)
     return replace(call, host=host, request=request)
 
 

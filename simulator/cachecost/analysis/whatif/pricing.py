@@ -141,12 +141,12 @@ class AlternativePricing:
 
         Where other tokenizers count, the error of all that is sent is its own.
         """
-        band = Decimal(str(self.replays.traffic.setup.band))
+        error_margin = Decimal(str(self.replays.traffic.setup.error_margin))
         if option.counts_anew:
-            return band * sum((row.cost.total - row.cost.output for row in made.rows), ZERO)
+            return error_margin * sum((row.cost.total - row.cost.output for row in made.rows), ZERO)
         beside = [row.cost.total for step, row in zip(made.steps, made.rows, strict=True) if step.number == NO_CALL]
         changed = sum(map(abs, [*changes, *beside]), ZERO)
-        return band * (min(changed, open_usd(made.rows)) if self.replays.are_as_sent(made.steps) else changed)
+        return error_margin * (min(changed, open_usd(made.rows)) if self.replays.are_as_sent(made.steps) else changed)
 
     def _check_support(
         self, option: Option, made: ReplayedSteps, saving: Decimal, error: Decimal, changes: Sequence[Decimal]

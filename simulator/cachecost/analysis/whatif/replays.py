@@ -9,7 +9,7 @@ from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, as_sent
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import CallRow
-from cachecost.prompts.refusals import marks_sent
+from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Prompt, Renderer
 from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import Simulation
@@ -85,10 +85,10 @@ class Replays:
         if was is None or now is None:
             return None
         total = _scale(billed.total_input, was.total_tokens, now.total_tokens)
-        cached = billed.read + billed.write if was.marks and now.marks else 0
+        cached = billed.read + billed.write if was.breakpoints and now.breakpoints else 0
         if not cached:
             return Usage(total)
-        end = _scale(cached, was.marks[-1].prefix.tokens, now.marks[-1].prefix.tokens)
+        end = _scale(cached, was.breakpoints[-1].prefix.tokens, now.breakpoints[-1].prefix.tokens)
         return Usage(max(0, total - end), min(end, total))
 
     def _prompt(self, call: Call) -> Prompt | None:
@@ -98,7 +98,7 @@ class Replays:
             renderer = self._renderers.get(rules.generation)
             if renderer is None:
                 renderer = self._renderers[rules.generation] = Renderer(self.traffic.setup.counter(rules.generation))
-            return renderer.render(call.request, marks_sent(call.request).marks, rules, call.workspace)
+            return renderer.render(call.request, sent_breakpoints(call.request).breakpoints, rules, call.workspace)
         except CannotEvaluate:
             return None
 

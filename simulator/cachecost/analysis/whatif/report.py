@@ -70,7 +70,7 @@ def what_if(
         jointly(pricing, wanted, known) if wanted else None,
         made,
         traffic.setup.token_source,
-        traffic.setup.band,
+        traffic.setup.error_margin,
         is_asked,
         [f"{name}={value}" for name, value in other_readings(traffic)] if is_asked else [],
     )
@@ -107,6 +107,6 @@ def _with_readings(
 def _break_even(profile: RecordingProfile, pricing: AlternativePricing, options: Sequence[Option]) -> BreakEven | None:
     if profile.main is None or profile.prices is None:
         return None
-    lifetimes: Iterator[Option] = (option for option in options if option.name in ("ttl=5m", "ttl=1h"))
-    short, hour = (pricing.replay([option]).rows for option in lifetimes)
+    ttls: Iterator[Option] = (option for option in options if option.name in ("ttl=5m", "ttl=1h"))
+    short, hour = (pricing.replay([option]).rows for option in ttls)
     return break_even(profile.main.rules, profile.prices, profile.pauses, short, hour)

@@ -9,7 +9,7 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Part, given_block
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 
 NEW_TOOL_TOKENS = 300
 """What a tool that no call of the recording has is taken to be long."""
@@ -130,19 +130,27 @@ def _remove_tool(name: str, tool: str, calls: Sequence[Call]) -> SettingChange |
 
 
 def _with_tools(request: Request, tools: Part) -> Request:
-    """Other tools. A mark on one that moved stays on it; on the last one, or on one that is gone, it is on the last."""
-    marks = [_move_mark(mark, request.tools.blocks, tools.blocks) for mark in request.marks]
-    unique = {mark.block_key: mark for mark in marks if mark is not None}
-    return replace(request, tools=tools, marks=tuple(unique.values()))
+    """Other tools. A breakpoint on one that moved stays on it; on the last one, or on one that is gone, it is on
+    the last.
+    """
+    breakpoints = [
+        _move_breakpoint(breakpoint, request.tools.blocks, tools.blocks) for breakpoint in request.breakpoints
+    ]
+    unique = {breakpoint.block_key: breakpoint for breakpoint in breakpoints if breakpoint is not None}
+    return replace(request, tools=tools, breakpoints=tuple(unique.values()))
 
 
-def _move_mark(mark: Mark, was: tuple[Block, ...], now: tuple[Block, ...]) -> Mark | None:
-    if mark.layer is not Layer.TOOLS:
-        return mark
+def _move_breakpoint(breakpoint: Breakpoint, was: tuple[Block, ...], now: tuple[Block, ...]) -> Breakpoint | None:
+    if breakpoint.layer is not Layer.TOOLS:
+        return breakpoint
     if not now:
         return None
-    index = now.index(was[mark.index]) if mark.index < len(was) - 1 and was[mark.index] in now else len(now) - 1
-    return replace(mark, index=index)
+    index = (
+        now.index(was[breakpoint.index])
+        if breakpoint.index < len(was) - 1 and was[breakpoint.index] in now
+        else len(now) - 1
+    )
+    return replace(breakpoint, index=index)
 
 
 def _name(block: Block) -> str | None:

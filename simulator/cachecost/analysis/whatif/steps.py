@@ -9,7 +9,7 @@ from decimal import Decimal
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 
 NO_CALL = 0
 """The number of an extra call, which replaces no recorded one. Recorded calls count from 1."""
@@ -19,8 +19,8 @@ NO_CALL = 0
 class ReplayStep:
     """A call to replay. `number` is the recorded call that it replaces, 0 for an extra call.
 
-    `content` is the call with the marks of the recorded one, on what is sent now: bills that tell the length of the
-    recorded prompt up to its marks tell, or scaled say, that of this one.
+    `content` is the call with the breakpoints of the recorded one, on what is sent now: bills that tell the length
+    of the recorded prompt up to its breakpoints tell, or scaled say, that of this one.
     """
 
     number: int
@@ -51,8 +51,8 @@ def change_calls(change: Callable[[Call], Call]) -> StepChange:
     return lambda steps: [step.with_change(change) for step in steps]
 
 
-def change_marks(marked: Callable[[Request], Request]) -> StepChange:
-    """Other marks in each call."""
+def change_breakpoints(marked: Callable[[Request], Request]) -> StepChange:
+    """Other breakpoints in each call."""
     return lambda steps: [step.with_request(marked(step.call.request)) for step in steps]
 
 
@@ -61,16 +61,16 @@ def in_order(steps: Iterable[ReplayStep]) -> list[ReplayStep]:
     return sorted(steps, key=lambda step: step.call.start)
 
 
-def talk_of(call: Call) -> tuple[Thread, str, str, bool]:
+def conversation_of(call: Call) -> tuple[Thread, str, str, bool]:
     """The conversation that a call belongs to: it has its first message, in one place."""
     return call.request.thread.up_to(1), call.host or "", call.workspace, call.is_batch
 
 
-def talks(steps: Iterable[ReplayStep]) -> list[list[ReplayStep]]:
+def conversations(steps: Iterable[ReplayStep]) -> list[list[ReplayStep]]:
     """The steps of each conversation, in the order they begin."""
     found: dict[object, list[ReplayStep]] = {}
     for step in steps:
-        found.setdefault(talk_of(step.call), []).append(step)
+        found.setdefault(conversation_of(step.call), []).append(step)
     return list(found.values())
 
 
@@ -79,8 +79,8 @@ def cost(rows: Iterable[CallRow]) -> Decimal:
     return sum((row.cost.total for row in rows), ZERO)
 
 
-def has_marks(request: Request) -> bool:
-    return bool(request.marks) or request.automatic is not None
+def has_breakpoints(request: Request) -> bool:
+    return bool(request.breakpoints) or request.automatic is not None
 
 
 class ThreadRewriter:
@@ -110,23 +110,23 @@ class ThreadRewriter:
     def request(self, request: Request) -> Request:
         """The request with its thread rewritten. Breakpoints stay on their blocks and disappear with them."""
         thread = self.of(request.thread)
-        return replace(request, thread=thread, marks=tuple(self._marks(request.marks)))
+        return replace(request, thread=thread, breakpoints=tuple(self._breakpoints(request.breakpoints)))
 
-    def _marks(self, marks: Sequence[Mark]) -> Iterator[Mark]:
-        for mark in marks:
-            if mark.node is None or mark.node.message is None:
-                yield mark
-            elif moved := move_mark(mark, self.of(mark.node)):
+    def _breakpoints(self, breakpoints: Sequence[Breakpoint]) -> Iterator[Breakpoint]:
+        for breakpoint in breakpoints:
+            if breakpoint.node is None or breakpoint.node.message is None:
+                yield breakpoint
+            elif moved := move_breakpoint(breakpoint, self.of(breakpoint.node)):
                 yield moved
 
 
-def move_mark(mark: Mark, node: Thread) -> Mark | None:
-    """The mark on the same block in `node`; None where the block is gone."""
-    assert mark.node is not None and mark.node.message is not None and node.message is not None
-    digest = mark.node.message.blocks[mark.index].digest
+def move_breakpoint(breakpoint: Breakpoint, node: Thread) -> Breakpoint | None:
+    """The breakpoint on the same block in `node`; None where the block is gone."""
+    assert breakpoint.node is not None and breakpoint.node.message is not None and node.message is not None
+    digest = breakpoint.node.message.blocks[breakpoint.index].digest
     found = (index for index, block in enumerate(node.message.blocks) if block.digest == digest)
     index = next(found, None)
-    return None if index is None else replace(mark, index=index, node=node)
+    return None if index is None else replace(breakpoint, index=index, node=node)
 
 
 class PartPool:

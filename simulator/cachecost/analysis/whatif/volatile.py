@@ -9,8 +9,8 @@ from cachecost.analysis.whatif.option import CONTENT, Option
 from cachecost.analysis.whatif.steps import PartPool, change_calls
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
-from cachecost.prompts.refusals import marks_sent, wire_path
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.refusals import sent_breakpoints, wire_path
+from cachecost.prompts.request import Breakpoint, Request
 from cachecost.prompts.wire import block_of
 
 LINE = 80
@@ -18,7 +18,7 @@ LINE = 80
 
 
 def volatile_options(calls: Sequence[Call]) -> Iterator[Option]:
-    """What changes in the system prompt from call to call, sent behind the last mark instead."""
+    """What changes in the system prompt from call to call, sent behind the last breakpoint instead."""
     tail = _VolatileTail.find(calls)
     cut = sum(span is not None for span in tail.spans.values())
     how = "the words that change" if cut == len(tail.spans) else "the blocks that change"
@@ -61,14 +61,14 @@ class _VolatileTail:
         for call in calls:
             request = call.request
             size = len(request.system.blocks)
-            talk = (request.thread.up_to(1), size, call.host, call.workspace)
-            before = last.get(talk)
-            last[talk] = request.system
+            conversation = (request.thread.up_to(1), size, call.host, call.workspace)
+            before = last.get(conversation)
+            last[conversation] = request.system
             for index, block in enumerate(request.system.blocks):
                 was = before.blocks[index] if before else block
                 if was.digest != block.digest and block.role:
                     seen.setdefault((size, index), {}).update({was.digest: was, block.digest: block})
-                    paths.add(wire_path(request, Mark(Layer.SYSTEM, index)))
+                    paths.add(wire_path(request, Breakpoint(Layer.SYSTEM, index)))
         return cls({place: _span([*blocks.values()]) for place, blocks in seen.items()}, frozenset(paths))
 
     def __call__(self, call: Call) -> Call:
@@ -132,28 +132,32 @@ def _cut(block: Block, span: Span) -> tuple[Block, Block]:
 
 
 def _with_tail(request: Request, system: Part, gone: Sequence[int], moved: Sequence[Block]) -> Request:
-    """The request with `moved` at its end, without the system blocks at `gone`. Marks stay on their blocks."""
+    """The request with `moved` at its end, without the system blocks at `gone`. Breakpoints stay on their blocks."""
     thread, message = request.thread, request.thread.message
     assert message is not None and thread.parent is not None
     tail = tuple(_as_message(block, message.role) for block in moved if not block.is_empty_text)
     longer = thread.parent.then(Message.of(message.role, (*message.blocks, *tail)))
-    marks = [_keep_mark(mark, request, gone, longer) for mark in marks_sent(request).every]
-    unique = {mark.block_key: mark for mark in marks if mark is not None}
-    return replace(request, system=system, thread=longer, marks=tuple(unique.values()), automatic=None)
+    breakpoints = [
+        _keep_breakpoint(breakpoint, request, gone, longer) for breakpoint in sent_breakpoints(request).every
+    ]
+    unique = {breakpoint.block_key: breakpoint for breakpoint in breakpoints if breakpoint is not None}
+    return replace(request, system=system, thread=longer, breakpoints=tuple(unique.values()), automatic=None)
 
 
 def _as_message(block: Block, role: str) -> Block:
     return block_of(role, block.content) if block.content is not None else replace(block, role=role)
 
 
-def _keep_mark(mark: Mark, request: Request, gone: Sequence[int], longer: Thread) -> Mark | None:
-    """The mark where its block is now; on a block that is gone, on the one before it, else on the last tool."""
-    if mark.node is request.thread:
-        return replace(mark, node=longer)
-    if mark.layer is not Layer.SYSTEM:
-        return mark
-    index = mark.index - sum(one <= mark.index for one in gone)
+def _keep_breakpoint(
+    breakpoint: Breakpoint, request: Request, gone: Sequence[int], longer: Thread
+) -> Breakpoint | None:
+    """The breakpoint where its block is now; on a block that is gone, on the one before it, else on the last tool."""
+    if breakpoint.node is request.thread:
+        return replace(breakpoint, node=longer)
+    if breakpoint.layer is not Layer.SYSTEM:
+        return breakpoint
+    index = breakpoint.index - sum(one <= breakpoint.index for one in gone)
     if index >= 0:
-        return replace(mark, index=index)
+        return replace(breakpoint, index=index)
     tools = len(request.tools.blocks)
-    return Mark(Layer.TOOLS, tools - 1, mark.ttl) if tools else None
+    return Breakpoint(Layer.TOOLS, tools - 1, breakpoint.ttl) if tools else None

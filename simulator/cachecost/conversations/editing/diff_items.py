@@ -11,11 +11,11 @@ from typing import Any
 from cachecost.base.times import iso
 from cachecost.conversations.call_recording import TOKENS
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.model import Conversation, Inquiry, Reply, Talk
+from cachecost.conversations.model import Conversation, ConversationState, Inquiry, Reply
 from cachecost.conversations.recording import EVENTS
 from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import Block, Part, Thread
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 from cachecost.providers.usage import Usage
 
 LAYERS = ("tools", "system", "messages", "response", "blocks")
@@ -80,7 +80,7 @@ class ItemBuilder:
 
     def of_conversation(self, conversation: Conversation) -> list[Item]:
         """The head, then the events. Raises ValueError for a conversation found in calls."""
-        events = [event for event in conversation.events if isinstance(event, Talk)]
+        events = [event for event in conversation.events if isinstance(event, ConversationState)]
         if len(events) < len(conversation.events):
             raise ValueError("a conversation built from calls: compare its calls")
         return [self._head(conversation), *(self._event(number, event) for number, event in enumerate(events, 1))]
@@ -138,7 +138,7 @@ class ItemBuilder:
         key = self._key(sorted(fields.items()), *map(self._part, parts))
         return Item(0, key, (), fields, lambda: _blocks_of_parts(*parts))
 
-    def _event(self, number: int, event: Talk) -> Item:
+    def _event(self, number: int, event: ConversationState) -> Item:
         blocks = (event.question, event.answer) if isinstance(event, Inquiry) else event.blocks
         fields = self._fields({"event": EVENTS[type(event)], "at": iso(event.at), **_details(event)})
         key = self._key(EVENTS[type(event)], *map(self.identity, blocks))
@@ -159,14 +159,19 @@ def _blocks_of_call(call: RecordedCall) -> Iterator[PlacedBlock]:
 
 def _request_fields(request: Request) -> dict[str, Any]:
     """The fields of a request besides its blocks."""
-    marks = [_mark(mark) for mark in request.marks]
-    fields = {"model": request.model, "marks": marks, "automatic": request.automatic, "fault": request.fault}
+    breakpoints = [_breakpoint(breakpoint) for breakpoint in request.breakpoints]
+    fields = {
+        "model": request.model,
+        "breakpoints": breakpoints,
+        "automatic": request.automatic,
+        "fault": request.fault,
+    }
     return {**fields, **_params(request.params)}
 
 
-def _mark(mark: Mark) -> str:
-    message = [str(mark.node.length - 1)] if mark.node else []
-    return ".".join([str(mark.layer), *message, str(mark.index)]) + f" {mark.ttl}"
+def _breakpoint(breakpoint: Breakpoint) -> str:
+    message = [str(breakpoint.node.length - 1)] if breakpoint.node else []
+    return ".".join([str(breakpoint.layer), *message, str(breakpoint.index)]) + f" {breakpoint.ttl}"
 
 
 def _params(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,7 +202,7 @@ def _usage(usage: Usage, prefix: str) -> dict[str, int]:
     return {prefix + name: getattr(usage, of) for name, of in TOKENS.items()}
 
 
-def _details(event: Talk) -> dict[str, Any]:
+def _details(event: ConversationState) -> dict[str, Any]:
     if isinstance(event, Reply):
         return {"first_token_s": event.first_token_s, "output_tokens": event.output_tokens}
     if isinstance(event, Inquiry):

@@ -21,7 +21,7 @@ from typing import Any
 
 from cachecost.conversations.block_rewriting import BlockRewriter
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.model import Conversation, Inquiry, Talk
+from cachecost.conversations.model import Conversation, ConversationState, Inquiry
 from cachecost.conversations.redaction.names import Names
 from cachecost.conversations.redaction.text import SecretHider, rewrite_texts
 from cachecost.prompts.blocks import Block, Thread, digest_of
@@ -153,7 +153,7 @@ def _in_conversation(conversation: Conversation) -> tuple[Iterable[Block], Itera
     made = [
         (event.question, event.answer) if isinstance(event, Inquiry) else event.blocks
         for event in conversation.events
-        if isinstance(event, Talk)
+        if isinstance(event, ConversationState)
     ]
     words = [event.answer_type for event in conversation.inquiries]
     blocks = chain(conversation.tools.blocks, conversation.system.blocks, *made)

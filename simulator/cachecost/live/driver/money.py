@@ -12,7 +12,7 @@ from typing import Any
 from cachecost.base.formatting import exact_dollars
 from cachecost.ledger.results import ZERO
 from cachecost.live.driver.model import OverBudget
-from cachecost.prompts.wire import MARK
+from cachecost.prompts.wire import BREAKPOINT
 from cachecost.providers.prices import PriceBook, Prices, ways_of
 from cachecost.providers.usage import Usage
 
@@ -51,9 +51,9 @@ def _ttls(value: Any) -> set[str]:
         return set().union(*map(_ttls, value))
     if not isinstance(value, Mapping):
         return set()
-    mark = value.get(MARK)
-    own = {str(mark.get("ttl") or "5m")} if isinstance(mark, Mapping) else set()
-    return own.union(*(_ttls(inner) for name, inner in value.items() if name != MARK))
+    breakpoint = value.get(BREAKPOINT)
+    own = {str(breakpoint.get("ttl") or "5m")} if isinstance(breakpoint, Mapping) else set()
+    return own.union(*(_ttls(inner) for name, inner in value.items() if name != BREAKPOINT))
 
 
 @dataclass(frozen=True, slots=True)

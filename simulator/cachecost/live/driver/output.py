@@ -49,8 +49,10 @@ def totals(plan: Plan) -> tuple[Decimal, Decimal]:
 def plan_sentences(plan: Plan, limit: Decimal, pace: float, output: int) -> Iterator[str]:
     """What the user should know before anything is sent."""
     predicted, worst = totals(plan)
-    band = plan.terms.counter(plan.terms.rules.rules("anthropic", plan.terms.model or "").generation).band
-    yield f"Token counts are estimates (±{band:.1%}). The API counts each call before it is sent."
+    error_margin = plan.terms.counter(
+        plan.terms.rules.rules("anthropic", plan.terms.model or "").generation
+    ).error_margin
+    yield f"Token counts are estimates (±{error_margin:.1%}). The API counts each call before it is sent."
     if worst <= limit:
         yield f"Within budget: at most {dollars(worst)} of {dollars(limit)} without cache hits, retries not included."
     elif predicted <= limit:

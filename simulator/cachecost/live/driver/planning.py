@@ -23,17 +23,17 @@ from cachecost.live.driver.money import CallPricing
 from cachecost.prompts.body import body_of
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Request
-from cachecost.providers.assumptions import switches_from
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.scenario import Scenario, talks_of
+from cachecost.scenario import Scenario, load_conversations
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import plan_calls
 from cachecost.strategies.spec import StrategySpec
 
 HOST = "anthropic"
-ANCHORED, DEFAULT_TOKENS = "anchored", "tiktoken"
+CALIBRATED, DEFAULT_TOKENS = "calibrated", "tiktoken"
 BATCH = "Batch calls are sent one by one, at the price of ordinary calls."
 
 
@@ -129,13 +129,13 @@ def plan(scenario: Scenario, folder: Path, run: str, now: float, options: Option
     if scenario.host != HOST:
         raise CannotEvaluate(f"live supports only Anthropic's API; the scenario's host is {scenario.host}")
     own = prices or (folder / scenario.prices if scenario.prices else None)
-    counter = DEFAULT_TOKENS if scenario.tokens in (None, ANCHORED) else str(scenario.tokens)
-    rules = RuleBook(switches_from(scenario.rules), day_of(now))
+    counter = DEFAULT_TOKENS if scenario.tokens in (None, CALIBRATED) else str(scenario.tokens)
+    rules = RuleBook(assumptions_from(scenario.rules), day_of(now))
     terms = ReplaySetup(rules, PriceBook.load(own), HOST, counter, scenario.model)
-    talks = talks_of(scenario, folder).conversations
+    conversations = load_conversations(scenario, folder).conversations
     chosen = [spec for spec in scenario.strategies if not options.only or _name(spec) in options.only]
     planner = _Planner(terms, run, now, options)
-    return Plan(scenario, run, now, terms, tuple(planner.plan_strategy(spec, talks) for spec in chosen))
+    return Plan(scenario, run, now, terms, tuple(planner.plan_strategy(spec, conversations) for spec in chosen))
 
 
 def _name(spec: StrategySpec | str) -> str:
@@ -149,14 +149,14 @@ class _Planner:
     now: float
     options: Options
 
-    def plan_strategy(self, spec: StrategySpec | str, talks: list[Any]) -> PlannedStrategy:
+    def plan_strategy(self, spec: StrategySpec | str, conversations: list[Any]) -> PlannedStrategy:
         """The calls of one strategy. They share a message tree and a nonce."""
         terms = self.terms
         strategy = terms.build_strategy(spec)
         generation = terms.rules.rules(HOST, terms.model or "").generation
         material, intake = FillerContent(terms.counter(generation)), Intake(keep_content=True)
         simulation = Simulation(terms.for_strategy(strategy), strategy.name)
-        calls = list(plan_calls(strategy, talks))
+        calls = list(plan_calls(strategy, conversations))
         nonce = nonce_of(self.run, strategy.name)
         steps = []
         for number, call in enumerate(calls, 1):
@@ -164,7 +164,7 @@ class _Planner:
             request = intake.body(body)
             offset = (call.start - calls[0].start) * self.options.pace
             steps.append(self._step(f"{strategy.name}/{number}", offset, request, call, simulation))
-        told = [note for talk in talks for note in strategy.notes(talk)]
+        told = [note for conversation in conversations for note in strategy.notes(conversation)]
         batch = [BATCH] if any(call.is_batch for call in calls) else []
         notes = tuple(dict.fromkeys([*told, *material.notes, *batch]))
         return PlannedStrategy(strategy.name, tuple(steps), notes, getattr(strategy, "rules", {}))

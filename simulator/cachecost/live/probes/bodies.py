@@ -11,7 +11,7 @@ from cachecost.live.probes.harness import ProbeRun
 Body = dict[str, Any]
 FILLER = ("the", "river", "runs", "past", "an", "old", "stone", "house")
 SAMPLE = 256
-MARKS = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
+BREAKPOINTS = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
 ASK = "Say ok."
 SPARE = 32
 """Tokens above the minimum, so that a prefix is certainly cached."""
@@ -24,11 +24,11 @@ def filler(words: int) -> str:
 
 def text(words: str, ttl: str | None = None) -> Body:
     """A text block, with a breakpoint if a TTL is given."""
-    return with_mark({"type": "text", "text": words}, ttl)
+    return with_breakpoint({"type": "text", "text": words}, ttl)
 
 
-def with_mark(block: Body, ttl: str | None) -> Body:
-    return {**block, "cache_control": MARKS[ttl]} if ttl else block
+def with_breakpoint(block: Body, ttl: str | None) -> Body:
+    return {**block, "cache_control": BREAKPOINTS[ttl]} if ttl else block
 
 
 def user(*blocks: Body) -> Body:
@@ -59,4 +59,4 @@ def body_with_prefix(head: str, ttl: str | None, asked: str = ASK, **fields: Any
 
 def tool(description: str, ttl: str | None = None) -> Body:
     schema: Mapping[str, Any] = {"type": "object", "properties": {}}
-    return with_mark({"name": "note", "description": description, "input_schema": schema}, ttl)
+    return with_breakpoint({"name": "note", "description": description, "input_schema": schema}, ttl)

@@ -31,9 +31,9 @@ class LayeredBody:
     step: str
     ends: tuple[int, ...] = ()
 
-    def body(self, fields: Fields, marks: int = len(LAYERS)) -> Body:
-        """The body with `fields`, and breakpoints after the first `marks` layers."""
-        tools, system, messages = ("5m" if number < marks else None for number in range(len(LAYERS)))
+    def body(self, fields: Fields, breakpoints: int = len(LAYERS)) -> Body:
+        """The body with `fields`, and breakpoints after the first `breakpoints` layers."""
+        tools, system, messages = ("5m" if number < breakpoints else None for number in range(len(LAYERS)))
         return {
             "tools": [tool(f"{self.start} {self.head}", tools)],
             "system": [text(self.step, system)],
@@ -53,7 +53,7 @@ async def write_layers(probe_run: ProbeRun, fields: Fields) -> LayeredBody:
     """A fresh body, written layer by layer. Raises Unsettled if nothing of it was cached."""
     start, head = probe_run.fresh(), filler(await prefix_words(probe_run))
     plain = LayeredBody(start, head, filler(await words_for(probe_run, STEP)))
-    ends = [await _end(probe_run, plain.body(fields, marks)) for marks in range(1, len(LAYERS) + 1)]
+    ends = [await _end(probe_run, plain.body(fields, breakpoints)) for breakpoints in range(1, len(LAYERS) + 1)]
     if not ends[0]:
         raise probe_run.not_cached_error()
     if ends[1] - ends[0] <= NEAR or ends[2] - ends[1] <= NEAR:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cachecost.live.probes.bodies import ASK, Body, filler, prefix_words, text, tool, user, with_mark
+from cachecost.live.probes.bodies import ASK, Body, filler, prefix_words, text, tool, user, with_breakpoint
 from cachecost.live.probes.harness import Probe, ProbeRun, ask_repeatedly
 from cachecost.live.probes.model import ProbeAnswer, RoundResult, Unsettled
 
@@ -22,7 +22,7 @@ class _Base:
         self._number = 0
 
     def body(self) -> Body:
-        return self._of([user(with_mark(self._head, "5m"))])
+        return self._of([user(with_breakpoint(self._head, "5m"))])
 
     def further(self, distance: int) -> Body:
         """A body with a breakpoint `distance` text blocks after the prefix, and none on it."""
@@ -36,7 +36,7 @@ class _Base:
         ids = [f"toolu_{self._number:02d}x{number:04d}" for number in range(parallel)]
         uses = [{"type": "tool_use", "id": one, "name": "note", "input": {}} for one in ids]
         results: list[Body] = [{"type": "tool_result", "tool_use_id": one, "content": "ok"} for one in ids]
-        last = with_mark(results[-1], "5m")
+        last = with_breakpoint(results[-1], "5m")
         return self._of(
             [user(self._head), {"role": "assistant", "content": uses}, user(*results[:-1], last)],
         )

@@ -22,7 +22,7 @@ def write(findings: Sequence[ProbeFinding], path: Path, day: date) -> None:
 
 def rules_text(findings: Sequence[ProbeFinding], day: date) -> str:
     """The file's text."""
-    tables = [_head(findings, day), _switches(findings), *_minimums(findings, day), *map(_evidence, findings)]
+    tables = [_head(findings, day), _assumptions(findings), *_minimums(findings, day), *map(_evidence, findings)]
     return "\n\n".join("\n".join(lines) for lines in tables) + "\n"
 
 
@@ -31,7 +31,7 @@ def _head(findings: Sequence[ProbeFinding], day: date) -> list[str]:
     run = _once(finding.run for finding in findings)
     return [
         f"# Cache behavior measured on {day} by {COMMAND}. Any command reads it with --rules FILE.",
-        "# [switches] and [[minimum_tokens]] hold what is settled; [[evidence]] lists every question.",
+        "# [assumptions] and [[minimum_tokens]] hold what is settled; [[evidence]] lists every question.",
         "",
         "[data]",
         f"host = {_text(_once(finding.host for finding in findings))}",
@@ -50,12 +50,12 @@ def _once(values: Iterator[str]) -> str:
     return ", ".join(dict.fromkeys(values))
 
 
-def _switches(findings: Sequence[ProbeFinding]) -> list[str]:
+def _assumptions(findings: Sequence[ProbeFinding]) -> list[str]:
     """The settled assumptions, without those on which models differ."""
     settled = [finding for finding in findings if finding.switch and finding.value is not None]
     values = {finding.switch: {one.value for one in settled if one.switch == finding.switch} for finding in settled}
     kept = {finding.switch: finding for finding in settled if len(values[finding.switch]) == 1}
-    return ["[switches]", *(_switch(finding) for finding in kept.values())]
+    return ["[assumptions]", *(_switch(finding) for finding in kept.values())]
 
 
 def _switch(finding: ProbeFinding) -> str:

@@ -1,4 +1,6 @@
-"""TTLs: whether they are in the cache key (ttl_in_key), what refreshes entries (shallow_marks), how long they last."""
+"""TTLs: whether they are in the cache key (ttl_in_key), what refreshes entries (shallow_breakpoints), how long they
+last.
+"""
 
 from __future__ import annotations
 
@@ -92,16 +94,16 @@ async def _find_survivors(
     probe_run: ProbeRun, touched: TwoMarkPrefix, untouched: TwoMarkPrefix, late: TwoMarkPrefix
 ) -> RoundResult:
     refreshed = await _is_alive(probe_run, touched)
-    unmarked = await _is_alive(probe_run, untouched)
+    uncached = await _is_alive(probe_run, untouched)
     await _deep_read(probe_run, late, shallow=True)
     await probe_run.settle()
     written = await _is_alive(probe_run, late)
     told = (
         f"after {DEAD:g} TTLs the shallow entry is {_word(refreshed)} if its breakpoint was sent at {TOUCHED:g}, "
-        f"{_word(unmarked)} if only the deep breakpoint was, and {_word(written)} once both were sent late"
+        f"{_word(uncached)} if only the deep breakpoint was, and {_word(written)} once both were sent late"
     )
     readings = {(True, True): "rewrite", (True, False): "refresh", (False, False): "ignore"}
-    return RoundResult(None if unmarked else readings.get((refreshed, written)), told)
+    return RoundResult(None if uncached else readings.get((refreshed, written)), told)
 
 
 async def _is_alive(probe_run: ProbeRun, one: TwoMarkPrefix) -> bool:
@@ -112,7 +114,7 @@ def _word(lives: bool) -> str:
     return "alive" if lives else "gone"
 
 
-async def _lifetime(probe_run: ProbeRun) -> ProbeAnswer:
+async def _ttl(probe_run: ProbeRun) -> ProbeAnswer:
     """Prefixes written together, each looked for once, at different ages."""
     head = filler(await prefix_words(probe_run))
     ages = [probe_run.priced.ttl_s + age for age in AGES]
@@ -157,19 +159,19 @@ TTL_IN_KEY = Probe(
     uses_1h=True,
     switch="ttl_in_key",
 )
-SHALLOW_MARKS = Probe(
-    "shallow_marks",
+SHALLOW_BREAKPOINTS = Probe(
+    "shallow_breakpoints",
     "what happens to a breakpoint before the hit whose entry has expired?",
     _shallow,
     ((10 * SETS, 500),),
     settles=SETS,
     lives=DEAD + 0.1,
-    switch="shallow_marks",
+    switch="shallow_breakpoints",
 )
-LIFETIME = Probe(
+TTL_LEVER = Probe(
     "ttl",
     "how long after the start of its call does a 5m entry expire?",
-    _lifetime,
+    _ttl,
     ((2 * SETS * len(AGES), 400),),
     settles=int(AGES[-1] // 5) + 1,
     lives=1.0,

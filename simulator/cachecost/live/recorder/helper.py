@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from threading import Thread
 
 from cachecost.live.callbacks import ignore
-from cachecost.providers.assumptions import switches_from
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -48,7 +48,7 @@ class HelperOptions:
         day = date.fromisoformat(self.as_of) if self.as_of else None
         prices = PriceBook.load(Path(self.prices) if self.prices else None, day)
         own = own_rules(Path(self.own)) if self.own else NO_OWN_RULES
-        rules = RuleBook(switches_from({**own.switches, **self.rules}), day, own)
+        rules = RuleBook(assumptions_from({**own.assumptions, **self.rules}), day, own)
         return ReplaySetup(rules, prices, self.host, "ctok" if has_ctok() else "tiktoken")
 
 

@@ -145,7 +145,7 @@ def _status(capture: Capture, answer: ParsedAnswer) -> int | None:
 
 
 def _is_cut(capture: Capture, answer: ParsedAnswer) -> bool:
-    """Whether the answer was cut off. A stream marks its own end; clients may leave right after it."""
+    """Whether the answer was cut off. A stream tells its own end; clients may leave right after it."""
     is_stream = "event-stream" in capture.answered.get("content-type", "")
     fine = capture.status is not None and capture.status < 400
     return not answer.is_whole if is_stream and fine and capture.answer.is_whole else capture.is_cut

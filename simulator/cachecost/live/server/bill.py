@@ -23,18 +23,18 @@ NO_TEXT = "(no text)"
 
 @dataclass(frozen=True, slots=True)
 class BillShare:
-    """Usage and cost of some of the calls. `unmarked` is their cost without caching, in dollars."""
+    """Usage and cost of some of the calls. `uncached` is their cost without caching, in dollars."""
 
     name: str
     calls: int
     refused: int
     usage: Usage
     cost: Cost
-    unmarked: Decimal
+    uncached: Decimal
     unread: UnreadWrites
 
     @property
-    def hit_share(self) -> Decimal | None:
+    def cache_hit_rate(self) -> Decimal | None:
         """The cache hit rate: tokens read ÷ input tokens; None without input."""
         total = self.usage.total_input
         return Decimal(self.usage.read) / total if total else None
@@ -42,7 +42,7 @@ class BillShare:
     @property
     def saved_usd(self) -> Decimal:
         """Dollars that caching saved; negative if it cost more than it saved."""
-        return self.unmarked - self.cost.total
+        return self.uncached - self.cost.total
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,28 +59,28 @@ class ServerBill:
     loops: tuple[UncachedLoop, ...]
     errors: tuple[tuple[str, int], ...]
     token_source: str
-    band: float
+    error_margin: float
     notes: tuple[str, ...]
 
 
 def bill_of(meter: Meter) -> ServerBill:
     """The bill so far."""
     taken = meter.taken
-    talks = _groups(taken, lambda one: (one.workspace, one.first))
+    conversations = _groups(taken, lambda one: (one.workspace, one.first))
     several = len({one.workspace for one in taken}) > 1
     return ServerBill(
         _share("all", taken, meter),
         tuple(_share(key or NO_KEY, calls, meter) for key, calls in _groups(taken, lambda one: one.workspace)),
-        tuple(_share(_conversation_name(calls[0], several), calls, meter) for _, calls in talks),
+        tuple(_share(_conversation_name(calls[0], several), calls, meter) for _, calls in conversations),
         tuple(_share(key, calls, meter) for key, calls in _groups(taken, lambda one: one.row.model)),
         tuple(
             loop
-            for _, calls in talks
+            for _, calls in conversations
             for loop in find_uncached_loops(_conversation_name(calls[0], several), calls, taken)
         ),
         tuple(Counter(one.row.error for one in taken if one.row.error is not None).most_common()),
         meter.token_source,
-        meter.band,
+        meter.error_margin,
         (*_not_messages(meter.not_messages), *meter.notes()),
     )
 
@@ -101,7 +101,7 @@ def _share(name: str, calls: Sequence[MeteredCall], meter: Meter) -> BillShare:
         sum(row.error is not None for row in rows),
         sum((row.usage for row in rows), Usage()),
         sum((row.cost for row in rows), Cost()),
-        sum((one.unmarked for one in calls), ZERO),
+        sum((one.uncached for one in calls), ZERO),
         meter.unread.of_all(row.call for row in rows),
     )
 

@@ -16,8 +16,8 @@ FORMAT = 1
 NOTHING_YET = "No calls yet."
 HEADERS = {
     "cost": "cost",
-    "hit_share": "hit rate",
-    "unmarked": "without caching",
+    "cache_hit_rate": "hit rate",
+    "uncached": "without caching",
     "calls": "calls",
     "input": "input",
     **{f"{name}_tokens": CLASS_NAMES[name] for name in TOKEN_CLASSES},
@@ -32,20 +32,21 @@ def verdict(bill: ServerBill) -> str:
     if not total.calls:
         return NOTHING_YET
     cost = f"{dollars(total.cost.total)} for {count_text(total.calls, 'call')}"
-    if not total.unmarked:
+    if not total.uncached:
         return f"{cost}."
-    difference = change(total.cost.total, total.unmarked)
+    difference = change(total.cost.total, total.uncached)
     words = f"{change_text(difference)} {'than' if difference else 'as'} without caching"
-    return f"{cost}, {words} ({dollars(total.unmarked)})."
+    return f"{cost}, {words} ({dollars(total.uncached)})."
 
 
 def facts(bill: ServerBill) -> list[str]:
     """Further facts, one sentence each."""
     total, unread = bill.total, bill.total.unread
     told = []
-    if total.hit_share is not None:
+    if total.cache_hit_rate is not None:
         told.append(
-            f"{percent(total.hit_share)} of {tokens(total.usage.total_input)} input tokens were read from the cache."
+            f"{percent(total.cache_hit_rate)} of {tokens(total.usage.total_input)} input tokens "
+            f"were read from the cache."
         )
     if unread.tokens:
         lost = f"{dollars(unread.paid)}, {dollars(unread.extra)} more than without caching"
@@ -56,8 +57,8 @@ def facts(bill: ServerBill) -> list[str]:
 
 def counted_by(bill: ServerBill) -> str:
     """How tokens were counted, with the error margin; empty before the first call."""
-    band = f", ±{percent(bill.band)}" if bill.band else ""
-    return f"{bill.token_source}{band}" if bill.token_source else ""
+    error_margin = f", ±{percent(bill.error_margin)}" if bill.error_margin else ""
+    return f"{bill.token_source}{error_margin}" if bill.token_source else ""
 
 
 def cells(share: BillShare) -> dict[str, str]:
@@ -66,10 +67,10 @@ def cells(share: BillShare) -> dict[str, str]:
     return {
         "calls": f"{share.calls:,}",
         "input": tokens(usage.total_input),
-        "hit_share": percent(share.hit_share),
+        "cache_hit_rate": percent(share.cache_hit_rate),
         **{f"{name}_tokens": tokens(getattr(usage, CLASS_FIELDS[name])) for name in TOKEN_CLASSES},
         "cost": dollars(share.cost.total),
-        "unmarked": dollars(share.unmarked),
+        "uncached": dollars(share.uncached),
         "unread": tokens(share.unread.tokens),
     }
 
@@ -99,7 +100,7 @@ def bill_json(bill: ServerBill) -> dict[str, Any]:
         "conversations": [_share_json(share) for share in bill.conversations],
         "uncached_loops": [_loop_json(loop) for loop in bill.loops],
         "refused": [{"message": words, "calls": count} for words, count in bill.errors],
-        "tokens": {"source": bill.token_source, "band": bill.band},
+        "tokens": {"source": bill.token_source, "error_margin": bill.error_margin},
         "notes": list(bill.notes),
     }
 
@@ -110,10 +111,10 @@ def _share_json(share: BillShare) -> dict[str, Any]:
         "calls": share.calls,
         "refused": share.refused,
         "usage": share.usage.wire(),
-        "hit_share": None if share.hit_share is None else float(share.hit_share),
+        "cache_hit_rate": None if share.cache_hit_rate is None else float(share.cache_hit_rate),
         "cost_usd": exact(share.cost.total),
         "cost_by_class_usd": {name: exact(amount) for name, amount in share.cost.by_class().items()},
-        "without_caching_usd": exact(share.unmarked),
+        "without_caching_usd": exact(share.uncached),
         "saved_usd": exact(share.saved_usd),
         "never_read": {
             "tokens": share.unread.tokens,

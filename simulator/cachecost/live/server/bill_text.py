@@ -28,8 +28,8 @@ Colours = Literal["standard", "256", "truecolor", "windows"]
 PIPE_WIDTH = 120
 NARROWEST_NAME = 18
 KEYS = ("calls", "input", "read_tokens", "write_5m_tokens", "write_1h_tokens", "input_tokens", "output_tokens")
-LAST_KEYS = ("hit_share", "unread", "unmarked", "cost")
-RANKS = {"hit_share": COMPARISON, "unmarked": LOWER_BOUND, "unread": COUNT, "input": ZERO_CLASS}
+LAST_KEYS = ("cache_hit_rate", "unread", "uncached", "cost")
+RANKS = {"cache_hit_rate": COMPARISON, "uncached": LOWER_BOUND, "unread": COUNT, "input": ZERO_CLASS}
 """Columns that may be hidden for lack of width. A token class may be only if it is zero everywhere."""
 MOST_CONVERSATIONS = 20
 

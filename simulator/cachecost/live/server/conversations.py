@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cachecost.prompts.blocks import Block, Layer, Message, Thread
-from cachecost.prompts.refusals import marks_sent
-from cachecost.prompts.request import Mark, Request, block_at
+from cachecost.prompts.refusals import sent_breakpoints
+from cachecost.prompts.request import Breakpoint, Request, block_at
 
 LONGEST_TITLE = 48
 LONGEST_READ = 2000
@@ -67,35 +67,37 @@ def _brings_results(message: Message) -> bool:
     return any(block.kind == "tool_result" for block in message.blocks)
 
 
-def marks_tool_results(request: Request) -> bool:
-    return any(block_at(request, mark).kind == "tool_result" for mark in marks_sent(request).marks)
+def breakpoints_tool_results(request: Request) -> bool:
+    return any(
+        block_at(request, breakpoint).kind == "tool_result" for breakpoint in sent_breakpoints(request).breakpoints
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class LastMark:
+class LastBreakpoint:
     """What the last breakpoint is on, in words, and how many messages follow."""
 
     on: str
     messages_after: int
 
 
-def last_mark(request: Request) -> LastMark | None:
+def last_breakpoint(request: Request) -> LastBreakpoint | None:
     """The last breakpoint of a request; None without any."""
-    marks = marks_sent(request).marks
-    if not marks:
+    breakpoints = sent_breakpoints(request).breakpoints
+    if not breakpoints:
         return None
     order = list(Layer)
-    deepest = max(marks, key=lambda mark: (order.index(mark.layer), *mark.block_key[1:]))
-    return LastMark(_kind(request, deepest), request.thread.length - (deepest.node.length if deepest.node else 0))
+    deepest = max(breakpoints, key=lambda breakpoint: (order.index(breakpoint.layer), *breakpoint.block_key[1:]))
+    return LastBreakpoint(_kind(request, deepest), request.thread.length - (deepest.node.length if deepest.node else 0))
 
 
-def _kind(request: Request, mark: Mark) -> str:
-    if mark.layer is Layer.TOOLS:
+def _kind(request: Request, breakpoint: Breakpoint) -> str:
+    if breakpoint.layer is Layer.TOOLS:
         return "a tool's definition"
-    if mark.layer is Layer.SYSTEM:
+    if breakpoint.layer is Layer.SYSTEM:
         return "the system prompt"
-    block = block_at(request, mark)
+    block = block_at(request, breakpoint)
     if block.kind != "text":
         return f"a {block.kind}"
-    is_first = mark.node is not None and mark.node.length == 1
+    is_first = breakpoint.node is not None and breakpoint.node.length == 1
     return f"the first {block.role} text" if is_first else f"a later {block.role} text"

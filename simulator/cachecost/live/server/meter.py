@@ -19,7 +19,7 @@ from cachecost.live.server.errors import invalid, not_a_message, unknown_model
 from cachecost.live.server.model import ApiError, CallCharge, ClientCall, ModelAnswer
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.refusals import marks_sent
+from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, answer_blocks
@@ -35,7 +35,7 @@ class MeteredCall:
     """A call on the bill.
 
     `first` is the first message of its conversation; `before` the number of the call that it continues (None: none).
-    `unmarked` is its cost without caching, in USD; `input_price` in USD per 10**6 tokens; `minimum` the minimum
+    `uncached` is its cost without caching, in USD; `input_price` in USD per 10**6 tokens; `minimum` the minimum
     cacheable prefix of its model, in tokens.
     """
 
@@ -44,7 +44,7 @@ class MeteredCall:
     workspace: str
     first: Thread
     before: int | None = None
-    unmarked: Decimal = ZERO
+    uncached: Decimal = ZERO
     input_price: Decimal = ZERO
     minimum: int = 0
 
@@ -62,7 +62,7 @@ class Meter:
         self._intake = Intake(keep_content=True)
         self._simulation = Simulation(setup)
         self._diagnostics = Diagnostics()
-        self._talks = ConversationIndex()
+        self._conversations = ConversationIndex()
         self.unread = Unread()
         self.taken: list[MeteredCall] = []
         self.not_messages = 0
@@ -79,9 +79,9 @@ class Meter:
         return self._setup.token_source
 
     @property
-    def band(self) -> float:
+    def error_margin(self) -> float:
         """The relative error of the token counts."""
-        return self._setup.band
+        return self._setup.error_margin
 
     def take(self, asked: ClientCall, answer: ModelAnswer) -> CallCharge | ApiError:
         """Bill a call that is about to be answered; see `Meters`."""
@@ -103,21 +103,21 @@ class Meter:
         rules = self._setup.rules.rules(self._setup.host, request.model)
         if rules.generation not in self._renderers:
             self._renderers[rules.generation] = Renderer(self._setup.counter(rules.generation))
-        marks = marks_sent(request).marks
-        return self._renderers[rules.generation].render(request, marks, rules).total_tokens
+        breakpoints = sent_breakpoints(request).breakpoints
+        return self._renderers[rules.generation].render(request, breakpoints, rules).total_tokens
 
     def _keep(self, asked: ClientCall, request: Request, simulated: SimulatedCall) -> None:
         row, passes, rules, prices = simulated
-        first = self._talks.first(request.thread)
-        before = self._talks.before(asked.workspace, request.thread)
+        first = self._conversations.first(request.thread)
+        before = self._conversations.before(asked.workspace, request.thread)
         if prices is None or rules is None:
             self.taken.append(MeteredCall(row, request, asked.workspace, first, before))
             return
-        self._talks.remember(asked.workspace, request.thread, row.call)
+        self._conversations.remember(asked.workspace, request.thread, row.call)
         for one in passes:
             self.unread.add(row.call, one.outcome, prices, one.sizes)
-        unmarked = prices.cost(Usage(row.usage.total_input, output_tokens=row.usage.output_tokens))
-        dollars = sum(unmarked.values(), ZERO)
+        uncached = prices.cost(Usage(row.usage.total_input, output_tokens=row.usage.output_tokens))
+        dollars = sum(uncached.values(), ZERO)
         kept = MeteredCall(row, request, asked.workspace, first, before, dollars, prices.input, rules.minimum_tokens)
         self.taken.append(kept)
 

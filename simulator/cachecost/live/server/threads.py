@@ -13,7 +13,7 @@ from typing import Any
 
 from cachecost.live.server.errors import INVALID, NOT_FOUND, DetailedError, invalid
 from cachecost.live.server.model import ApiError
-from cachecost.prompts.wire import MARK
+from cachecost.prompts.wire import BREAKPOINT
 
 Body = Mapping[str, Any]
 HELD = ("tools", "system")
@@ -81,7 +81,7 @@ class Threads:
             self._held[workspace, resolved.continues] = None
         head = {name: resolved.body[name] for name in HELD if resolved.body.get(name) is not None}
         said = {"role": "assistant", "content": message["content"]}
-        messages = [*map(without_marks, resolved.body["messages"]), *([said] if message["content"] else [])]
+        messages = [*map(without_breakpoints, resolved.body["messages"]), *([said] if message["content"] else [])]
         self._held[workspace, str(message["id"])] = HeldThread(head, messages)
         if len(self._held) > MOST:
             del self._held[next(iter(self._held))]
@@ -91,13 +91,15 @@ _NOTHING = HeldThread({}, ())
 BLOCKS = ("content", "source")
 
 
-def without_marks(value: Any) -> Any:
+def without_breakpoints(value: Any) -> Any:
     """A message without the breakpoints on its blocks, at any depth; tool inputs are unchanged."""
     if isinstance(value, list):
-        return [without_marks(one) for one in value]
+        return [without_breakpoints(one) for one in value]
     if not isinstance(value, Mapping):
         return value
-    return {name: without_marks(one) if name in BLOCKS else one for name, one in value.items() if name != MARK}
+    return {
+        name: without_breakpoints(one) if name in BLOCKS else one for name, one in value.items() if name != BREAKPOINT
+    }
 
 
 def _thread_error(code: str, message: str, status: int = 400, kind: str = INVALID) -> ApiError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.base.formatting import count_text, dollars, percent, tokens
-from cachecost.live.server.conversations import answers_tools, last_mark, marks_tool_results
+from cachecost.live.server.conversations import answers_tools, breakpoints_tool_results, last_breakpoint
 from cachecost.live.server.meter import MeteredCall
 
 MOST = Decimal("0.5")
@@ -86,15 +86,15 @@ def _why(steps: Sequence[_LoopCall]) -> str:
 
 def _reason(step: _LoopCall) -> str:
     request, total = step.call.request, step.call.row.usage.total_input
-    mark = last_mark(request)
-    if mark is None:
+    breakpoint = last_breakpoint(request)
+    if breakpoint is None:
         return "no breakpoint is set (no cache_control in its calls)"
     if total < step.call.minimum:
         return f"its prompts are below the minimum of {step.call.minimum:,} tokens that this model caches"
-    if answers_tools(request.thread) and not marks_tool_results(request):
-        return f"no breakpoint on tool results; the last breakpoint is on {mark.on}"
-    if mark.messages_after:
-        return f"the last breakpoint is on {mark.on}, with messages after it"
+    if answers_tools(request.thread) and not breakpoints_tool_results(request):
+        return f"no breakpoint on tool results; the last breakpoint is on {breakpoint.on}"
+    if breakpoint.messages_after:
+        return f"the last breakpoint is on {breakpoint.on}, with messages after it"
     return (
         f"the last block has a breakpoint, but the cache was not read: {(step.call.row.cause or '').replace('_', ' ')}"
     )

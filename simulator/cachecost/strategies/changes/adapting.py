@@ -1,8 +1,8 @@
 """Breakpoints and TTLs chosen from the past: pauses, growth, and how much of what was written was read again.
 
-What the optimum teaches. An hour's mark on a short new end keeps the whole prompt alive for an hour, because what was
-read is not charged again: it pays as soon as a pause between 5 minutes and an hour is only a little likely. And a block
-that nothing goes on from is better not written at all.
+What the optimum teaches. An hour's breakpoint on a short new end keeps the whole prompt alive for an hour, because
+what was read is not charged again: it pays as soon as a pause between 5 minutes and an hour is only a little
+likely. And a block that nothing goes on from is better not written at all.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import Thread
-from cachecost.prompts.refusals import last_markable
-from cachecost.prompts.request import TTL, Mark, Request
+from cachecost.prompts.refusals import last_breakpoint_place
+from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.strategies.changes.base import AgentChange, estimate_tokens
 from cachecost.strategies.changes.cache_only_calls import cache_only_call
 from cachecost.strategies.placements import LastTool, Placement, SystemBlock, ThreadIndex, View
@@ -27,12 +27,14 @@ Kind = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Adapt(AgentChange):
-    """Marks the head and the end of each request, for as long as the pauses seen so far say; looks at the past only.
+    """Breakpoints the head and the end of each request, for as long as the pauses seen so far say; looks at the
+    past only.
 
-    The end is marked for an hour where the expected loss of a pause of 5 to 60 minutes is more than what an hour costs
-    above 5 minutes; not at all where of `seen` calls of its kind fewer than `reread` were gone on from. After a call
-    whose mark lives an hour, a ping is sent `ping_s` after it, and again, up to `times`, while pauses over an hour were
-    so far mostly shorter than that. Prices are those an agent assumes: a write at 1.25 and 2.0 times, a read at 0.1.
+    The end is marked for an hour where the expected loss of a pause of 5 to 60 minutes is more than what an hour
+    costs above 5 minutes; not at all where of `seen` calls of its kind fewer than `reread` were gone on from. After
+    a call whose breakpoint lives an hour, a ping is sent `ping_s` after it, and again, up to `times`, while pauses
+    over an hour were so far mostly shorter than that. Prices are those an agent assumes: a write at 1.25 and 2.0
+    times, a read at 0.1.
     """
 
     write_5m: float = 1.25
@@ -48,7 +50,7 @@ class Adapt(AgentChange):
         for call in calls:
             yield from agent.pings_before(call.start)
             agent.learn(call)
-            yield agent.with_marks(call)
+            yield agent.with_breakpoints(call)
         yield from agent.pings_before(float("inf"))
 
 
@@ -71,7 +73,7 @@ class _PauseHistory:
 
 @dataclass(slots=True)
 class _LastCall:
-    """The last call of a thread: how many tokens it had, and what marks."""
+    """The last call of a thread: how many tokens it had, and what breakpoints."""
 
     call: PlannedCall
     kind: Kind
@@ -105,8 +107,8 @@ class _PauseLearner:
     def _of(self, kind: Kind) -> _PauseHistory:
         return self._pauses.setdefault(kind, _PauseHistory())
 
-    def with_marks(self, call: PlannedCall) -> PlannedCall:
-        """The call with the marks that the past speaks for."""
+    def with_breakpoints(self, call: PlannedCall) -> PlannedCall:
+        """The call with the breakpoints that the past speaks for."""
         kind = _kind(call)
         before, tokens = self._before(call), self._tokens(call.request)
         new = max(1, tokens - before.tokens) if before is not None else tokens
@@ -115,7 +117,7 @@ class _PauseLearner:
         self._of(kind).calls += 1
         last = _LastCall(call, kind, tokens, ttl == "1h" and is_kept)
         self._ends[call.request.thread] = last
-        made = replace(call, request=self._place_marks(call.request, ttl, is_kept))
+        made = replace(call, request=self._place_breakpoints(call.request, ttl, is_kept))
         self._latest = replace(last, call=made) if call.purpose == "main" else self._latest
         return made
 
@@ -129,21 +131,23 @@ class _PauseLearner:
         saved = self._of(kind).savings(options) * tokens
         return "1h" if saved > (options.write_1h - options.write_5m) * new else "5m"
 
-    def _place_marks(self, request: Request, ttl: TTL, is_kept: bool) -> Request:
+    def _place_breakpoints(self, request: Request, ttl: TTL, is_kept: bool) -> Request:
         """The head, the end of what the last call sent, and the end; an hour wherever the end has it."""
         head = (
-            replace(self._head, ttl=ttl).place(View(request.thread, request.tools, request.system, self._trail)).marks
+            replace(self._head, ttl=ttl)
+            .place(View(request.thread, request.tools, request.system, self._trail))
+            .breakpoints
         )
-        found = {mark.block_key: mark for mark in head}
+        found = {breakpoint.block_key: breakpoint for breakpoint in head}
         before = next(
             (node for node in request.thread.back() if node in self._ends and node is not request.thread), None
         )
         ends = [replace(request, thread=before)] if before is not None else []
         for each in [*ends, *([request] if is_kept else [])]:
-            mark = last_markable(each, ttl)
-            if mark is not None:
-                found[mark.block_key] = mark
-        return replace(request, marks=tuple(sorted(found.values(), key=_order)), automatic=None)
+            breakpoint = last_breakpoint_place(each, ttl)
+            if breakpoint is not None:
+                found[breakpoint.block_key] = breakpoint
+        return replace(request, breakpoints=tuple(sorted(found.values(), key=_order)), automatic=None)
 
     def _tokens(self, request: Request) -> int:
         head = sum(estimate_tokens(block) for part in (request.tools, request.system) for block in part.blocks)
@@ -173,9 +177,9 @@ def _kind(call: PlannedCall) -> Kind:
     return call.purpose, "human" if message is not None and message.is_human else "tool"
 
 
-def _order(mark: Mark) -> tuple[int, int, int]:
+def _order(breakpoint: Breakpoint) -> tuple[int, int, int]:
     layers = ("tools", "system", "messages")
-    return layers.index(mark.layer), mark.node.length if mark.node else 0, mark.index
+    return layers.index(breakpoint.layer), breakpoint.node.length if breakpoint.node else 0, breakpoint.index
 
 
 def _add_tokens(tokens: int, node: Thread) -> int:

@@ -32,8 +32,8 @@ class Attachments(AgentChange):
     change_rate: float = 0.2
     again: bool = False
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _AttachmentRewriter(self).rewrite(talk)
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _AttachmentRewriter(self).rewrite(conversation)
 
 
 class _AttachmentRewriter(ThreadRewriter):

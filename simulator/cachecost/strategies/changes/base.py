@@ -40,9 +40,9 @@ class AgentChange:
             if option.name.endswith("rate") and not 0 <= value <= 1:
                 raise ValueError(f"{option.name}={value}: expected a share from 0 to 1")
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
         """The conversation as this agent sends it, and the side conversations it adds."""
-        return (talk,)
+        return (conversation,)
 
     def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
         """The calls as this agent makes them, in the order they start."""

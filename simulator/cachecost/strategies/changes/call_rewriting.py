@@ -20,10 +20,10 @@ STEP_S = 2.0
 class CallRewriter(ThreadRewriter):
     """Calls that are not recorded take time: later events wait for them."""
 
-    def __init__(self, talk: Conversation) -> None:
+    def __init__(self, conversation: Conversation) -> None:
         super().__init__()
-        self._original = GrowingThread(talk.root)
-        self._thread = GrowingThread(talk.root)
+        self._original = GrowingThread(conversation.root)
+        self._thread = GrowingThread(conversation.root)
         self._now = self._ready = float("-inf")
 
     def step(self, event: Event) -> Iterator[Event]:

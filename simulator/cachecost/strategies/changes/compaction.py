@@ -67,8 +67,8 @@ class Compaction(AgentChange):
         if self.wait_s < 0:
             raise ValueError(f"wait_s={self.wait_s}: expected at least 0")
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _CompactionRewriter(self, talk, facts).rewrite(talk)
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _CompactionRewriter(self, conversation, facts).rewrite(conversation)
 
 
 class _CompactionRewriter(ThreadRewriter):
@@ -79,12 +79,12 @@ class _CompactionRewriter(ThreadRewriter):
     of the last call was there, `_ready` when a summary is.
     """
 
-    def __init__(self, options: Compaction, talk: Conversation, facts: Facts | None) -> None:
+    def __init__(self, options: Compaction, conversation: Conversation, facts: Facts | None) -> None:
         super().__init__()
         self._options = options
         self._facts = facts
-        self._thread = GrowingThread(talk.root)
-        self._main = Switch(0, talk.model or "", talk.tools, talk.system, talk.params)
+        self._thread = GrowingThread(conversation.root)
+        self._main = Switch(0, conversation.model or "", conversation.tools, conversation.system, conversation.params)
         tokens = options.system_tokens
         own = () if tokens is None else (given_block("text", "system", "summary system prompt", tokens),)
         self._own_system = Part(own)
@@ -144,15 +144,15 @@ class _CompactionRewriter(ThreadRewriter):
         first = 0 if options.kind == "keep_last" else options.keep_first + self._front // 2
         last = 0 if options.kind == "keep_first" else options.keep_last
         ends = [*self.turns, len(self.sent_messages)]
-        floor = self._upto if options.rolling else 0
-        return max(ends[min(first, len(ends) - 1)], floor), ends[max(len(ends) - 1 - last, 0)]
+        lower_bound = self._upto if options.rolling else 0
+        return max(ends[min(first, len(ends) - 1)], lower_bound), ends[max(len(ends) - 1 - last, 0)]
 
     def _shorten(self, at: float, start: int, stop: int) -> Event:
-        band = self._in_place(start, stop)
+        error_margin = self._in_place(start, stop)
         if self._options.kind == "summary" and self._options.summary_at == "front":
-            return self._in_front(at, start, stop, band)
-        self._upto = start + len(band)
-        return self.replace_range(at, start, stop, band)
+            return self._in_front(at, start, stop, error_margin)
+        self._upto = start + len(error_margin)
+        return self.replace_range(at, start, stop, error_margin)
 
     def _in_front(self, at: float, start: int, stop: int, summary: list[Message]) -> Event:
         before = [*self.sent_messages[: self._front], *summary] if self._options.rolling else summary

@@ -42,11 +42,11 @@ class FanOut(AgentChange):
     step_s: float = 6.0
     least: ClassVar[int] = 0
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield talk
-        now, so_far = talk, GrowingThread(talk.root)
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield conversation
+        now, so_far = conversation, GrowingThread(conversation.root)
         turn, is_due = 0, False
-        for event in talk.events:
+        for event in conversation.events:
             so_far.take(event)
             if isinstance(event, Switch):
                 now = _switch_prefix(now, event)
@@ -55,13 +55,13 @@ class FanOut(AgentChange):
                 is_due = self._is_due(turn)
             elif isinstance(event, Reply) and is_due:
                 is_due = False
-                yield from self._children(now, so_far.thread, event, f"{talk.name}/{turn}")
+                yield from self._children(now, so_far.thread, event, f"{conversation.name}/{turn}")
 
     def _is_due(self, turn: int) -> bool:
         since = turn - self.turn
         return since == 0 or (since > 0 and self.every > 0 and since % self.every == 0)
 
-    def _children(self, talk: Conversation, thread: Thread, reply: Reply, place: str) -> Iterator[Conversation]:
+    def _children(self, conversation: Conversation, thread: Thread, reply: Reply, place: str) -> Iterator[Conversation]:
         at = reply.at + self.after_s
         own = Part((given_block("text", "system", f"child: {self.system_tokens}", self.system_tokens),))
         told: tuple[Event, ...] = (Rewrite(at, 0, tuple(thread.messages()), "fork"),)
@@ -70,7 +70,7 @@ class FanOut(AgentChange):
             name = f"{place}/{number}"
             task = given_block("text", "user", f"{name} task: {self.task_tokens}", self.task_tokens)
             said = tuple(self._child_events(name, at))
-            child = replace(talk, name=f"{talk.name}, fork {name[len(talk.name) + 1 :]}")
+            child = replace(conversation, name=f"{conversation.name}, fork {name[len(conversation.name) + 1 :]}")
             if self.prefix == "own":
                 yield replace(child, system=own, events=(Human(at, (task,)), *said), root=Thread())
             else:
@@ -100,9 +100,9 @@ def _pending(place: str) -> Block:
     return given_block("tool_result", "user", f"{place} pending", PENDING_TOKENS)
 
 
-def _switch_prefix(talk: Conversation, event: Switch) -> Conversation:
+def _switch_prefix(conversation: Conversation, event: Switch) -> Conversation:
     return replace(
-        talk,
+        conversation,
         model=event.model,
         tools=event.tools,
         system=event.system,

@@ -56,8 +56,8 @@ class FinalAnswer(AgentChange):
     max_iterations: int = 10
     least: ClassVar[int] = 1
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _AnswerToolPrefix(self).rewrite(_FinalAnswerRewriter(self, talk).rewrite(talk))
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _AnswerToolPrefix(self).rewrite(_FinalAnswerRewriter(self, conversation).rewrite(conversation))
 
 
 class _AnswerToolPrefix(PrefixRewriter):
@@ -100,10 +100,10 @@ class _AnswerToolPrefix(PrefixRewriter):
 class _FinalAnswerRewriter(CallRewriter):
     """The replies that end a turn, told otherwise. `_calls` are those of the turn."""
 
-    def __init__(self, options: FinalAnswer, talk: Conversation) -> None:
-        super().__init__(talk)
+    def __init__(self, options: FinalAnswer, conversation: Conversation) -> None:
+        super().__init__(conversation)
         self._options = options
-        self._ends = _ends(talk, options.of)
+        self._ends = _ends(conversation, options.of)
         self._place = -1
         self._calls = 0
         self._is_confused = EvenSampler(options.confusion_rate)
@@ -176,10 +176,10 @@ class _FinalAnswerRewriter(CallRewriter):
         return assumed_block("tool_result", "user", "noted", (call,), self._options.result_tokens)
 
 
-def _ends(talk: Conversation, of: str) -> set[int]:
+def _ends(conversation: Conversation, of: str) -> set[int]:
     """Where in the conversation's events the replies are that end a turn, or the last of them."""
-    calls = find_tool_calls(talk.events)
-    ends = [place for place, event in enumerate(talk.events) if isinstance(event, Reply) and event.blocks]
+    calls = find_tool_calls(conversation.events)
+    ends = [place for place, event in enumerate(conversation.events) if isinstance(event, Reply) and event.blocks]
     found = [place for place in ends if not calls[place]]
     return set(found[-1:] if of == "session" else found)
 

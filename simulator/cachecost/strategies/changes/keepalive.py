@@ -18,12 +18,12 @@ class KeepAlive(AgentChange):
     """A ping every `every_s` seconds after the start of the last main call, until the next one, at most `times`.
 
     `until_s` ends the pings of a pause earlier. A ping is the last main request again, as far as the message of its
-    last mark (of an assistant's message, one further), or the `whole` one; unmarked requests get none. It asks for
-    `max_tokens` 0, which is pre-warming, or 1, as aider does; where the API refuses 0 (manual thinking, structured
-    output, a forced tool choice) it asks for 1. No agent knows which call is the last: the pings go on after it,
-    unless it `stops_at_end`. Source: aider's --cache-keepalive-pings (295 s after each request, up to the last mark,
-    1 token). 11 pings is what an agent may assume to be worth it: 12 reads at 0.1 cost more than a write at 1.25 does
-    above a read. Sub-agents with a head of their own are not kept alive, nor are batches.
+    last breakpoint (of an assistant's message, one further), or the `whole` one; unmarked requests get none. It
+    asks for `max_tokens` 0, which is pre-warming, or 1, as aider does; where the API refuses 0 (manual thinking,
+    structured output, a forced tool choice) it asks for 1. No agent knows which call is the last: the pings go on
+    after it, unless it `stops_at_end`. Source: aider's --cache-keepalive-pings (295 s after each request, up to the
+    last breakpoint, 1 token). 11 pings is what an agent may assume to be worth it: 12 reads at 0.1 cost more than a
+    write at 1.25 does above a read. Sub-agents with a head of their own are not kept alive, nor are batches.
     """
 
     every_s: float = 295.0
@@ -60,7 +60,7 @@ class _PingPlanner:
         self._sent = 0
 
     def follow(self, call: PlannedCall) -> None:
-        is_cached = (call.request.marks or call.request.automatic) and not call.is_batch
+        is_cached = (call.request.breakpoints or call.request.automatic) and not call.is_batch
         self._last, self._request, self._sent = call if is_cached else None, None, 0
 
     def before(self, at: float) -> Iterator[PlannedCall]:
@@ -78,10 +78,10 @@ class _PingPlanner:
         return request if self._options.whole else self._marked_part(request)
 
     def _marked_part(self, request: Request) -> Request:
-        """The request up to its last mark, ended as the API accepts it: by a message of the user's."""
+        """The request up to its last breakpoint, ended as the API accepts it: by a message of the user's."""
         if request.automatic:
             return request
-        marked = request.marks[-1].node
+        marked = request.breakpoints[-1].node
         if marked is None or marked.message is None:
             self._filler = self._filler or filler_thread()
             return replace(request, thread=self._filler)

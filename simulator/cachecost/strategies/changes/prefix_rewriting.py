@@ -14,22 +14,30 @@ from cachecost.prompts.request import Request
 class PrefixRewriter:
     """`turns` says when the head changes by itself; `tools`, `system` and `params` are what it is then.
 
-    Recorded switches go on to switch. Side calls that are sent with the main thread's parts get what stands for these.
+    Recorded assumptions go on to switch. Side calls that are sent with the main thread's parts get what stands for
+    these.
     """
 
     def __init__(self) -> None:
         self._made: dict[tuple[Part, object], Part] = {}
         self._told = Switch(0, "", NOTHING, NOTHING, {})
 
-    def rewrite(self, talk: Conversation) -> Conversation:
+    def rewrite(self, conversation: Conversation) -> Conversation:
         """The conversation with its heads."""
-        self._told = Switch(0, talk.model or "", talk.tools, talk.system, talk.params, talk.is_chosen)
-        self.begin(talk)
+        self._told = Switch(
+            0,
+            conversation.model or "",
+            conversation.tools,
+            conversation.system,
+            conversation.params,
+            conversation.is_chosen,
+        )
+        self.begin(conversation)
         first = self._with_prefix(self._told)
-        events = tuple(new for event in talk.events for new in self._step(event))
-        return replace(talk, events=events, tools=first.tools, system=first.system, params=first.params)
+        events = tuple(new for event in conversation.events for new in self._step(event))
+        return replace(conversation, events=events, tools=first.tools, system=first.system, params=first.params)
 
-    def begin(self, talk: Conversation) -> None:
+    def begin(self, conversation: Conversation) -> None:
         """Get ready for the head of the first call."""
 
     def turns(self, event: Event) -> bool:

@@ -37,8 +37,8 @@ class Prune(AgentChange):
     clears: Literal["responses", "requests", "both"] = "responses"
     placeholder_tokens: int = 12
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _PruneRewriter(self, talk).rewrite(talk)
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _PruneRewriter(self, conversation).rewrite(conversation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,12 @@ class _PruneRewriter(ThreadRewriter):
     The n-th result answers the n-th call: recordings without content do not say more.
     """
 
-    def __init__(self, options: Prune, talk: Conversation) -> None:
+    def __init__(self, options: Prune, conversation: Conversation) -> None:
         super().__init__()
         self._options = options
-        self._head = sum(estimate_tokens(block) for part in (talk.tools, talk.system) for block in part.blocks)
+        self._head = sum(
+            estimate_tokens(block) for part in (conversation.tools, conversation.system) for block in part.blocks
+        )
         self._open: dict[str, list[_ClearableBlock]] = {"tool_result": [], "tool_use": []}
         self._turn = 0
         self._is_due = False

@@ -30,15 +30,15 @@ class Reminder(AgentChange):
     position: Literal["first", "last"] = "last"
     least: ClassVar[int] = 1
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _ReminderRewriter(self, talk).rewrite(talk)
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _ReminderRewriter(self, conversation).rewrite(conversation)
 
 
 class _ReminderRewriter(CallRewriter):
     """`_last` is the message that has the reminder, where only one has."""
 
-    def __init__(self, options: Reminder, talk: Conversation) -> None:
-        super().__init__(talk)
+    def __init__(self, options: Reminder, conversation: Conversation) -> None:
+        super().__init__(conversation)
         self._options = options
         self._last: int | None = None
 

@@ -39,15 +39,15 @@ class Repairs(AgentChange):
     error_tokens: int = 60
     call_tokens: int = 100
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _RepairRewriter(self, talk).rewrite(talk)
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _RepairRewriter(self, conversation).rewrite(conversation)
 
 
 class _RepairRewriter(CallRewriter):
-    def __init__(self, options: Repairs, talk: Conversation) -> None:
-        super().__init__(talk)
+    def __init__(self, options: Repairs, conversation: Conversation) -> None:
+        super().__init__(conversation)
         self._options = options
-        self._calling = iter(find_tool_calls(talk.events))
+        self._calling = iter(find_tool_calls(conversation.events))
         self._is_invalid = EvenSampler(options.invalid_tool_rate)
         self._is_unreadable = EvenSampler(options.parse_error_rate)
         self._is_lost = EvenSampler(options.orphan_rate)
@@ -107,13 +107,13 @@ class Unprompted(AgentChange):
     call_tokens: int = 40
     error_tokens: int = 30
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _UnpromptedRewriter(self, talk).rewrite(talk)
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _UnpromptedRewriter(self, conversation).rewrite(conversation)
 
 
 class _UnpromptedRewriter(CallRewriter):
-    def __init__(self, options: Unprompted, talk: Conversation) -> None:
-        super().__init__(talk)
+    def __init__(self, options: Unprompted, conversation: Conversation) -> None:
+        super().__init__(conversation)
         self._options = options
         self._happens = EvenSampler(options.rate)
 

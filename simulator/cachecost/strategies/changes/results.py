@@ -27,8 +27,8 @@ class Deduplicate(AgentChange):
     least_bytes: int = 300
     reference_tokens: int = 45
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _DuplicateRewriter(self).rewrite(talk)
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _DuplicateRewriter(self).rewrite(conversation)
 
 
 class _DuplicateRewriter(ThreadRewriter):
@@ -80,8 +80,8 @@ class OutputCap(AgentChange):
     batch_bytes: int = 2 * 1024 * 1024
     least: ClassVar[int] = 1
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _CapRewriter(self).rewrite(talk)
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _CapRewriter(self).rewrite(conversation)
 
 
 class _CapRewriter(ThreadRewriter):

@@ -19,7 +19,7 @@ class RouteAsides(AgentChange):
     """Side calls go to `model`, which has a cache of its own; left out, they stay where they are.
 
     Main calls whose answer is at most `short_tokens` long go there, too: an upper bound of what a router can do, which
-    must guess. `thinking` "off" switches it off where it was asked for; effort and speed do not go along to another
+    must guess. `thinking` "off" assumptions it off where it was asked for; effort and speed do not go along to another
     model. `tools: none` sends no tools. Questions of tools are not routed: they have options of their own (`inquiry`).
     """
 
@@ -43,9 +43,9 @@ class RouteAsides(AgentChange):
         routed = replace(request, model=self.model or request.model, params=params)
         if self.tools == "same":
             return routed
-        marks = tuple(mark for mark in request.marks if mark.layer is not Layer.TOOLS)
+        breakpoints = tuple(breakpoint for breakpoint in request.breakpoints if breakpoint.layer is not Layer.TOOLS)
         params.pop("tool_choice", None)
-        return replace(routed, tools=NOTHING, marks=marks)
+        return replace(routed, tools=NOTHING, breakpoints=breakpoints)
 
     def _params(self, told: Mapping[str, Any]) -> dict[str, Any]:
         params = dict(told)

@@ -29,13 +29,13 @@ class SessionResume(AgentChange):
     loss_rate: float = 0.0
     duplicated_resend_rate: float = 0.0
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _ResumeRewriter(self, talk).rewrite(talk)
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _ResumeRewriter(self, conversation).rewrite(conversation)
 
 
 class _ResumeRewriter(CallRewriter):
-    def __init__(self, options: SessionResume, talk: Conversation) -> None:
-        super().__init__(talk)
+    def __init__(self, options: SessionResume, conversation: Conversation) -> None:
+        super().__init__(conversation)
         self._is_lost = EvenSampler(options.loss_rate)
         self._is_resent = EvenSampler(options.duplicated_resend_rate)
 

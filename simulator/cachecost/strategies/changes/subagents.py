@@ -20,15 +20,16 @@ class SubAgents(AgentChange):
     """At `rate` of the runs of at least `least_calls` calls of tools, a sub-agent makes them.
 
     A run is all between a human message and the reply after the turn's last results, where the conversation neither
-    goes back nor switches meanwhile. The main thread keeps a call with `task_tokens` of instructions, of the tool that
-    starts sub-agents (`tool_tokens`, always there), and its result, a summary of `summary_tokens`. The run becomes a
-    conversation of its own: `fork` "fresh" begins with the instructions, under a system prompt of `system_tokens` and
-    tools of `own_tools_tokens` (left out: the parent's); "inherits" begins with the parent's thread and head, then the
-    call and the instructions. It starts two seconds after the main call, ends with a call that writes the summary, and
-    the main thread waits. `model` makes the run instead (without thinking, effort and speed); it cannot read what the
-    parent wrote. Side calls of a run stay beside the main thread.
+    goes back nor assumptions meanwhile. The main thread keeps a call with `task_tokens` of instructions, of the
+    tool that starts sub-agents (`tool_tokens`, always there), and its result, a summary of `summary_tokens`. The
+    run becomes a conversation of its own: `fork` "fresh" begins with the instructions, under a system prompt of
+    `system_tokens` and tools of `own_tools_tokens` (left out: the parent's); "inherits" begins with the parent's
+    thread and head, then the call and the instructions. It starts two seconds after the main call, ends with a call
+    that writes the summary, and the main thread waits. `model` makes the run instead (without thinking, effort and
+    speed); it cannot read what the parent wrote. Side calls of a run stay beside the main thread.
 
-    Sources: jp RFD 051 (500 tokens of summary); llmproc's fork tool (children with the full history). Tokens: assumed.
+    Sources: jp RFD 051 (500 tokens of summary); llmproc's fork tool (children with the full history). Tokens:
+    assumed.
     """
 
     rate: float = 1.0
@@ -41,8 +42,8 @@ class SubAgents(AgentChange):
     own_tools_tokens: int | None = None
     tool_tokens: int = 200
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        main = _DelegationPrefix(self.tool_tokens).rewrite(talk) if self.tool_tokens else talk
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        main = _DelegationPrefix(self.tool_tokens).rewrite(conversation) if self.tool_tokens else conversation
         walk = _DelegationRewriter(self, main)
         told = walk.rewrite_without_runs()
         return (told, *walk.subs)
@@ -62,18 +63,25 @@ class _DelegationPrefix(PrefixRewriter):
 class _DelegationRewriter(CallRewriter):
     """The main thread; `subs` are the conversations of sub-agents so far."""
 
-    def __init__(self, options: SubAgents, talk: Conversation) -> None:
-        super().__init__(talk)
+    def __init__(self, options: SubAgents, conversation: Conversation) -> None:
+        super().__init__(conversation)
         self._options = options
-        self._talk = talk
-        self._calling = find_tool_calls(talk.events)
-        self._main = Switch(0, talk.model or "", talk.tools, talk.system, talk.params, talk.is_chosen)
+        self._conversation = conversation
+        self._calling = find_tool_calls(conversation.events)
+        self._main = Switch(
+            0,
+            conversation.model or "",
+            conversation.tools,
+            conversation.system,
+            conversation.params,
+            conversation.is_chosen,
+        )
         self._is_delegated = EvenSampler(options.rate)
         self._own: dict[str, Part] = {}
         self.subs: list[Conversation] = []
 
     def rewrite_without_runs(self) -> Conversation:
-        events, place, sent = self._talk.events, 0, list[Event]()
+        events, place, sent = self._conversation.events, 0, list[Event]()
         while place < len(events):
             stop = self._run_from(place)
             if stop > place and self._is_delegated():
@@ -82,7 +90,7 @@ class _DelegationRewriter(CallRewriter):
             else:
                 sent += self.step(events[place])
                 place += 1
-        return replace(self._talk, events=tuple(sent))
+        return replace(self._conversation, events=tuple(sent))
 
     def rewrite_event(self, event: Event) -> Iterable[Event]:
         if isinstance(event, Switch):
@@ -91,7 +99,7 @@ class _DelegationRewriter(CallRewriter):
 
     def _run_from(self, place: int) -> int:
         """Where the run ends that begins here, if one does: before the turn's last reply."""
-        events = self._talk.events
+        events = self._conversation.events
         if place == 0 or not isinstance(events[place - 1], Human) or not isinstance(events[place], Reply):
             return place
         stop = place
@@ -142,10 +150,10 @@ class _DelegationRewriter(CallRewriter):
         main, options = self._main, self._options
         is_fresh = options.fork == "fresh"
         return replace(
-            self._talk,
-            name=f"{self._talk.name}, sub-agent {number}",
+            self._conversation,
+            name=f"{self._conversation.name}, sub-agent {number}",
             events=tuple(events),
-            model=options.model or main.model or self._talk.model,
+            model=options.model or main.model or self._conversation.model,
             tools=self._part("tool", "", options.own_tools_tokens, main.tools) if is_fresh else main.tools,
             system=self._part("text", "system", options.system_tokens, main.system) if is_fresh else main.system,
             params=self._params(),

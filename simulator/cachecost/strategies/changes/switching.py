@@ -30,28 +30,39 @@ class SwitchAt(AgentChange):
         if self.turn < 1:
             raise ValueError(f"turn={self.turn}: expected at least 1, the first human message")
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
         events: list[Event] = []
         turn, is_other = 0, False
-        for event in talk.events:
+        for event in conversation.events:
             if isinstance(event, Human):
                 turn += 1
                 if self._is_other(turn) != is_other:
                     is_other = not is_other
-                    events.append(self._switch(event.at, talk, is_other))
+                    events.append(self._switch(event.at, conversation, is_other))
             events.append(event)
-        yield replace(talk, events=tuple(events))
+        yield replace(conversation, events=tuple(events))
 
     def _is_other(self, turn: int) -> bool:
         since = turn - self.turn
         return since >= 0 and (not self.every or (since // self.every) % 2 == 0)
 
-    def _switch(self, at: float, talk: Conversation, is_other: bool) -> Switch:
-        params, model = (self._params(talk), self.model or talk.model) if is_other else (talk.params, talk.model)
-        return Switch(at, model or "", talk.tools, talk.system, params, is_chosen=is_other and self.model is not None)
+    def _switch(self, at: float, conversation: Conversation, is_other: bool) -> Switch:
+        params, model = (
+            (self._params(conversation), self.model or conversation.model)
+            if is_other
+            else (conversation.params, conversation.model)
+        )
+        return Switch(
+            at,
+            model or "",
+            conversation.tools,
+            conversation.system,
+            params,
+            is_chosen=is_other and self.model is not None,
+        )
 
-    def _params(self, talk: Conversation) -> dict[str, Any]:
-        params = dict(talk.params)
+    def _params(self, conversation: Conversation) -> dict[str, Any]:
+        params = dict(conversation.params)
         if self.effort is not None:
             params["output_config"] = {**(params.get("output_config") or {}), "effort": self.effort}
         if self.thinking is not None:

@@ -29,8 +29,8 @@ class DateInSystem(AgentChange):
     tokens: int = 20
     least: ClassVar[int] = 1
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _Dated(self).rewrite(talk)
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _Dated(self).rewrite(conversation)
 
 
 class _Dated(PrefixRewriter):
@@ -41,8 +41,8 @@ class _Dated(PrefixRewriter):
         self._options = options
         self._stamp = 0
 
-    def begin(self, talk: Conversation) -> None:
-        calls = (event for event in talk.events if isinstance(event, Reply | Inquiry | Aside))
+    def begin(self, conversation: Conversation) -> None:
+        calls = (event for event in conversation.events if isinstance(event, Reply | Inquiry | Aside))
         self._stamp = next((self._stamp_at(call.at) for call in calls), 0)
 
     def turns(self, event: Event) -> bool:
@@ -77,8 +77,8 @@ class SplitSystem(AgentChange):
     order: Literal["static_first", "dynamic_first"] = "static_first"
     least: ClassVar[int] = 1
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _Split(self).rewrite(talk)
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _Split(self).rewrite(conversation)
 
 
 class _Split(PrefixRewriter):

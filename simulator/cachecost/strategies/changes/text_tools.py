@@ -53,8 +53,8 @@ class TextTools(AgentChange):
         if self.with_system and self.place == "system":
             raise ValueError("with_system=True: only where place is first_message")
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _NoToolsPrefix(self).rewrite(_TextRewriter(self, talk).rewrite(talk))
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _NoToolsPrefix(self).rewrite(_TextRewriter(self, conversation).rewrite(conversation))
 
     def definitions(self, tools: Part) -> tuple[Block, ...]:
         """The text of the tools; none where there are none."""
@@ -95,11 +95,11 @@ class _NoToolsPrefix(PrefixRewriter):
 class _TextRewriter(CallRewriter):
     """The messages: calls and results as text, definitions in the first one if they belong there."""
 
-    def __init__(self, options: TextTools, talk: Conversation) -> None:
-        super().__init__(talk)
+    def __init__(self, options: TextTools, conversation: Conversation) -> None:
+        super().__init__(conversation)
         self._options = options
-        self._calling = iter(find_tool_calls(talk.events))
-        self._head = Switch(0, "", talk.tools, talk.system, talk.params)
+        self._calling = iter(find_tool_calls(conversation.events))
+        self._head = Switch(0, "", conversation.tools, conversation.system, conversation.params)
         self._fails = EvenSampler(options.parse_error_rate)
 
     def rewrite_event(self, event: Event) -> Iterable[Event]:

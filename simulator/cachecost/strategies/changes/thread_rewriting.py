@@ -51,9 +51,9 @@ class ThreadRewriter:
         self.turns: list[int] = []
         self.tokens = 0
 
-    def rewrite(self, talk: Conversation) -> Conversation:
+    def rewrite(self, conversation: Conversation) -> Conversation:
         """The conversation as it is sent."""
-        return replace(talk, events=tuple(new for event in talk.events for new in self.step(event)))
+        return replace(conversation, events=tuple(new for event in conversation.events for new in self.step(event)))
 
     def step(self, event: Event) -> Iterator[Event]:
         """What is said instead of an event: the place to say more."""

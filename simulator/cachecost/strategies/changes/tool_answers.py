@@ -43,17 +43,17 @@ class ToolAnswers(AgentChange):
     retry_rate: float = 0.0
     error_tokens: int = 40
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        walk = _ToolAnswerRewriter(self, talk)
-        told = walk.rewrite(talk)
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        walk = _ToolAnswerRewriter(self, conversation)
+        told = walk.rewrite(conversation)
         yield replace(told, events=(*told.events, *walk.waiting))
 
 
 class _ToolAnswerRewriter(CallRewriter):
     """`waiting` are the questions of the last reply, which `_calls` are the tool calls of."""
 
-    def __init__(self, options: ToolAnswers, talk: Conversation) -> None:
-        super().__init__(talk)
+    def __init__(self, options: ToolAnswers, conversation: Conversation) -> None:
+        super().__init__(conversation)
         self._options = options
         self._is_wrong = EvenSampler(options.retry_rate)
         self._calls: list[Block] = []

@@ -27,21 +27,21 @@ class Truncate(AgentChange):
     in_steps: bool = True
     window_tokens: int | None = None
 
-    def apply_to(self, talk: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _TruncationRewriter(self, talk, facts).rewrite(talk)
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield _TruncationRewriter(self, conversation, facts).rewrite(conversation)
 
 
 class _TruncationRewriter(ThreadRewriter):
     """`_ends` are bytes up to and with each message told, `_humans` the human ones among them."""
 
-    def __init__(self, options: Truncate, talk: Conversation, facts: Facts | None) -> None:
+    def __init__(self, options: Truncate, conversation: Conversation, facts: Facts | None) -> None:
         super().__init__()
         self._options = options
         self._facts = facts
         self._ends: list[int] = []
         self._humans: list[int] = []
         self._cut = 0
-        self._fit(Switch(0, talk.model or "", talk.tools, talk.system, talk.params))
+        self._fit(Switch(0, conversation.model or "", conversation.tools, conversation.system, conversation.params))
 
     def step(self, event: Event) -> Iterator[Event]:
         if isinstance(event, Switch):

@@ -9,7 +9,7 @@ from typing import Literal
 
 from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import Thread
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.cache_only_calls import (
     Delays,
@@ -19,7 +19,7 @@ from cachecost.strategies.changes.cache_only_calls import (
     filler_thread,
     sort_calls,
 )
-from cachecost.strategies.placements import MAXIMUM_MARKS, SegmentEnd, Spot, View, markable_blocks
+from cachecost.strategies.placements import MAXIMUM_BREAKPOINTS, SegmentEnd, Spot, View, markable_blocks
 
 Shared = tuple[str, bytes, bytes, str | None, str]
 
@@ -28,11 +28,12 @@ Shared = tuple[str, bytes, bytes, str | None, str]
 class PreWarm(AgentChange):
     """A call without output (`max_tokens: 0`) `before_s` seconds before the first call, so that this one reads.
 
-    It sends the head: tools, system, and a message of one token, because the API wants one; its marks are those of the
-    first call there, or one at the head's end. With `first_message` it sends all that the first call will. With
-    `after_pause_s`, also when a person begins to type, `typing_s` before the call that answers, and the last main call
-    started longer ago than that: then it sends that last request again. Where the API refuses 0 it asks for 1.
-    Assumed: it is answered before the call that it is for. Source: Anthropic's documentation of pre-warming.
+    It sends the head: tools, system, and a message of one token, because the API wants one; its breakpoints are
+    those of the first call there, or one at the head's end. With `first_message` it sends all that the first call
+    will. With `after_pause_s`, also when a person begins to type, `typing_s` before the call that answers, and the
+    last main call started longer ago than that: then it sends that last request again. Where the API refuses 0 it
+    asks for 1. Assumed: it is answered before the call that it is for. Source: Anthropic's documentation of
+    pre-warming.
     """
 
     before_s: float = 5.0
@@ -66,7 +67,7 @@ class PreWarm(AgentChange):
             yield call.start, call
 
     def _first(self, request: Request) -> Request | None:
-        if not request.marks and not request.automatic:
+        if not request.breakpoints and not request.automatic:
             return None
         return request if self.first_message else _upto(request, None)
 
@@ -74,17 +75,18 @@ class PreWarm(AgentChange):
         """The last request, if this is the time; within a turn nobody types."""
         pause, request = call.start - self.typing_s - last.start, last.request
         is_due = self.after_pause_s is not None and call.turn > last.turn and pause > max(self.after_pause_s, 0)
-        return request if is_due and (request.marks or request.automatic) else None
+        return request if is_due and (request.breakpoints or request.automatic) else None
 
 
 @dataclass(frozen=True, slots=True)
 class WarmBeforeFanOut(AgentChange):
-    """Calls that start within `together_s` seconds and share a model and a head: one is sent, the others wait for it.
+    """Calls that start within `together_s` seconds and share a model and a head: one is sent, the others wait for
+    it.
 
-    They wait until its first token, when its entry can be read: `first_token_s` seconds where that is not known. With
-    `by: warm_up` all wait for a call without output (`max_tokens: 0`, or 1 where that is refused) that sends what they
-    share and marks its end. Calls that go on from one that waited start 2 s after it where they would start before.
-    Source: accrue#116, fak#3610 (workers that all write the same prefix).
+    They wait until its first token, when its entry can be read: `first_token_s` seconds where that is not known.
+    With `by: warm_up` all wait for a call without output (`max_tokens: 0`, or 1 where that is refused) that sends
+    what they share and breakpoints its end. Calls that go on from one that waited start 2 s after it where they
+    would start before. Source: accrue#116, fak#3610 (workers that all write the same prefix).
     """
 
     together_s: float = 0.5
@@ -152,7 +154,7 @@ def _goes_on(call: PlannedCall, family: list[PlannedCall]) -> bool:
 def _kin(call: PlannedCall) -> Shared | None:
     """What calls must have in common; None for those that nobody can hold back or that nothing is written for."""
     request = call.request
-    if call.is_batch or not (request.marks or request.automatic):
+    if call.is_batch or not (request.breakpoints or request.automatic):
         return None
     return request.model, request.tools.digest, request.system.digest, call.host, call.workspace
 
@@ -166,7 +168,7 @@ def _answers(before: Thread, after: Thread) -> bool:
 
 
 def _shared_by(family: list[PlannedCall]) -> Request | None:
-    """What all send, with a mark at its end; None where that is nothing."""
+    """What all send, with a breakpoint at its end; None where that is nothing."""
     first = family[0].request
     shared: Thread | None = first.thread
     for call in family[1:]:
@@ -182,18 +184,20 @@ def _common(one: Thread | None, other: Thread | None) -> Thread | None:
 
 
 def _upto(request: Request, end: Thread | None) -> Request | None:
-    """The request up to `end`, or its head, with a mark at the end; None where there is nothing to mark."""
+    """The request up to `end`, or its head, with a breakpoint at the end; None where there is nothing to breakpoint."""
     spot = next(islice(_ends(request, end), 1), None)
     if spot is None:
         return None
     length = end.length if end else 0
-    marks = [mark for mark in request.marks if (mark.node.length if mark.node else 0) <= length]
+    breakpoints = [
+        breakpoint for breakpoint in request.breakpoints if (breakpoint.node.length if breakpoint.node else 0) <= length
+    ]
     layer, node, index = spot
-    ttl = request.automatic or request.marks[-1].ttl
-    last = Mark(layer, index, marks[-1].ttl if marks else ttl, node)
-    if last.block_key not in [mark.block_key for mark in marks]:
-        marks = [*marks[: MAXIMUM_MARKS - 1], last]
-    return replace(request, thread=end or filler_thread(), marks=tuple(marks), automatic=None)
+    ttl = request.automatic or request.breakpoints[-1].ttl
+    last = Breakpoint(layer, index, breakpoints[-1].ttl if breakpoints else ttl, node)
+    if last.block_key not in [breakpoint.block_key for breakpoint in breakpoints]:
+        breakpoints = [*breakpoints[: MAXIMUM_BREAKPOINTS - 1], last]
+    return replace(request, thread=end or filler_thread(), breakpoints=tuple(breakpoints), automatic=None)
 
 
 def _ends(request: Request, end: Thread | None) -> Iterator[Spot]:

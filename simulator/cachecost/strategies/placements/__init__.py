@@ -1,6 +1,6 @@
 """Where breakpoints go: primitives that compose into placements.
 
-A primitive says which blocks of a request it would mark, best first; a `Placement` puts several in
+A primitive says which blocks of a request it would breakpoint, best first; a `Placement` puts several in
 order of priority, within a budget of slots. Nothing here counts tokens (a few go by an agent's own estimate)
 or knows a provider, and no primitive walks further back than it must: `ThreadIndex` remembers what was walked before.
 """
@@ -26,7 +26,7 @@ from cachecost.strategies.placements.moving import (
     PreviousHuman,
     TurnBoundary,
 )
-from cachecost.strategies.placements.placement import MAXIMUM_MARKS, ORDER, BreakpointSet, Placement
+from cachecost.strategies.placements.placement import MAXIMUM_BREAKPOINTS, ORDER, BreakpointSet, Placement
 from cachecost.strategies.placements.prefix import LastTool, SegmentEnd, SystemBlock
 from cachecost.strategies.placements.stepping import EveryKBlocks, EveryKTokens, EveryKTurns, Sticky
 from cachecost.strategies.placements.table import NAMES, PRIMITIVES, SHORTHANDS
@@ -34,7 +34,7 @@ from cachecost.strategies.placements.thread_index import ROLES, LatestMessage, R
 
 __all__ = [
     "ELIGIBLE",
-    "MAXIMUM_MARKS",
+    "MAXIMUM_BREAKPOINTS",
     "NAMES",
     "ORDER",
     "PRIMITIVES",

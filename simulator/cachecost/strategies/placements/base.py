@@ -1,4 +1,4 @@
-"""What a primitive is, and how one finds a block that may carry a mark."""
+"""What a primitive is, and how one finds a block that may carry a breakpoint."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import islice
 from typing import ClassVar, Literal
 
 from cachecost.prompts.blocks import Layer, Thread
-from cachecost.prompts.refusals import is_markable
+from cachecost.prompts.refusals import accepts_breakpoint
 from cachecost.prompts.request import TTL
 from cachecost.strategies.placements.thread_index import View
 
@@ -30,7 +30,7 @@ def markable_blocks(tail: Thread, distance: int = 0) -> Iterator[Spot]:
     """The block `distance` before the last, or the markable blocks before it, latest first."""
     for node, index in islice(blocks_back(tail), distance, None):
         assert node.message is not None
-        if is_markable(node.message.blocks[index]):
+        if accepts_breakpoint(node.message.blocks[index]):
             yield Layer.MESSAGES, node, index
 
 
@@ -39,24 +39,24 @@ def within(node: Thread, which: BlockChoice) -> Iterator[Spot]:
     assert node.message is not None
     blocks = node.message.blocks
     if which == "last":
-        last = next((index for index in range(len(blocks) - 1, -1, -1) if is_markable(blocks[index])), None)
+        last = next((index for index in range(len(blocks) - 1, -1, -1) if accepts_breakpoint(blocks[index])), None)
         if last is not None:
             yield Layer.MESSAGES, node, last
         return
     kinds = {"first_eligible": ELIGIBLE, "last_text": ("text",)}.get(which)
     order = range(len(blocks)) if which == "first_eligible" else range(len(blocks) - 1, -1, -1)
-    fitting = (i for i in order if is_markable(blocks[i]) and (kinds is None or blocks[i].kind in kinds))
+    fitting = (i for i in order if accepts_breakpoint(blocks[i]) and (kinds is None or blocks[i].kind in kinds))
     skipped = 1 if which == "second_last" else 0
     yield from ((Layer.MESSAGES, node, index) for index in islice(fitting, skipped, skipped + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """One rule for marks. `ttl` is that of its marks; left out, the placement's."""
+    """One rule for breakpoints. `ttl` is that of its breakpoints; left out, the placement's."""
 
     ttl: TTL | None = field(default=None, kw_only=True)
     rank: ClassVar[int] = 2
-    """Where its marks stand as far as that is certain: 0 tools, 1 system, 2 messages, 3 the very end."""
+    """Where its breakpoints stand as far as that is certain: 0 tools, 1 system, 2 messages, 3 the very end."""
     least: ClassVar[int] = 1
     """The least value of its whole-number options."""
     sees_forks: ClassVar[bool] = False
@@ -69,5 +69,5 @@ class Primitive:
                 raise ValueError(f"{option.name}={value}: expected at least {self.least}")
 
     def spots(self, view: View) -> Iterator[Spot]:
-        """The blocks to mark, the most wanted first."""
+        """The blocks to breakpoint, the most wanted first."""
         raise NotImplementedError

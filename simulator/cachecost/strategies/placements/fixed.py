@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cachecost.prompts.blocks import Layer, Thread
+from cachecost.prompts.refusals import accepts_breakpoint
 from cachecost.strategies.changes.base import estimate_tokens
 from cachecost.strategies.placements.base import BlockChoice, Primitive, Spot, within
 from cachecost.strategies.placements.thread_index import ROLES, Role, View
@@ -66,14 +67,16 @@ class OldestOver(Primitive):
         if len(found) >= self.n:
             return found
         blocks = enumerate(node.message.blocks)
-        long = (index for index, block in blocks if block.kind == "text" and estimate_tokens(block) > self.tokens)
-        index = next(long, None)
+        texts = ((index, block) for index, block in blocks if block.kind == "text" and accepts_breakpoint(block))
+        index = next((index for index, block in texts if estimate_tokens(block) > self.tokens), None)
         return found if index is None else (*found, (Layer.MESSAGES, node, index))
 
 
 @dataclass(frozen=True, slots=True)
 class Freeze(Primitive):
-    """The first user message and every `every`-th tool result, until `n` marks stand; then nothing moves any more."""
+    """The first user message and every `every`-th tool result, until `n` breakpoints stand; then nothing moves any
+    more.
+    """
 
     every: int = 10
     n: int = 4

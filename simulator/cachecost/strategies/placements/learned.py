@@ -8,7 +8,7 @@ from itertools import islice, takewhile
 from typing import ClassVar
 
 from cachecost.prompts.blocks import Layer, Part, Thread
-from cachecost.prompts.refusals import is_markable
+from cachecost.prompts.refusals import accepts_breakpoint
 from cachecost.strategies.changes.base import estimate_tokens
 from cachecost.strategies.placements.base import Primitive, Spot, markable_blocks
 from cachecost.strategies.placements.prefix import LastTool, SystemBlock
@@ -45,8 +45,8 @@ class ForkPoint(Primitive):
 class LongSegments(Primitive):
     """The ends of tools, system, all turns but the last, and the last turn; parts shorter than `tokens` go without.
 
-    A part counts from the mark before it, in tokens as the agent estimates them. (The API's least length is one of
-    the whole prefix, not of a part.)
+    A part counts from the breakpoint before it, in tokens as the agent estimates them. (The API's least length is
+    one of the whole prefix, not of a part.)
     """
 
     tokens: int = 1024
@@ -99,5 +99,5 @@ class Adaptive(Primitive):
     def _system(self, last: Part, now: Part) -> Iterator[Spot]:
         pairs = enumerate(zip(last.blocks, now.blocks, strict=False))
         equal = [index for index, _ in takewhile(lambda pair: pair[1][0].digest == pair[1][1].digest, pairs)]
-        markable = [index for index in equal if is_markable(now.blocks[index])]
-        yield from ((Layer.SYSTEM, None, index) for index in markable[-1:])
+        breakpoint_places = [index for index in equal if accepts_breakpoint(now.blocks[index])]
+        yield from ((Layer.SYSTEM, None, index) for index in breakpoint_places[-1:])

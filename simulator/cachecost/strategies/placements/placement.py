@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from cachecost.prompts.blocks import Layer
-from cachecost.prompts.request import TTL, Mark
+from cachecost.prompts.request import TTL, Breakpoint
 from cachecost.strategies.placements.base import Primitive, Spot
 from cachecost.strategies.placements.moving import Automatic, LastMessage, LastN
 from cachecost.strategies.placements.table import NAMES
 from cachecost.strategies.placements.thread_index import View
 
-MAXIMUM_MARKS = 4
+MAXIMUM_BREAKPOINTS = 4
 """The API's limit, automatic caching included (rule 6)."""
 ORDER = {Layer.TOOLS: 0, Layer.SYSTEM: 1, Layer.MESSAGES: 2}
 
 
 class BreakpointSet(NamedTuple):
-    """The marks of a request in prompt order, and the TTL of its top-level `cache_control`."""
+    """The breakpoints of a request in prompt order, and the TTL of its top-level `cache_control`."""
 
-    marks: tuple[Mark, ...]
+    breakpoints: tuple[Breakpoint, ...]
     automatic: TTL | None
 
 
@@ -30,28 +30,28 @@ class Placement:
     """Primitives in order of priority, and what happens when the slots run out.
 
     A block that two primitives choose is marked once, as the first of them says. `automatic` keeps
-    a slot for itself. Of the rest the first in order stay (`trim` "priority"), or the oldest marks in
+    a slot for itself. Of the rest the first in order stay (`trim` "priority"), or the oldest breakpoints in
     messages go first ("oldest_message"). More than four `slots` is for agents that overflow. A thread of
-    fewer than `from_message` messages gets no marks at all.
+    fewer than `from_message` messages gets no breakpoints at all.
     """
 
     primitives: tuple[Primitive, ...] = ()
     ttl: TTL = "5m"
-    slots: int = MAXIMUM_MARKS
+    slots: int = MAXIMUM_BREAKPOINTS
     trim: Literal["priority", "oldest_message"] = "priority"
     from_message: int = 0
 
     def place(self, view: View) -> BreakpointSet:
-        """The marks for one request."""
+        """The breakpoints for one request."""
         if view.thread.length < self.from_message:
             return BreakpointSet((), None)
-        found: dict[Spot, Mark] = {}
+        found: dict[Spot, Breakpoint] = {}
         for primitive in self.primitives:
             ttl = self.ttl_of(primitive)
             for spot in primitive.spots(view):
                 if spot not in found:
                     layer, node, index = spot
-                    found[spot] = Mark(layer, index, ttl, node)
+                    found[spot] = Breakpoint(layer, index, ttl, node)
         automatic = self.automatic
         kept = self._trim(found.values(), max(self.slots - (automatic is not None), 0))
         return BreakpointSet(tuple(sorted(kept, key=_place_of) if len(kept) > 1 else kept), automatic)
@@ -71,12 +71,12 @@ class Placement:
     def ttl_of(self, primitive: Primitive) -> TTL:
         return primitive.ttl or self.ttl
 
-    def _trim(self, marks: Iterable[Mark], room: int) -> list[Mark]:
-        kept = list(marks)
+    def _trim(self, breakpoints: Iterable[Breakpoint], room: int) -> list[Breakpoint]:
+        kept = list(breakpoints)
         if self.trim == "oldest_message" and len(kept) > room:
-            inside = sorted((mark for mark in kept if mark.node is not None), key=_place_of)
+            inside = sorted((breakpoint for breakpoint in kept if breakpoint.node is not None), key=_place_of)
             oldest = inside[: len(kept) - room]
-            kept = [mark for mark in kept if mark not in oldest]
+            kept = [breakpoint for breakpoint in kept if breakpoint not in oldest]
         return kept[:room]
 
     def ttl_error(self) -> str | None:
@@ -92,9 +92,9 @@ class Placement:
         one, other = self.ttl_of(before), self.ttl_of(after)
         names = f"{NAMES[type(before)]} at {one} and {NAMES[type(after)]} at {other}"
         if before.rank < after.rank and (one, other) == ("5m", "1h"):
-            return f"{names}: a 1h mark must not come after a 5m one"
+            return f"{names}: a 1h breakpoint must not come after a 5m one"
         if _is_tail(before) and _is_tail(after) and one != other:
-            return f"{names}: they mark the same block, which can have one TTL only"
+            return f"{names}: they breakpoint the same block, which can have one TTL only"
         return None
 
 
@@ -102,5 +102,5 @@ def _is_tail(primitive: Primitive) -> bool:
     return isinstance(primitive, Automatic) or primitive == LastMessage("last", ttl=primitive.ttl)
 
 
-def _place_of(mark: Mark) -> tuple[int, int, int]:
-    return ORDER[mark.layer], mark.node.length if mark.node else 0, mark.index
+def _place_of(breakpoint: Breakpoint) -> tuple[int, int, int]:
+    return ORDER[breakpoint.layer], breakpoint.node.length if breakpoint.node else 0, breakpoint.index

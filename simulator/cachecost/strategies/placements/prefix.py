@@ -8,7 +8,7 @@ from itertools import islice
 from typing import ClassVar, Literal
 
 from cachecost.prompts.blocks import Layer, Thread
-from cachecost.prompts.refusals import is_markable
+from cachecost.prompts.refusals import accepts_breakpoint
 from cachecost.strategies.placements.base import Primitive, Spot
 from cachecost.strategies.placements.thread_index import View
 
@@ -19,7 +19,7 @@ NAMED: Mapping[str | int, slice] = {
     "first_two": slice(2),
     "each": slice(None),
 }
-"""BlockChoice of the system blocks that may carry a mark."""
+"""BlockChoice of the system blocks that may carry a breakpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class SystemBlock(Primitive):
     least: ClassVar[int] = 0
 
     def spots(self, view: View) -> Iterator[Spot]:
-        markable = [index for index, block in enumerate(view.system.blocks) if is_markable(block)]
+        breakpoint_places = [index for index, block in enumerate(view.system.blocks) if accepts_breakpoint(block)]
         named = NAMED.get(self.which)
-        chosen = markable[named] if named else [index for index in markable if index == self.which]
+        chosen = breakpoint_places[named] if named else [index for index in breakpoint_places if index == self.which]
         for index in chosen:
             yield Layer.SYSTEM, None, index
 

@@ -13,7 +13,7 @@ from cachecost.strategies.placements.base import Primitive, Spot, markable_block
 from cachecost.strategies.placements.thread_index import View
 
 WORTH_MERGING = 1.2
-"""Roo Code merges two marks for what is at least this many times as long as both."""
+"""Roo Code merges two breakpoints for what is at least this many times as long as both."""
 
 
 def tokens_of(node: Thread) -> int:
@@ -82,7 +82,7 @@ class EveryKTokens(Primitive):
 
 
 class _StickyPoints(NamedTuple):
-    """Messages that are marked, each with the tokens since the mark before it; tokens since the last one."""
+    """Messages that are marked, each with the tokens since the breakpoint before it; tokens since the last one."""
 
     points: tuple[tuple[Thread, int], ...] = ()
     since: int = 0
@@ -90,7 +90,8 @@ class _StickyPoints(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sticky(Primitive):
-    """Marks that stay: one on a user message as soon as `least_tokens` (estimated) came since the last mark.
+    """Breakpoints that stay: one on a user message as soon as `least_tokens` (estimated) came since the last
+    breakpoint.
 
     With `n` in place, the two that cover least become one if what came since is `worth` times as long. Roo Code
     keeps the placements between requests; here they are found again from the messages, a request at each user
@@ -115,7 +116,7 @@ class Sticky(Primitive):
     def _merge_closest(
         self, points: tuple[tuple[Thread, int], ...], since: int
     ) -> tuple[tuple[Thread, int], ...] | None:
-        """The marks with the two least ones made one; None where that is not worth it."""
+        """The breakpoints with the two least ones made one; None where that is not worth it."""
         pairs = [points[i][1] + points[i + 1][1] for i in range(len(points) - 1)]
         if not pairs or since < self.worth * min(pairs):
             return None

@@ -17,7 +17,7 @@ from cachecost.strategies.presets.seeds import PLANNED, SEEDS
 __all__ = ["ARMS", "BASE", "CHEAPER_MODEL", "PLACEMENTS", "PRESETS"]
 
 PLACEMENTS = (*SEEDS, *PLANNED, *CLAUDE_CODE, *CODING, *FRAMEWORKS, *PATTERNS)
-"""Strategies that differ in where their marks go."""
+"""Strategies that differ in where their breakpoints go."""
 
 PRESETS: dict[str, Agent] = {agent.name: agent for agent in (*PLACEMENTS, *LEARNED, *ARMS, *PER_PROVIDER)}
 """Every built-in strategy by name."""

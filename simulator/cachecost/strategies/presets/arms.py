@@ -59,9 +59,9 @@ ARMS = (
     _arm(
         "answer_inquiry, forced, marked before the question",
         "the same, marked at the end of the message before the question instead of at the question's",
-        f"{RFD_033}; the mark as in {JP_INQUIRY}",
+        f"{RFD_033}; the breakpoint as in {JP_INQUIRY}",
         "2026-08-22",
-        marks="hint",
+        breakpoints="hint",
         retry_rate=0.05,
     ),
     _arm(
@@ -93,11 +93,11 @@ ARMS = (
         RFD_034,
         "2026-03-07",
         tools="none",
-        marks="none",
+        breakpoints="none",
     ),
     _cheaper(
         "cheaper model, warm",
-        "questions go to a cheaper model with the main thread's tools and marks, the moving one included",
+        "questions go to a cheaper model with the main thread's tools and breakpoints, the moving one included",
         f"{RFD_034}, known limitations",
         "2026-03-13",
     ),
@@ -106,6 +106,6 @@ ARMS = (
         "the same, marked before the question instead of at its end",
         JP_INQUIRY,
         "2026-08-22",
-        marks="hint",
+        breakpoints="hint",
     ),
 )

@@ -1,4 +1,6 @@
-"""How Claude Code marks, by version and setting. Where it was recorded, the recording wins over what threads say."""
+"""How Claude Code breakpoints, by version and setting. Where it was recorded, the recording wins over what threads
+say.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ CLAUDE_CODE = (
     ),
     marking(
         "claude-code-fork",
-        "a fork that leaves nothing behind: the tail mark stands one message earlier",
+        "a fork that leaves nothing behind: the tail breakpoint stands one message earlier",
         "a port of an earlier Claude Code, by clawcodex#74",
         RECORDED,
         SystemBlock("last_two"),
@@ -66,7 +68,7 @@ CLAUDE_CODE = (
     ),
     marking(
         "claude-agent-sdk",
-        "as claude-code: the SDK starts the CLI and has no say in where marks go",
+        "as claude-code: the SDK starts the CLI and has no say in where breakpoints go",
         "claude-agent-sdk-python src/claude_agent_sdk/types.py",
         RECORDED,
         SystemBlock("last_two"),

@@ -1,4 +1,6 @@
-"""How coding agents but Claude Code mark. Where one was recorded, that wins over what its code or a thread says."""
+"""How coding agents but Claude Code breakpoint. Where one was recorded, that wins over what its code or a thread
+says.
+"""
 
 from __future__ import annotations
 

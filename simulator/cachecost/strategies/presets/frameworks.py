@@ -1,4 +1,4 @@
-"""How frameworks and libraries mark, in the modes that their users choose from."""
+"""How frameworks and libraries breakpoint, in the modes that their users choose from."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEAD = (LastTool(), SystemBlock("last"))
 PYTHON = (
     marking(
         "langchain-middleware",
-        "last system block, last tool, automatic tail (without the middleware LangChain marks nothing)",
+        "last system block, last tool, automatic tail (without the middleware LangChain breakpoints nothing)",
         f"langchain-anthropic 1.7.7, as recorded; {LANGCHAIN} (#35969)",
         RECORDED,
         *HEAD,
@@ -49,7 +49,7 @@ PYTHON = (
     ),
     marking(
         "llama-index-cache-idx",
-        "cache_idx -1: system and every message, a mark each; refused (400) from the fifth on",
+        "cache_idx -1: system and every message, a breakpoint each; refused (400) from the fifth on",
         LLAMA,
         RECORDED,
         SystemBlock("each"),
@@ -66,7 +66,7 @@ PYTHON = (
     ),
     marking(
         "pydantic-ai",
-        "tool definitions at 1h, last instruction, last message; the oldest message marks leave first",
+        "tool definitions at 1h, last instruction, last message; the oldest message breakpoints leave first",
         f"pydantic-ai 2.68.0 with tools, instructions and messages cached, as recorded; {PYDANTIC_AI}",
         RECORDED,
         LastTool(ttl="1h"),
@@ -121,7 +121,7 @@ PYTHON = (
     ),
     marking(
         "strands-auto",
-        "Bedrock's auto strategy: one mark at the end of the last user message",
+        "Bedrock's auto strategy: one breakpoint at the end of the last user message",
         STRANDS,
         "2026-05-01",
         LastN("user_wire", 1),
@@ -181,7 +181,7 @@ PYTHON = (
 OTHERS = (
     marking(
         "vercel-ai-sdk",
-        "the caller marks; so does the cookbook: the last message alone (what would be a fifth mark is dropped)",
+        "the caller places them, as does the cookbook: only on the last message (a fifth breakpoint is dropped)",
         f"{VERCEL}, cookbook",
         "2026-08-22",
         LastMessage(),
@@ -211,7 +211,7 @@ OTHERS = (
     ),
     marking(
         "trpc-auto",
-        "one mark: the last assistant message, else the last tool, else system",
+        "one breakpoint: the last assistant message, else the last tool, else system",
         "trpc-agent-go examples/promptcache",
         RECORDED,
         LastN("assistant", 1),

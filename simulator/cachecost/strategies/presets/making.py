@@ -7,7 +7,7 @@ from typing import Literal
 from cachecost.prompts.request import TTL
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.inquiry import InquiryOptions
-from cachecost.strategies.placements import MAXIMUM_MARKS, Automatic, LastTool, Placement, Primitive, SystemBlock
+from cachecost.strategies.placements import MAXIMUM_BREAKPOINTS, Automatic, LastTool, Placement, Primitive, SystemBlock
 
 DOCS = "platform.claude.com/docs/en/build-with-claude/prompt-caching"
 RECORDED = "2026-11-21"
@@ -24,11 +24,11 @@ def marking(
     date: str,
     *primitives: Primitive,
     ttl: TTL = "5m",
-    slots: int = MAXIMUM_MARKS,
+    slots: int = MAXIMUM_BREAKPOINTS,
     trim: Literal["priority", "oldest_message"] = "priority",
     from_message: int = 0,
     inquiry: InquiryOptions | None = None,
 ) -> Agent:
-    """An agent that marks by these primitives, in order of priority."""
+    """An agent that breakpoints by these primitives, in order of priority."""
     placement = Placement(primitives, ttl, slots, trim, from_message)
     return Agent(name=name, what=what, source=source, date=date, placement=placement, inquiry=inquiry)

@@ -18,7 +18,7 @@ PATTERNS = (
     ),
     marking(
         "lagging-tail",
-        "last tool, system, tail, and a mark 20 blocks behind the tail",
+        "last tool, system, tail, and a breakpoint 20 blocks behind the tail",
         "tidebreak#1270",
         RECORDED,
         *HEAD,
@@ -35,7 +35,7 @@ PATTERNS = (
     ),
     marking(
         "freeze-at-4",
-        "the first user message and every 10th tool result until 4 marks stand: a habit to avoid",
+        "the first user message and every 10th tool result until 4 breakpoints stand: a habit to avoid",
         "g3#77",
         RECORDED,
         Freeze(10, 4),

@@ -60,4 +60,4 @@ PER_PROVIDER = (
         inquiry_by_host=inquiry_by_host,
     ),
 )
-"""Its marks are those that each host takes: the last tool, the last system block, the last message."""
+"""Its breakpoints are those that each host takes: the last tool, the last system block, the last message."""

@@ -25,7 +25,7 @@ JP = "dcdpr/jp crates/jp_llm/src/provider/anthropic.rs"
 HEAD = (LastTool(), SystemBlock("last"))
 
 SEEDS = (
-    marking("none", "no marks at all: every token at the input price, each time", DOCS, "2026-08-22"),
+    marking("none", "no breakpoints at all: every token at the input price, each time", DOCS, "2026-08-22"),
     marking(
         "automatic",
         "top-level cache_control: the last markable block (anthropic-automatic)",
@@ -100,7 +100,7 @@ SEEDS = (
         LastTool(),
         Automatic(),
         ttl="1h",
-        inquiry=InquiryOptions(through="structured_output", tool_choice="none", marks="hint"),
+        inquiry=InquiryOptions(through="structured_output", tool_choice="none", breakpoints="hint"),
     ),
 )
 
@@ -116,7 +116,7 @@ PLANNED = (
         LastMessage(),
     ),
     marking(
-        "rfc013-token-marks",
+        "rfc013-token-breakpoints",
         "future work 2: last tool, system, last message, and where the messages pass each 100,000 estimated tokens",
         f"{RFC013}, future work",
         "2025-03-28",

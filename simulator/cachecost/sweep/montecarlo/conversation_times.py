@@ -10,30 +10,31 @@ from cachecost.sweep.montecarlo.draws import Draw
 from cachecost.sweep.montecarlo.times import MainCalls, Times, draw_times
 
 
-def retime(talks: Sequence[Conversation], draw: Draw, seed: int) -> list[Conversation]:
+def retime(conversations: Sequence[Conversation], draw: Draw, seed: int) -> list[Conversation]:
     """The conversations with each event at the time that `seed` gives it: replies as main calls, the rest between."""
     replies = sorted(
         (event.at, number, place, after_human)
-        for number, talk in enumerate(talks)
-        for place, event, after_human in _replies(talk)
+        for number, conversation in enumerate(conversations)
+        for place, event, after_human in _replies(conversation)
     )
     times = draw_times(MainCalls([one[0] for one in replies], [one[3] for one in replies]), draw, [seed])
     columns = {(number, place): column for column, (_, number, place, _) in enumerate(replies)}
     return [
         replace(
-            talk,
+            conversation,
             events=tuple(
-                _move_event(event, times, columns.get((number, place))) for place, event in enumerate(talk.events)
+                _move_event(event, times, columns.get((number, place)))
+                for place, event in enumerate(conversation.events)
             ),
         )
-        for number, talk in enumerate(talks)
+        for number, conversation in enumerate(conversations)
     ]
 
 
-def _replies(talk: Conversation) -> list[tuple[int, Reply, bool]]:
+def _replies(conversation: Conversation) -> list[tuple[int, Reply, bool]]:
     """The replies of a conversation, their place, and whether a person spoke just before."""
     found, after_human = [], False
-    for place, event in enumerate(talk.events):
+    for place, event in enumerate(conversation.events):
         if isinstance(event, Human | Results):
             after_human = isinstance(event, Human) or any(block.kind != "tool_result" for block in event.blocks)
         elif isinstance(event, Reply):

@@ -37,7 +37,8 @@ class Draw:
 
     `turn` is from the start of a main call to the next one where a person spoke in between, `loop` where only tools
     did; calls that start together stay together. `first_token` is from the start of a main call to its first token.
-    `eviction`, `lag_probability` and `lag_s` go over the rulebook's switches of rule 14; their draws follow the seed.
+    `eviction`, `lag_probability` and `lag_s` go over the rulebook's assumptions of rule 14; their draws follow the
+    seed.
     """
 
     turn: Distribution | None = None
@@ -50,7 +51,7 @@ class Draw:
 
     @property
     def readings(self) -> dict[str, float]:
-        """The switches that are set, by the rulebook's names."""
+        """The assumptions that are set, by the rulebook's names."""
         named = {
             "early_eviction_probability": self.eviction,
             "visibility_lag_probability": self.lag_probability,

@@ -54,9 +54,9 @@ def montecarlo(traffic: Workload, draw: Draw, seeds: int | Sequence[int]) -> Cos
 
 def seeded_rules(rules: RuleBook, draw: Draw, seed: int = 0) -> RuleBook:
     """The rules with the evictions and visibility lags of the draw, which `seed` decides."""
-    given = rules.switches.given | set(draw.readings) | {"seed"}
+    given = rules.assumptions.given | set(draw.readings) | {"seed"}
     over: dict[str, Any] = {**draw.readings, "seed": seed, "given": given}
-    return RuleBook(replace(rules.switches, **over), rules.as_of, rules.own)
+    return RuleBook(replace(rules.assumptions, **over), rules.as_of, rules.own)
 
 
 class _Bills:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cachecost.base.seeded_draws import seeded_share
 from cachecost.caches.breakpoints import lag_s
-from cachecost.providers.rules import ModelRules, Switches
+from cachecost.providers.rules import Assumptions, ModelRules
 from cachecost.sweep.montecarlo.draws import Floats
 from cachecost.sweep.montecarlo.visits import TTLS, Candidate, EntryWrite, Visit
 
@@ -66,7 +66,7 @@ class SeedCaches:
     def _read(self, visit: Visit, hit: Candidate, found: Some, start: Floats, first_token: Floats | float) -> None:
         """Rule 13: refresh the hit and the entries before it, or write them again at no charge."""
         self._touch(hit.entry, found, start)
-        reading = visit.rules.switches.shallow_marks
+        reading = visit.rules.assumptions.shallow_breakpoints
         for write in visit.writes if reading != "ignore" else ():
             if write.depth <= hit.depth:
                 live = found & self._live(write.entry, start)
@@ -89,37 +89,37 @@ class SeedCaches:
             return
         self._written += seeds
         ttl_s = np.array([rules.ttl_s.get(name, 0.0) for name in TTLS])
-        on_time = start + first_token + self._lag(rules.switches, seeds)
+        on_time = start + first_token + self._lag(rules.assumptions, seeds)
         new = (
             (self._started, start),
             (self._touched, start),
             (self._readable_at, np.maximum(on_time, self._delayed_until(rules, seeds, start))),
-            (self._ttl_s, ttl_s[ttl] * self._share_lived(rules.switches, seeds)),
+            (self._ttl_s, ttl_s[ttl] * self._share_lived(rules.assumptions, seeds)),
             (self._ttl, ttl),
             (self._minimum, rules.minimum_tokens),
         )
         for column, value in new:
             np.copyto(column[write.entry], value, where=seeds, casting="same_kind")
 
-    def _lag(self, switches: Switches, seeds: Some) -> Floats | float:
-        if not switches.visibility_lag_probability:
+    def _lag(self, assumptions: Assumptions, seeds: Some) -> Floats | float:
+        if not assumptions.visibility_lag_probability:
             return 0.0
-        late = self._share("lag", seeds) < switches.visibility_lag_probability
-        return np.where(late, switches.visibility_lag_s, 0.0)
+        late = self._share("lag", seeds) < assumptions.visibility_lag_probability
+        return np.where(late, assumptions.visibility_lag_s, 0.0)
 
     def _delayed_until(self, rules: ModelRules, seeds: Some, start: Floats) -> Floats:
         """From when the dated rows let the entry be read, and what is shallower of the same call (seconds)."""
-        lag, probability = rules.visibility_lag, rules.switches.visibility_lag_by_date
+        lag, probability = rules.visibility_lag, rules.assumptions.visibility_lag_by_date
         if lag and probability:
             late = seeds & (self._share("dated", seeds) < probability)
             delays = [lag_s(lag, share) for share in self._share("delay", late)[late]]
             self._latest[late] = np.maximum(self._latest[late], start[late] + delays)
         return self._latest
 
-    def _share_lived(self, switches: Switches, seeds: Some) -> Floats | float:
-        if not switches.early_eviction_probability:
+    def _share_lived(self, assumptions: Assumptions, seeds: Some) -> Floats | float:
+        if not assumptions.early_eviction_probability:
             return 1.0
-        early = seeds & (self._share("evict", seeds) < switches.early_eviction_probability)
+        early = seeds & (self._share("evict", seeds) < assumptions.early_eviction_probability)
         return np.where(early, self._share("life", early), 1.0)
 
     def _share(self, what: str, seeds: Some) -> Floats:

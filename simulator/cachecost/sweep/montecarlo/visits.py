@@ -14,7 +14,7 @@ from typing import NamedTuple
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.render import MarkedPrefix, Prompt
+from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
@@ -29,7 +29,7 @@ TTLS = ("5m", "1h")
 
 @dataclass(frozen=True, slots=True)
 class EntryWrite:
-    """What a mark writes: the number of the entry, its depth in blocks, its TTL as an index of TTLS."""
+    """What a breakpoint writes: the number of the entry, its depth in blocks, its TTL as an index of TTLS."""
 
     entry: int
     depth: int
@@ -137,7 +137,10 @@ def build_visits(traffic: Workload, attempts: int = 1) -> VisitTable:
         if simulated.row.error:
             errors.append((simulated.row.error_type, simulated.row.error))
     entries = EntryIndex()
-    writes = [tuple([_number(entries, mark, one.lookup.rules) for mark in one.lookup.prompt.marks]) for one in lookups]
+    writes = [
+        tuple([_number(entries, breakpoint, one.lookup.rules) for breakpoint in one.lookup.prompt.breakpoints])
+        for one in lookups
+    ]
     tree = build_tree(entries, writes, [one.lookup.rules for one in lookups], range(len(lookups)))
     visits = list(map(partial(_build_visit, entries.prefixes), lookups, writes, tree.find_candidates()))
     return VisitTable(visits, len(entries.prefixes), errors)
@@ -154,8 +157,8 @@ def _price_lookups(
         yield _PricedLookup(lookup, attempt, lookup.start - call.start, simulated.prices, output_tokens)
 
 
-def _number(entries: EntryIndex, mark: MarkedPrefix, rules: ModelRules) -> int:
-    return entries.number(mark.prefix, mark.ttl if rules.switches.ttl_in_key else "")
+def _number(entries: EntryIndex, breakpoint: BreakpointPrefix, rules: ModelRules) -> int:
+    return entries.number(breakpoint.prefix, breakpoint.ttl if rules.assumptions.ttl_in_key else "")
 
 
 def _build_visit(prefixes: Sequence[Prefix], priced: _PricedLookup, writes: Numbers, found: Numbers) -> Visit:
@@ -168,26 +171,28 @@ def _build_visit(prefixes: Sequence[Prefix], priced: _PricedLookup, writes: Numb
         lookup.first_token_s,
         lookup.rules,
         priced.prices,
-        tuple(map(_entry_write, writes, lookup.prompt.marks)),
+        tuple(map(_entry_write, writes, lookup.prompt.breakpoints)),
         candidates,
         tuple([_divide(lookup, hit, priced.output_tokens) for hit in (*candidates, None)]),
     )
 
 
-def _entry_write(entry: int, mark: MarkedPrefix) -> EntryWrite:
-    return EntryWrite(entry, mark.prefix.depth, TTLS.index(mark.ttl))
+def _entry_write(entry: int, breakpoint: BreakpointPrefix) -> EntryWrite:
+    return EntryWrite(entry, breakpoint.prefix.depth, TTLS.index(breakpoint.ttl))
 
 
 def _divide(lookup: _Lookup, hit: Candidate | None, output_tokens: int) -> Usage:
     """Rule 15 for a hit at `hit`, or a miss."""
     prompt, sizes = lookup.prompt, lookup.sizes
     a, depth = (hit.size, hit.depth) if hit else (0, 0)
-    enough = [mark for mark in prompt.marks if sizes.of(mark.prefix) >= lookup.rules.minimum_tokens]
-    after = [mark for mark in enough if mark.prefix.depth > depth]
+    enough = [
+        breakpoint for breakpoint in prompt.breakpoints if sizes.of(breakpoint.prefix) >= lookup.rules.minimum_tokens
+    ]
+    after = [breakpoint for breakpoint in enough if breakpoint.prefix.depth > depth]
     b = max(_sizes(after, sizes, "1h"), default=a)
     c = max(_sizes(after, sizes), default=a)
     return Usage(sizes.total(prompt) - c, a, c - b, b - a, output_tokens)
 
 
-def _sizes(marks: Sequence[MarkedPrefix], sizes: PrefixSizes, ttl: str | None = None) -> list[int]:
-    return [sizes.of(mark.prefix) for mark in marks if ttl in (None, mark.ttl)]
+def _sizes(breakpoints: Sequence[BreakpointPrefix], sizes: PrefixSizes, ttl: str | None = None) -> list[int]:
+    return [sizes.of(breakpoint.prefix) for breakpoint in breakpoints if ttl in (None, breakpoint.ttl)]

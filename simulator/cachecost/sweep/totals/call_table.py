@@ -31,9 +31,9 @@ class CallKind(NamedTuple):
 class CallTable:
     """All calls in order, as columns. Times are seconds; `totals`, `outputs` and `sizes` tokens; `depths` blocks.
 
-    `writes` are the entries that the marks of each call write, in prompt order; `candidates` those that it may find, in
-    the order it looks (rule 9). `depths` and `sizes` are those of the entries. `sort` and `price` are indices into
-    `sorts` and `prices`.
+    `writes` are the entries that the breakpoints of each call write, in prompt order; `candidates` those that it
+    may find, in the order it looks (rule 9). `depths` and `sizes` are those of the entries. `sort` and `price` are
+    indices into `sorts` and `prices`.
     """
 
     starts: list[float]

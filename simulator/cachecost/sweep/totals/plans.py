@@ -10,8 +10,8 @@ from cachecost.base.structs import identity_struct
 from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
 from cachecost.prompts.blocks import Block, Thread
-from cachecost.prompts.refusals import SentMarks, as_sent, marks_sent
-from cachecost.prompts.request import TTL, Mark, Request
+from cachecost.prompts.refusals import SentBreakpoints, as_sent, sent_breakpoints
+from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.simulation.workload import plan_calls
 from cachecost.strategies.agent import Agent
 from cachecost.sweep.lookback import EntryTree, Numbers
@@ -29,13 +29,14 @@ class NotShared(Exception):
 
 
 class PlannedRequest(NamedTuple):
-    """A planned request; `marks` are those the API sees. All else are numbers: what calls, plans and models share.
+    """A planned request; `breakpoints` are those the API sees. All else are numbers: what calls, plans and models
+    share.
 
-    `content` is of all but marks, `places` of where these stand; `shape` and `way` are of the plan's lists.
+    `content` is of all but breakpoints, `places` of where these stand; `shape` and `way` are of the plan's lists.
     """
 
     request: Request
-    marks: tuple[Mark, ...]
+    breakpoints: tuple[Breakpoint, ...]
     content: int
     places: Numbers
     shape: int
@@ -59,16 +60,16 @@ class RequestExample(NamedTuple):
     """A request as an example for all that are refused, or not, for the same reasons (rule 6), length apart."""
 
     request: Request
-    marks: SentMarks
+    breakpoints: SentBreakpoints
 
-    def lasting(self, ttl: TTL) -> tuple[Request, SentMarks]:
+    def lasting(self, ttl: TTL) -> tuple[Request, SentBreakpoints]:
         """The request with `ttl` on breakpoints that have no TTL of their own."""
         automatic = ttl if self.request.automatic is UNSAID else self.request.automatic
-        marks, idle = (
-            tuple(replace(mark, ttl=ttl) if mark.ttl is UNSAID else mark for mark in some)
-            for some in (self.marks.marks, self.marks.idle)
+        breakpoints, idle = (
+            tuple(replace(breakpoint, ttl=ttl) if breakpoint.ttl is UNSAID else breakpoint for breakpoint in some)
+            for some in (self.breakpoints.breakpoints, self.breakpoints.idle)
         )
-        return replace(self.request, automatic=automatic), SentMarks(marks, self.marks.fault, idle)
+        return replace(self.request, automatic=automatic), SentBreakpoints(breakpoints, self.breakpoints.fault, idle)
 
 
 @identity_struct
@@ -116,11 +117,11 @@ class Numbering(dict[tuple[Any, ...], int]):
 class PlanStore:
     """The plans of some conversations. Threads of agents that cannot see each other's grow in one tree."""
 
-    def __init__(self, talks: Sequence[Conversation]) -> None:
-        self._talks = talks
+    def __init__(self, conversations: Sequence[Conversation]) -> None:
+        self._conversations = conversations
         self._root = Thread()
         self._known: list[AgentPlan] = []
-        self._are_plain = are_plain(talks)
+        self._are_plain = are_plain(conversations)
         self._params, self._contents, self._places = Numbering(), Numbering(), Numbering()
 
     def of(self, agent: Agent) -> AgentPlan:
@@ -133,7 +134,7 @@ class PlanStore:
                 self._known.append(self._known.pop(number))
                 return known
         root = Thread() if sees_forks(agent) else self._root
-        calls = plan_calls(replace(bare, facts=agent.facts), self._talks, root)
+        calls = plan_calls(replace(bare, facts=agent.facts), self._conversations, root)
         plan = AgentPlan(bare, window, [], [])
         for call, sent in self._number_calls(calls, plan):
             plan.add(call, sent)
@@ -154,35 +155,45 @@ class PlanStore:
             request = call.request
             if request.params is not last:
                 last, params = request.params, self._params.of((repr(request.params),))
-            marks = marks_sent(request)
-            if _is_unusual(request, marks):
+            breakpoints = sent_breakpoints(request)
+            if _is_unusual(request, breakpoints):
                 raise NotShared
             shape = shapes.of(
-                (params, tuple([mark.ttl for mark in as_sent(request, marks)]), request.automatic, marks.fault)
+                (
+                    params,
+                    tuple([breakpoint.ttl for breakpoint in as_sent(request, breakpoints)]),
+                    request.automatic,
+                    breakpoints.fault,
+                )
             )
             if shape == len(plan.shapes):
-                plan.shapes.append(RequestExample(request, marks))
+                plan.shapes.append(RequestExample(request, breakpoints))
             content = content_of((request.thread, request.tools.digest, request.system.digest, params))
-            places = tuple([place_of((mark.layer, mark.node, mark.index)) for mark in marks.marks])
+            places = tuple(
+                [
+                    place_of((breakpoint.layer, breakpoint.node, breakpoint.index))
+                    for breakpoint in breakpoints.breakpoints
+                ]
+            )
             route = route_of((call.host, request.model, call.workspace, params, call.is_batch))
             if route == len(plan.routes):
                 plan.routes.append(CallTarget(call.host, request.model, call.workspace, params, call.is_batch))
-            yield call, PlannedRequest(request, marks.marks, content, places, shape, route)
+            yield call, PlannedRequest(request, breakpoints.breakpoints, content, places, shape, route)
 
 
-def _is_unusual(request: Request, marks: SentMarks) -> bool:
+def _is_unusual(request: Request, breakpoints: SentBreakpoints) -> bool:
     """Whether the API edits the request, or which breakpoints it accepts depends on their TTLs."""
     is_edited = request.thread.compaction is not None or "context_management" in request.params
-    return is_edited or request.fault is not None or bool(marks.fault and _is_unsaid(request))
+    return is_edited or request.fault is not None or bool(breakpoints.fault and _is_unsaid(request))
 
 
 def _is_unsaid(request: Request) -> bool:
     """Whether a breakpoint gets its TTL only from the placement."""
-    return request.automatic is UNSAID or any(mark.ttl is UNSAID for mark in request.marks)
+    return request.automatic is UNSAID or any(breakpoint.ttl is UNSAID for breakpoint in request.breakpoints)
 
 
 def shared_agent(agent: Agent) -> Agent:
-    """What decides where marks stand: not whose they are, who says so, on which model, nor how long most last."""
+    """What decides where breakpoints stand: not whose they are, who says so, on which model, nor how long most last."""
     model = None if agent.model is None else SOME_MODEL
     placement = replace(agent.placement, ttl=UNSAID)
     untold: dict[str, Any] = {"name": "", "what": "", "source": "", "date": "", "remarks": ()}
@@ -190,24 +201,24 @@ def shared_agent(agent: Agent) -> Agent:
 
 
 def sees_forks(agent: Agent) -> bool:
-    """Whether marks depend on how else threads of the plan's tree went on."""
-    marks = agent.inquiry.marks if agent.inquiry and isinstance(agent.inquiry.marks, tuple) else ()
-    return any(primitive.sees_forks for primitive in (*agent.placement.primitives, *marks))
+    """Whether breakpoints depend on how else threads of the plan's tree went on."""
+    breakpoints = agent.inquiry.breakpoints if agent.inquiry and isinstance(agent.inquiry.breakpoints, tuple) else ()
+    return any(primitive.sees_forks for primitive in (*agent.placement.primitives, *breakpoints))
 
 
-def are_plain(talks: Sequence[Conversation]) -> bool:
+def are_plain(conversations: Sequence[Conversation]) -> bool:
     """Whether blocks of one digest are of one length, so that it does not matter who sends which of them first."""
     known: dict[bytes, Block] = {}
-    for talk in talks:
-        for block in _blocks(talk):
+    for conversation in conversations:
+        for block in _blocks(conversation):
             first = known.setdefault(block.digest, block)
             if (first.tokens, first.size, first.counts) != (block.tokens, block.size, block.counts):
                 return False
     return True
 
 
-def _blocks(talk: Conversation) -> Iterator[Block]:
-    for event in talk.events:
+def _blocks(conversation: Conversation) -> Iterator[Block]:
+    for event in conversation.events:
         if isinstance(event, Human | Reply | Results):
             yield from event.blocks
         elif isinstance(event, Rewrite):

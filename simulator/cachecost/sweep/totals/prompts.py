@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix, Thread
 from cachecost.prompts.render import Renderer
-from cachecost.providers.assumptions import Switches
+from cachecost.providers.assumptions import Assumptions
 from cachecost.providers.own_rules import OwnRules
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.simulation.setup import ReplaySetup
@@ -21,14 +21,15 @@ class PromptSetup:
 
     host: str
     day: date | None
-    switches: Switches
+    assumptions: Assumptions
     given: frozenset[str]
     own: OwnRules
     tokens: str
 
 
 class UnmarkedPrompt(NamedTuple):
-    """A prompt without its marks: its length in tokens, and the prefixes that marks may end, by their places' numbers.
+    """A prompt without its breakpoints: its length in tokens, and the prefixes that breakpoints may end, by their
+    places' numbers.
 
     The same place is another prefix under another head, and where another human message leaves less thinking.
     """
@@ -49,17 +50,17 @@ class ModelPrompts:
         self._prefixes: dict[tuple[Prefix, Thread | None], dict[int, Prefix]] = {}
 
     def prompt(self, sent: PlannedRequest) -> tuple[int, list[Prefix]]:
-        """The length in tokens, and the prefixes that marks end. Raises CannotEvaluate."""
+        """The length in tokens, and the prefixes that breakpoints end. Raises CannotEvaluate."""
         bare = self._bare.get(sent.content)
         if bare is not None:
             try:
                 return bare.tokens, [bare.prefixes[place] for place in sent.places]
             except KeyError:
                 pass
-        made = self._renderer.render(sent.request, sent.marks, self.rules, self._workspace)
+        made = self._renderer.render(sent.request, sent.breakpoints, self.rules, self._workspace)
         prefixes = self._prefixes.setdefault((made.head, sent.request.thread.human), {})
         self._bare[sent.content] = UnmarkedPrompt(made.total_tokens, prefixes)
-        found = [mark.prefix for mark in made.marks]
+        found = [breakpoint.prefix for breakpoint in made.breakpoints]
         prefixes.update(zip(sent.places, found, strict=True))
         return made.total_tokens, found
 
@@ -91,5 +92,5 @@ class PromptStore:
 
 
 def prompt_setup(terms: ReplaySetup, book: RuleBook) -> PromptSetup:
-    switches = book.switches
-    return PromptSetup(terms.host, book.as_of, switches, switches.given, book.own, terms.tokens)
+    assumptions = book.assumptions
+    return PromptSetup(terms.host, book.as_of, assumptions, assumptions.given, book.own, terms.tokens)

@@ -38,9 +38,9 @@ class _Key(NamedTuple):
 class SharedTotals:
     """What all comparisons of the same conversations share: plans, prompts and structures."""
 
-    def __init__(self, talks: Sequence[Conversation]) -> None:
-        self._talks = talks
-        self._plans = PlanStore(talks)
+    def __init__(self, conversations: Sequence[Conversation]) -> None:
+        self._conversations = conversations
+        self._plans = PlanStore(conversations)
         self._prompt_stores: list[PromptStore] = []
         self._tables: OrderedDict[_Key, CallTable] = OrderedDict()
 
@@ -50,10 +50,10 @@ class SharedTotals:
         if not isinstance(agent, Agent) or agent.inquiry_by_host or terms.bills or terms.day is None:
             return None
         read = terms.for_strategy(agent).rules
-        if read.switches.is_drawn or read.switches.ttl_in_key:
+        if read.assumptions.is_drawn or read.assumptions.ttl_in_key:
             return None
         try:
-            for rules in terms.models(self._talks):
+            for rules in terms.models(self._conversations):
                 terms.counter(rules.generation)
             with pause_gc():
                 plan = self._plans.of(agent)

@@ -140,4 +140,4 @@ def _call_rules(sort: CallKind, ttl: TTL) -> _CallRules | None:
     request, sent = sort.shape.lasting(ttl)
     if refusal(request, sent, sort.rules):
         return None
-    return _CallRules(sort.rules, tuple([mark.ttl for mark in sent.marks]))
+    return _CallRules(sort.rules, tuple([breakpoint.ttl for breakpoint in sent.breakpoints]))

@@ -88,19 +88,19 @@ def _strategy(cost: StrategyCost) -> dict[str, Any]:
         "errors": cost.errors,
         "cost_usd": exact(cost.cost),
         "baseline_usd": None if cost.before is None else exact(cost.before),
-        "band": cost.band,
+        "error_margin": cost.error_margin,
     }
 
 
 def _projection(cost: StrategyCost, sessions: int) -> dict[str, Any]:
     """Dollars of 30 days: what the scenario plays is one session, and tokens may be counted wrong by the band."""
-    month, band = cost.cost * sessions * DAYS_A_MONTH, Decimal(str(cost.band))
+    month, error_margin = cost.cost * sessions * DAYS_A_MONTH, Decimal(str(cost.error_margin))
     return {
         "scenario": cost.scenario,
         "strategy": cost.strategy,
         "sessions_per_day": sessions,
         "days": DAYS_A_MONTH,
         "usd_per_month": exact(month),
-        "low_usd": exact(month * (1 - band)),
-        "high_usd": exact(month * (1 + band)),
+        "low_usd": exact(month * (1 - error_margin)),
+        "high_usd": exact(month * (1 + error_margin)),
     }

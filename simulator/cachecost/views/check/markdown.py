@@ -8,7 +8,7 @@ from typing import Any
 
 from cachecost.base.formatting import change, count_text, dollars, percent
 from cachecost.base.inert import inert
-from cachecost.views.check.text import MARKS, change_words, projection_words, ranked_budgets, with_changes_once
+from cachecost.views.check.text import SIGNS, change_words, projection_words, ranked_budgets, with_changes_once
 from cachecost.views.tables.markdown import escape_markdown, markdown_table
 from cachecost.views.tables.table import build_table
 
@@ -41,14 +41,14 @@ def _headline(check: CheckObject) -> Iterator[str]:
         f"{states.count('not_comparable')} not comparable" if "not_comparable" in states else "",
         f"{states.count('pass')} hold" if "pass" in states else "",
     ]
-    yield f"### {MARKS[check['verdict']]} cachecost: {', '.join(filter(None, parts)) or 'costs have changed'}"
+    yield f"### {SIGNS[check['verdict']]} cachecost: {', '.join(filter(None, parts)) or 'costs have changed'}"
     yield ""
 
 
 def _broken_budgets(check: CheckObject) -> Iterator[str]:
     broken = list(with_changes_once(ranked_budgets(check)))
     for one in broken:
-        yield f"- {MARKS[one['verdict']]} **{escape_markdown(one['scenario'])}**: {escape_markdown(one['message'])}"
+        yield f"- {SIGNS[one['verdict']]} **{escape_markdown(one['scenario'])}**: {escape_markdown(one['message'])}"
         yield from (f"  - {escape_markdown(change_words(change))}" for change in one["changes"])
     if broken:
         yield ""

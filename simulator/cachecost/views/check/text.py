@@ -9,9 +9,9 @@ from typing import Any
 from cachecost.base.formatting import count_text, dollars, rough_dollars
 from cachecost.base.inert import inert
 
-MARKS = {"fail": "✗", "not_comparable": "?", "pass": "✓"}
+SIGNS = {"fail": "✗", "not_comparable": "?", "pass": "✓"}
 """What broke comes first."""
-RANKS = tuple(MARKS)
+RANKS = tuple(SIGNS)
 CheckObject = Mapping[str, Any]
 
 
@@ -43,7 +43,7 @@ def with_changes_once(ranked: Sequence[CheckObject]) -> Iterator[CheckObject]:
 
 
 def _broken_lines(one: CheckObject) -> Iterator[str]:
-    yield f"{MARKS[one['verdict']]} {one['scenario']}: {one['message']}"
+    yield f"{SIGNS[one['verdict']]} {one['scenario']}: {one['message']}"
     for change in one["changes"]:
         yield f"  {change_words(change)}"
 
@@ -68,7 +68,7 @@ def _passed_lines(budgets: Sequence[CheckObject]) -> Iterator[str]:
         by_scenario.setdefault(one["scenario"], []).append(one)
     for scenario, passed in by_scenario.items():
         words = passed[0]["message"] if len(passed) == 1 else f"{len(passed)} limits hold."
-        yield f"{MARKS['pass']} {scenario}: {words}"
+        yield f"{SIGNS['pass']} {scenario}: {words}"
 
 
 def _projection_lines(check: CheckObject) -> Iterator[str]:
@@ -79,6 +79,8 @@ def _projection_lines(check: CheckObject) -> Iterator[str]:
 def projection_words(one: CheckObject) -> str:
     """ "mine, progressive: $723.00 a month at 10 sessions a day, ±$22.00 (30 days)"."""
     month, high = Decimal(one["usd_per_month"]), Decimal(one["high_usd"])
-    band = f", ±{rough_dollars(high - month)}" if high != month else ""
+    error_margin = f", ±{rough_dollars(high - month)}" if high != month else ""
     rate = f"{count_text(one['sessions_per_day'], 'session')} a day"
-    return f"{one['scenario']}, {one['strategy']}: {dollars(month)} a month of {one['days']} days at {rate}{band}"
+    return (
+        f"{one['scenario']}, {one['strategy']}: {dollars(month)} a month of {one['days']} days at {rate}{error_margin}"
+    )

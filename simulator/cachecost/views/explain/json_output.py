@@ -20,9 +20,9 @@ def explanation_object(explanation: Explanation) -> dict[str, Any]:
         "avoidable_usd": exact(explanation.avoidable),
         "without_usd": exact(explanation.without),
         "findings": [_finding(finding) for finding in explanation.findings],
-        "tokens": {"source": explanation.token_source, "band": explanation.band},
+        "tokens": {"source": explanation.token_source, "error_margin": explanation.error_margin},
         "warm_start": {"calls": explanation.warm.calls, "tokens": explanation.warm.tokens},
-        "other_readings": list(explanation.flips),
+        "other_assumptions": list(explanation.flips),
     }
 
 

@@ -89,9 +89,11 @@ def closing(explanation: Explanation) -> Iterator[str]:
     if explanation.warm.calls:
         yield explanation.warm.sentence
     if explanation.token_source:
-        band = Decimal(str(explanation.band))
-        has_error = band and explanation.findings
-        error = f" ±{percent(band)} → ±{rough_dollars(explanation.avoidable * band)}" if has_error else ""
+        error_margin = Decimal(str(explanation.error_margin))
+        has_error = error_margin and explanation.findings
+        error = (
+            f" ±{percent(error_margin)} → ±{rough_dollars(explanation.avoidable * error_margin)}" if has_error else ""
+        )
         yield f"tokens      {explanation.token_source}{error}"
     for sentence in explanation.flips:
         yield f"assumption  {sentence}"

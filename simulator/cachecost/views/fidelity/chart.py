@@ -10,7 +10,7 @@ from cachecost.views.charts.palette import LINE_COLOURS, MUTED, RULE
 from cachecost.views.charts.style import MARGIN, SMALL_SIZE, WIDTH, draw_title, house_style
 
 HEIGHT = 4.2
-FLOOR = 0.001
+LOWER_BOUND_HEADING = 0.001
 """Errors below this share are drawn at zero's line: a logarithm has no zero."""
 TICKS = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 KINDS = {
@@ -53,7 +53,7 @@ def _draw(axes: Axes, fidelity: Fidelity) -> None:
     axes.set_xticks(TICKS, [f"{tick:,}" for tick in TICKS])
     axes.set_xlim(*_reach(fidelity))
     axes.minorticks_off()
-    axes.set_yscale("symlog", linthresh=FLOOR)
+    axes.set_yscale("symlog", linthresh=LOWER_BOUND_HEADING)
     axes.set_ylim(-1.2, 1.2)
     axes.set_yticks([-1, -0.1, -0.01, 0, 0.01, 0.1, 1], ["−100%", "−10%", "−1%", "0", "+1%", "+10%", "+100%"])
     axes.set_xlabel("billed input tokens of the call", color=MUTED)

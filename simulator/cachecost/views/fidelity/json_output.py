@@ -25,8 +25,8 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
             name: [{"name": each.name, **_score(each)} for each in scores(fidelity, key)]
             for name, key in GROUPS.items()
         },
-        "readings": [
-            {"switch": each.switch, "reading": each.reading, "exact": each.exact, "knowable": each.knowable}
+        "assumptions": [
+            {"assumption": each.switch, "value": each.reading, "exact": each.exact, "knowable": each.knowable}
             for each in fidelity.readings
         ],
         "not_judged": [{"where": where, "why": why} for where, why in fidelity.not_judged],

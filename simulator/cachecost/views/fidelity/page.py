@@ -48,7 +48,7 @@ def fidelity_page(fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequ
         others=other_scores_sentence(fidelity),
         evidence=evidence,
         hosts=host_table(fidelity) if has_other_hosts(fidelity) else None,
-        claims=claims,
+        rule_claims=claims,
         groups=[(name, score_table(fidelity, name)) for name in GROUPS],
         assumptions=assumption_table(fidelity) if fidelity.readings else None,
         differs=difference_table(fidelity),

@@ -24,16 +24,16 @@ def optimum_object(found: Optimum) -> dict[str, Any]:
             "words": plan_words(found.plan),
             "plan": [_step(step) for step in found.plan],
         },
-        "lower_bound_usd": exact(found.floor_usd),
-        "lower_bound_without_pings_usd": exact(found.floor.usd),
+        "lower_bound_usd": exact(found.lower_bound_usd),
+        "lower_bound_without_pings_usd": exact(found.lower_bound.usd),
         "proved_optimal": found.is_optimal,
         "strategies": strategies,
         "refused_strategies": {one.name: one.refused for one in found.presets if one.refused},
         "answers_usd": exact(found.answers_usd),
         "depends_on": found.depends_on,
-        "readings": [
+        "assumptions": [
             {
-                "switch": one.switch,
+                "assumption": one.switch,
                 "value": one.value,
                 "best_usd": exact(one.plan_usd),
                 "best_preset_usd": exact(one.preset_usd),
@@ -42,12 +42,14 @@ def optimum_object(found: Optimum) -> dict[str, Any]:
         ],
         "prefill": {name: asdict(load) for name, load in found.loads.items()},
         "first_token": None if found.fit is None else {**asdict(found.fit), "supported": found.fit.is_supported},
-        "tokens": {"source": found.token_source, "band": found.band},
+        "tokens": {"source": found.token_source, "error_margin": found.error_margin},
         "refused_calls": len(found.refused),
     }
 
 
 def _step(step: PlanStep) -> dict[str, Any]:
     call = build_call(step)
-    marks = [{"path": wire_path(call.request, mark), "ttl": mark.ttl} for mark in call.request.marks]
-    return {"start": call.start, "purpose": call.purpose, "marks": marks}
+    breakpoints = [
+        {"path": wire_path(call.request, breakpoint), "ttl": breakpoint.ttl} for breakpoint in call.request.breakpoints
+    ]
+    return {"start": call.start, "purpose": call.purpose, "breakpoints": breakpoints}

@@ -9,7 +9,7 @@ from cachecost.analysis.optimum.plan_evaluator import PlanStep, build_call
 from cachecost.analysis.optimum.tree import BlockTree
 from cachecost.base.formatting import count_text
 from cachecost.prompts.blocks import Layer, Prefix
-from cachecost.prompts.request import Mark, Request, place_as_sent
+from cachecost.prompts.request import Breakpoint, Request, place_as_sent
 
 END = "the end of the last message"
 EARLIER = "the end of what an earlier call sent"
@@ -18,7 +18,7 @@ NO_GAP = float("inf")
 
 @dataclass(slots=True)
 class Habit:
-    """How often a place is marked for which lifetime, and how long until somebody reads it (seconds)."""
+    """How often a place is marked for which TTL, and how long until somebody reads it (seconds)."""
 
     place: str
     hours: list[float] = field(default_factory=list)
@@ -39,12 +39,12 @@ def plan_words(plan: Sequence[PlanStep]) -> str:
         parts.append(f"{count_text(rare, 'more breakpoint')} elsewhere")
     if EARLIER in habits:
         parts.append(f"and {EARLIER}, in {habits[EARLIER].calls:,} calls, so that it is found and stays")
-    unmarked = sum(not step.marks for step in real)
+    uncached = sum(not step.breakpoints for step in real)
     if not parts:
         return "Place no breakpoint: no block is read again soon enough to pay for its write."
     sentence = "Place breakpoints at " + "; ".join(parts) + "."
-    if unmarked:
-        sentence += f" {count_text(unmarked, 'call')} without a breakpoint."
+    if uncached:
+        sentence += f" {count_text(uncached, 'call')} without a breakpoint."
     return sentence + "".join(f" {words}" for words in extra_words(plan))
 
 
@@ -84,10 +84,10 @@ def habits_of(real: Sequence[PlanStep]) -> dict[str, Habit]:
     found: dict[str, Habit] = {}
     for step in real:
         request = build_call(step).request
-        for mark, placed in zip(request.marks, step.marks, strict=True):
-            habit = found.setdefault(place_of(request, mark), Habit(place_of(request, mark)))
-            gaps = habit.hours if mark.ttl == "1h" else habit.fives
-            gaps.append(_gap(tree, step, placed.prefix) if mark.layer is Layer.MESSAGES else NO_GAP)
+        for breakpoint, placed in zip(request.breakpoints, step.breakpoints, strict=True):
+            habit = found.setdefault(place_of(request, breakpoint), Habit(place_of(request, breakpoint)))
+            gaps = habit.hours if breakpoint.ttl == "1h" else habit.fives
+            gaps.append(_gap(tree, step, placed.prefix) if breakpoint.layer is Layer.MESSAGES else NO_GAP)
     order = ("tool", "system", "the end of what", END)
     return dict(sorted(found.items(), key=lambda item: next((n for n, part in enumerate(order) if part in item[0]), 2)))
 
@@ -101,12 +101,12 @@ def _gap(tree: BlockTree, step: PlanStep, prefix: Prefix) -> float:
     return NO_GAP
 
 
-def place_of(request: Request, mark: Mark) -> str:
-    """A mark's place in words."""
-    number = place_as_sent(request, mark)[2] + 1
-    if mark.layer is Layer.TOOLS:
-        return "the last tool" if mark.index == len(request.tools.blocks) - 1 else f"tool {number}"
-    if mark.layer is Layer.SYSTEM:
-        last = mark.index == len(request.system.blocks) - 1
+def place_of(request: Request, breakpoint: Breakpoint) -> str:
+    """A breakpoint's place in words."""
+    number = place_as_sent(request, breakpoint)[2] + 1
+    if breakpoint.layer is Layer.TOOLS:
+        return "the last tool" if breakpoint.index == len(request.tools.blocks) - 1 else f"tool {number}"
+    if breakpoint.layer is Layer.SYSTEM:
+        last = breakpoint.index == len(request.system.blocks) - 1
         return "the last system block" if last else f"system block {number}"
-    return END if mark.node is request.thread else EARLIER
+    return END if breakpoint.node is request.thread else EARLIER

@@ -38,7 +38,7 @@ def _cost_table(optimum: Optimum, costs: Sequence[tuple[str, Decimal]]) -> Table
     rows = [(PLAN, optimum.usd), *sorted([*costs, *recorded], key=lambda row: row[1])]
     bounds = _lower_bounds(optimum)
     blank = [""] * len(bounds)
-    above = percent_column([change(usd, optimum.floor_usd) for _, usd in rows], signed=True)
+    above = percent_column([change(usd, optimum.lower_bound_usd) for _, usd in rows], signed=True)
     saved = percent_column([_saved_share(optimum, usd) for _, usd in rows])
     columns = [
         Column("name", "strategy", [name for name, _ in (*rows, *bounds)], right=False),
@@ -57,9 +57,12 @@ def _group_name(names: list[str]) -> str:
 
 def _lower_bounds(optimum: Optimum) -> list[tuple[str, Decimal]]:
     """The lower bounds in USD, each with its name."""
-    if optimum.with_pings and optimum.floor.usd != optimum.floor_usd:
-        return [(LOWER_BOUND, optimum.floor_usd), (f"{LOWER_BOUND}, without keep-alives", optimum.floor.usd)]
-    return [(LOWER_BOUND, optimum.floor_usd)]
+    if optimum.with_pings and optimum.lower_bound.usd != optimum.lower_bound_usd:
+        return [
+            (LOWER_BOUND, optimum.lower_bound_usd),
+            (f"{LOWER_BOUND}, without keep-alives", optimum.lower_bound.usd),
+        ]
+    return [(LOWER_BOUND, optimum.lower_bound_usd)]
 
 
 def _saved_share(optimum: Optimum, usd: Decimal) -> Decimal | None:

@@ -51,12 +51,12 @@ def answer(optimum: Optimum) -> Iterator[str]:
 
 
 def _proof(optimum: Optimum) -> str:
-    gap = change(optimum.usd, optimum.floor_usd)
+    gap = change(optimum.usd, optimum.lower_bound_usd)
     if optimum.is_optimal:
         return "This plan is provably optimal."
     if gap is not None and gap <= 0:
         return "It is at the lower bound, but not under every assumption."
-    return f"No legal plan costs less than {dollars(optimum.floor_usd)}; this one is {percent(gap)} above that."
+    return f"No legal plan costs less than {dollars(optimum.lower_bound_usd)}; this one is {percent(gap)} above that."
 
 
 def _facts(optimum: Optimum, width: int) -> Padding:
@@ -73,8 +73,12 @@ def _facts(optimum: Optimum, width: int) -> Padding:
 
 def facts(optimum: Optimum) -> Iterator[tuple[str, str]]:
     """How sure it is, and what else changes: (label, sentence)."""
-    band = Decimal(str(optimum.band))
-    about = f": ±{percent(band)} → ±{rough_dollars(optimum.usd * band)} on each figure" if band else ""
+    error_margin = Decimal(str(optimum.error_margin))
+    about = (
+        f": ±{percent(error_margin)} → ±{rough_dollars(optimum.usd * error_margin)} on each figure"
+        if error_margin
+        else ""
+    )
     yield "tokens", f"{optimum.token_source}{about}"
     yield "rules", _rules(optimum)
     for name, load in optimum.loads.items():

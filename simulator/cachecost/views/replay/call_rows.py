@@ -50,7 +50,7 @@ def _cost_range(row: CallRow) -> dict[str, Any]:
     """The least and the most that the call can cost, where hits are best effort."""
     if row.cost_if_missed is None:
         return {}
-    return {"cost_band_usd": [_usd(row, row.cost.total), exact(row.cost_if_missed)]}
+    return {"cost_range_usd": [_usd(row, row.cost.total), exact(row.cost_if_missed)]}
 
 
 FIELDS: dict[str, Field] = {

@@ -37,7 +37,7 @@ def sum_table(ledgers: Sequence[Ledger], billed: Billed | None) -> Table:
     rows = [_SumRow(BILLED, billed.calls, billed.usage, billed.dollars)] if billed else []
     rows += map(_sum_row, ledgers)
     is_priced = all(ledger.is_priced for ledger in ledgers)
-    columns = _priced_columns(rows, ledgers[0].lifetimes) if is_priced else _unpriced_columns(rows)
+    columns = _priced_columns(rows, ledgers[0].ttls) if is_priced else _unpriced_columns(rows)
     return Table([Column("name", "strategy", [row.name for row in rows], right=False), *columns])
 
 
@@ -72,12 +72,12 @@ class _SumRow:
     usage: Usage | None
     cost: Decimal | None
     most: Decimal | None = None
-    above_floor: Decimal | None = None
-    has_floor: bool = False
+    above_lower_bound: Decimal | None = None
+    has_lower_bound: bool = False
     refused: bool = False
 
     @property
-    def hit_share(self) -> Decimal | None:
+    def cache_hit_rate(self) -> Decimal | None:
         if self.usage is None or not self.usage.total_input:
             return None
         return Decimal(self.usage.read) / self.usage.total_input
@@ -86,16 +86,18 @@ class _SumRow:
 def _sum_row(ledger: Ledger) -> _SumRow:
     """Where no call could be evaluated nothing is known; where some were refused the dollars are not those of all."""
     count, cost = len(ledger.rows), ledger.cost.total
-    over = change(cost, ledger.floor)
+    over = change(cost, ledger.lower_bound)
     if ledger.errors == count:
-        return _SumRow(ledger.strategy, count, None, None, None, over, ledger.floor is not None)
+        return _SumRow(ledger.strategy, count, None, None, None, over, ledger.lower_bound is not None)
     refused = any(row.error is not None and row.error_type != "not_evaluated" for row in ledger.rows)
-    return _SumRow(ledger.strategy, count, ledger.usage, cost, ledger.most, over, ledger.floor is not None, refused)
+    return _SumRow(
+        ledger.strategy, count, ledger.usage, cost, ledger.most, over, ledger.lower_bound is not None, refused
+    )
 
 
-def _priced_columns(rows: Sequence[_SumRow], lifetimes: tuple[str, str]) -> list[Column]:
-    """Tokens by class and the cost; the lifetimes are the host's."""
-    short, long = lifetimes
+def _priced_columns(rows: Sequence[_SumRow], ttls: tuple[str, str]) -> list[Column]:
+    """Tokens by class and the cost; the TTLs are the host's."""
+    short, long = ttls
     costs = point_aligned(_costs(rows))
     columns = [
         _call_column(rows),
@@ -106,11 +108,11 @@ def _priced_columns(rows: Sequence[_SumRow], lifetimes: tuple[str, str]) -> list
         _token_column("output", rows, lambda usage: usage.output_tokens),
         Column("cost", "cost", costs),
     ]
-    if not any(row.has_floor for row in rows):
+    if not any(row.has_lower_bound for row in rows):
         return columns
-    over = percent_column([row.above_floor for row in rows], signed=True)
+    over = percent_column([row.above_lower_bound for row in rows], signed=True)
     cells = ["" if row.name == BILLED else cell for row, cell in zip(rows, over, strict=True)]
-    return [*columns, Column("floor", "above lower bound", cells, rank=LOWER_BOUND)]
+    return [*columns, Column("lower_bound", "above lower bound", cells, rank=LOWER_BOUND)]
 
 
 def _unpriced_columns(rows: Sequence[_SumRow]) -> list[Column]:
@@ -119,7 +121,7 @@ def _unpriced_columns(rows: Sequence[_SumRow]) -> list[Column]:
         _call_column(rows),
         _token_column("prefill saved", rows, lambda usage: usage.read),
         _token_column("prefill to do", rows, lambda usage: usage.total_input - usage.read),
-        Column("share", "cache hit rate", percent_column([row.hit_share for row in rows])),
+        Column("share", "cache hit rate", percent_column([row.cache_hit_rate for row in rows])),
         _token_column("output", rows, lambda usage: usage.output_tokens),
         Column("cost", "cost", [UNKNOWN] * len(rows), rank=ZERO_CLASS),
     ]

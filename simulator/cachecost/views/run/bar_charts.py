@@ -81,7 +81,7 @@ def _session_bar(line: Line, summary: Summary) -> Bar:
     change = percent(line.vs_first, signed=True) if line.vs_first is not None else ""
     remark, strong = _refusal_words(line) or change, line in summary.best_lines
     parts = _parts(line.cost, 1) if summary.is_priced else _tokens(line, summary)
-    label = line.money if summary.is_priced else percent(line.hit_share)
+    label = line.money if summary.is_priced else percent(line.cache_hit_rate)
     return Bar(line.name, parts, label, remark, strong, bool(line.refused))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from cachecost.analysis.comparison.summary import Line, summarise
 from cachecost.base.formatting import exact
-from cachecost.ledger.results import Claim, Comparison, RunResult
+from cachecost.ledger.results import Comparison, PublishedFigure, RunResult
 from cachecost.views.replay.call_rows import FORMAT, write_call_csv
 
 
@@ -32,7 +32,7 @@ def run_object(result: RunResult) -> dict[str, Any]:
         "verdict": result.verdict,
         **_comparison(result.main),
         "variants": [{"variant": each.variant, **_comparison(each)} for each in result.comparisons[1:]],
-        "claims": [_claim(claim) for claim in result.claims],
+        "published_figures": [_published_figure(published_figure) for published_figure in result.published_figures],
         "assumptions": result.assumptions,
         "versions": dict(sorted(result.versions.items())),
     }
@@ -67,12 +67,12 @@ def _strategy(line: Line) -> dict[str, Any]:
         "usage": line.usage.wire(),
         **_dollars(line),
         "vs_first": None if line.vs_first is None else exact(round(line.vs_first, 6)),
-        "floor_usd": None if line.floor is None else exact(line.floor),
+        "lower_bound_usd": None if line.lower_bound is None else exact(line.lower_bound),
         "inquiries": line.questions,
         "cost_per_inquiry_usd": None if line.question is None else exact(line.question),
         "refusals": [{"type": each.kind, "message": each.reason, "calls": each.calls} for each in line.refusals],
         "token_source": line.token_source,
-        "token_band": line.band,
+        "token_error_margin": line.error_margin,
         "notes": list(line.notes),
     }
 
@@ -80,19 +80,24 @@ def _strategy(line: Line) -> dict[str, Any]:
 def _dollars(line: Line) -> dict[str, Any]:
     """None, and the share of the input that was read, where no price is known."""
     if not line.is_priced:
-        share = None if line.hit_share is None else exact(round(line.hit_share, 6))
-        return {"cost_usd": None, "cost_by_class_usd": None, "cost_by_layer_usd": None, "hit_share": share}
+        share = None if line.cache_hit_rate is None else exact(round(line.cache_hit_rate, 6))
+        return {"cost_usd": None, "cost_by_class_usd": None, "cost_by_layer_usd": None, "cache_hit_rate": share}
     return {
         "cost_usd": exact(line.cost.total),
-        **({} if line.most is None else {"cost_band_usd": [exact(line.cost.total), exact(line.most)]}),
+        **({} if line.most is None else {"cost_range_usd": [exact(line.cost.total), exact(line.most)]}),
         "cost_by_class_usd": _exact_all(line.cost.by_class()),
         "cost_by_layer_usd": _exact_all({layer.value: amount for layer, amount in line.by_layer.items()}),
     }
 
 
-def _claim(claim: Claim) -> dict[str, Any]:
-    name = "exact_share" if claim.is_share else "exact_usd"
-    return {"source": claim.source, "says": claim.says, name: exact(claim.exact), "how": claim.how}
+def _published_figure(published_figure: PublishedFigure) -> dict[str, Any]:
+    name = "exact_share" if published_figure.is_share else "exact_usd"
+    return {
+        "source": published_figure.source,
+        "says": published_figure.says,
+        name: exact(published_figure.exact),
+        "how": published_figure.how,
+    }
 
 
 def _exact_all(amounts: Mapping[str, Decimal]) -> dict[str, str]:

@@ -17,8 +17,8 @@ from cachecost.ledger.results import RunResult
 from cachecost.views.run.files import CUMULATIVE, DOLLARS, QUESTION
 from cachecost.views.run.tables import (
     cause_table,
-    claim_table,
     layer_table,
+    published_figure_table,
     question_table,
     strategy_table,
     variant_costs,
@@ -42,7 +42,7 @@ def report_markdown(result: RunResult, pictures: Collection[str] = (), again: st
         _over_calls(main, pictures),
         _where(main),
         _variants(summaries),
-        _claims(result),
+        _published_figures(result),
         _how_sure(result, main),
         _again(result, again or f"cachecost run scenarios/{result.scenario}.yaml"),
     ]
@@ -61,7 +61,7 @@ def _comparison(summary: Summary, pictures: Collection[str]) -> list[str]:
     key = "Tokens are sums over all calls; the cheapest strategy is bold."
     if not summary.is_priced:
         key += " No price is known: strategies are ranked by the prefill that is left to do."
-    band = " ".join(f"{escape_markdown(sentence)}." for sentence in token_sentences(summary))
+    error_margin = " ".join(f"{escape_markdown(sentence)}." for sentence in token_sentences(summary))
     if summary.first and len(summary.lines) > 1 and summary.against == AGAINST_FIRST:
         key += f" *vs first* compares with “{escape_markdown(summary.first.name)}”."
     refusals = [f"{REFUSED} {escape_markdown(sentence)}" for sentence in refusal_sentences(summary)]
@@ -70,7 +70,7 @@ def _comparison(summary: Summary, pictures: Collection[str]) -> list[str]:
     return [
         markdown_table(strategy_table(summary)),
         key,
-        band,
+        error_margin,
         _list(refusals),
         picture_link(DOLLARS, dollars_title(summary), pictures),
     ]
@@ -114,8 +114,12 @@ def _variants(summaries: Sequence[Summary]) -> list[str]:
     ]
 
 
-def _claims(result: RunResult) -> list[str]:
-    return ["## Published figures, exactly", markdown_table(claim_table(result.claims))] if result.claims else []
+def _published_figures(result: RunResult) -> list[str]:
+    return (
+        ["## Published figures, exactly", markdown_table(published_figure_table(result.published_figures))]
+        if result.published_figures
+        else []
+    )
 
 
 def _how_sure(result: RunResult, summary: Summary) -> list[str]:

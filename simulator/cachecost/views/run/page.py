@@ -29,10 +29,10 @@ from cachecost.views.run.area_charts import area_figure
 from cachecost.views.run.line_charts import cumulative_figure
 from cachecost.views.run.tables import (
     assumption_table,
-    claim_table,
     cumulative_table,
     layer_table,
     parts_table,
+    published_figure_table,
     question_table,
     strategy_table,
     variant_costs,
@@ -45,7 +45,7 @@ from cachecost.views.tables.table import Column, Table
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 HAIRLINE = Decimal("0.0005")
-FIRST = ("hit_share", "cost", "vs_first", "floor", "question", "band")
+FIRST = ("cache_hit_rate", "cost", "vs_first", "lower_bound", "question", "error_margin")
 """Columns before the bar; the others stand after it."""
 
 
@@ -102,7 +102,7 @@ def run_page(result: RunResult, again: str | None = None) -> str:
         headers=[(column.key, column.header) for column in _columns(main)],
         before_bar=FIRST,
         rows=_rows(main),
-        bands=token_sentences(main),
+        error_margins=token_sentences(main),
         refusals=refusal_sentences(main),
         questions=question_table(main) if main.has_questions else None,
         class_names=main.class_names,
@@ -115,7 +115,7 @@ def run_page(result: RunResult, again: str | None = None) -> str:
         layers=layer_table(main) if main.lines else None,
         findings=[_finding_section(explanation) for explanation in result.explanations],
         variants=[variant_table(summaries), variant_costs(summaries)] if len(summaries) > 1 else [],
-        claims=claim_table(result.claims) if result.claims else None,
+        published_figures=published_figure_table(result.published_figures) if result.published_figures else None,
         rules=rules_sentence(main.comparison),
         assumptions=assumption_table(main.comparison.rules, main.comparison.host),
         notes=[(note, _names(names, main)) for note, names in shared_notes(main.lines)],
@@ -155,7 +155,7 @@ def _columns(summary: Summary) -> list[Column]:
     """The columns of every other view, what it costs first: that is what a narrow page shows."""
     if not summary.lines:
         return []
-    margins = Column("band", "error margin", [_error_margin(line) for line in summary.lines])
+    margins = Column("error_margin", "error margin", [_error_margin(line) for line in summary.lines])
     columns = [*strategy_table(summary).columns[1:], margins]
     return sorted(columns, key=lambda column: FIRST.index(column.key) if column.key in FIRST else len(FIRST))
 

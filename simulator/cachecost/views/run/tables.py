@@ -19,9 +19,9 @@ from cachecost.base.formatting import (
     token_column,
     tokens,
 )
-from cachecost.ledger.results import ZERO, CallRow, Claim, Ledger
+from cachecost.ledger.results import ZERO, CallRow, Ledger, PublishedFigure
 from cachecost.prompts.blocks import Layer
-from cachecost.providers.listing import switch_rows
+from cachecost.providers.listing import assumption_rows
 from cachecost.views.tables.fitting import shorten_middle
 from cachecost.views.tables.table import (
     ANSWER,
@@ -57,13 +57,15 @@ def strategy_table(summary: Summary) -> Table:
     columns.append(Column("calls", "calls", [f"{line.calls:,}" for line in lines], rank=COUNT))
     columns += [_class_column(summary, name) for name in summary.classes]
     if not summary.is_priced:
-        columns.append(Column("hit_share", "cache hit rate", percent_column([line.hit_share for line in lines])))
+        columns.append(
+            Column("cache_hit_rate", "cache hit rate", percent_column([line.cache_hit_rate for line in lines]))
+        )
     columns.append(Column("cost", "cost", point_aligned([line.money for line in lines])))
     if len(lines) > 1:
         columns.append(Column("vs_first", summary.against, _comparison_cells(lines), rank=COMPARISON))
-    if any(line.floor is not None for line in lines):
-        above = percent_column([line.above_floor for line in lines], signed=True)
-        columns.append(Column("floor", "above lower bound", above, rank=LOWER_BOUND))
+    if any(line.lower_bound is not None for line in lines):
+        above = percent_column([line.above_lower_bound for line in lines], signed=True)
+        columns.append(Column("lower_bound", "above lower bound", above, rank=LOWER_BOUND))
     if summary.has_questions:
         columns.append(Column("question", "a question", point_aligned([line.question_money for line in lines])))
     return Table(columns, strong=_best_rows(summary))
@@ -154,23 +156,26 @@ def variant_costs(summaries: Sequence[Summary]) -> Table:
     return replace(table, columns=columns)
 
 
-def claim_table(claims: Sequence[Claim]) -> Table:
+def published_figure_table(published_figures: Sequence[PublishedFigure]) -> Table:
     """Published figures, and what they are to the last digit."""
-    rows = [[claim.source, claim.says, claim.how, _exact_cell(claim)] for claim in claims]
+    rows = [
+        [published_figure.source, published_figure.says, published_figure.how, _exact_cell(published_figure)]
+        for published_figure in published_figures
+    ]
     return build_table("Published figures, exactly", ["source", "says", "how", "exactly"], rows, words=3)
 
 
 def assumption_table(rules: Mapping[str, str], host: str) -> Table:
     """Every open rule of `host`: the value that was used, what it means, and the other values."""
-    switches = switch_rows(host)
+    assumptions = assumption_rows(host)
     rows = []
-    for switch in switches:
+    for switch in assumptions:
         used = rules.get(switch.name, switch.readings[0].value)
         means = next((reading.means for reading in switch.readings if reading.value == used), "")
         others = ", ".join(reading.value for reading in switch.readings if reading.value != used)
         rows.append([switch.name, used, means, others or switch.number or ""])
     headers = ["assumption", "value used", "meaning", "other values"]
-    strong = [switch.name in rules for switch in switches]
+    strong = [switch.name in rules for switch in assumptions]
     return build_table("Rules on which the sources are silent or differ", headers, rows, words=4, strong=strong)
 
 
@@ -297,6 +302,10 @@ def _variant_cell(summary: Summary, name: str) -> str:
     return line.answer if against == UNKNOWN else f"{line.answer} ({against})"
 
 
-def _exact_cell(claim: Claim) -> str:
+def _exact_cell(published_figure: PublishedFigure) -> str:
     """Dollars in full, or a share to a tenth of a percent."""
-    return f"{claim.exact * 100:.1f}%".replace("-", "−") if claim.is_share else exact_dollars(claim.exact)
+    return (
+        f"{published_figure.exact * 100:.1f}%".replace("-", "−")
+        if published_figure.is_share
+        else exact_dollars(published_figure.exact)
+    )

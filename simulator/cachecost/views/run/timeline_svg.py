@@ -29,7 +29,7 @@ class Paths:
     states: list[tuple[str, str]]
     """Token class and path, in the order they are painted."""
     layers: str
-    marks: str
+    breakpoints: str
     gaps: str
     loops: str
     questions: str
@@ -96,10 +96,10 @@ def _of_layer(column: CallColumn, layer: Layer) -> int:
 
 
 def _ticks(columns: Sequence[CallColumn], longest: int) -> str:
-    """A tick where a mark stands; marks that stay make one line."""
+    """A tick where a breakpoint stands; breakpoints that stay make one line."""
     places: dict[int, list[int]] = {}
     for at, column in enumerate(columns):
-        for height in dict.fromkeys(_height(mark.tokens, longest) for mark in column.strip.marks):
+        for height in dict.fromkeys(_height(breakpoint.tokens, longest) for breakpoint in column.strip.breakpoints):
             places.setdefault(height, []).append(at)
     return "".join(
         f"M{start} {HEIGHT - height}H{end}" for height in sorted(places) for start, end in _stretches(places[height])

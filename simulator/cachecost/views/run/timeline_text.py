@@ -9,7 +9,7 @@ from decimal import Decimal
 from cachecost.analysis.comparison.summary import CLASS_NAMES
 from cachecost.base.formatting import count_text, dollars, tokens
 from cachecost.ledger.results import ZERO, CallRow, LayerTokens
-from cachecost.ledger.timelines import CallTimeline, MarkAt
+from cachecost.ledger.timelines import BreakpointAt, CallTimeline
 from cachecost.prompts.blocks import Layer
 from cachecost.views.run.timeline_columns import CallColumn, in_groups
 from cachecost.views.tables.table import Table, build_table
@@ -51,7 +51,7 @@ def _says(group: Sequence[CallColumn]) -> str:
     lines += [_layer(layer, row) for layer in Layer if _any(row, layer)]
     lines.append(f"output {tokens(row.usage.output_tokens)}{_dollars(row, row.cost.output)}")
     lines += [f"not read: {_kinds(strip)}"] if strip.fresh else []
-    lines += [f"breakpoints at {_marks(strip.marks)}"] if strip.marks else []
+    lines += [f"breakpoints at {_breakpoints(strip.breakpoints)}"] if strip.breakpoints else []
     return "\n".join([*lines, (row.cause or "").replace("_", " ")]).rstrip()
 
 
@@ -82,8 +82,8 @@ def _cost(group: Sequence[CallColumn]) -> str:
     return dollars(sum((column.row.cost.total for column in group), ZERO) if is_known else None)
 
 
-def _marks(marks: Sequence[MarkAt]) -> str:
-    return ", ".join(f"{tokens(mark.tokens)} ({mark.ttl})" for mark in marks)
+def _breakpoints(breakpoints: Sequence[BreakpointAt]) -> str:
+    return ", ".join(f"{tokens(breakpoint.tokens)} ({breakpoint.ttl})" for breakpoint in breakpoints)
 
 
 def _kinds(strip: CallTimeline) -> str:

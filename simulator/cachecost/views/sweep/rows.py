@@ -22,18 +22,19 @@ CONFIDENCE = 1.96
 
 @dataclass(frozen=True, slots=True)
 class SweepLine:
-    """A strategy at one point of the grid: its first row, and the dollars of all its seeds in the order of their size.
+    """A strategy at one point of the grid: its first row, and the dollars of all its seeds in the order of their
+    size.
 
-    Where no price is known `costs` are input tokens that must be computed, and not dollars. `hit_share` is how much of
-    the input of all seeds was read; None where there was none. `fault`: "" is none. Where hits are best effort `costs`
-    are the least, and `missed` the most, in the order of their size, too.
+    Where no price is known `costs` are input tokens that must be computed, and not dollars. `cache_hit_rate` is how
+    much of the input of all seeds was read; None where there was none. `fault`: "" is none. Where hits are best
+    effort `costs` are the least, and `missed` the most, in the order of their size, too.
     """
 
     first: SweepRow
     costs: Sequence[Decimal]
     fault: str
     is_priced: bool = True
-    hit_share: Decimal | None = None
+    cache_hit_rate: Decimal | None = None
     missed: Sequence[Decimal] = ()
 
     @property
@@ -156,10 +157,10 @@ def _json(value: dict[str, Any]) -> str:
 def _cost(line: SweepLine) -> dict[str, Any]:
     """Dollars; where no price is known, None, the tokens that must be computed and how much need not be."""
     if line.is_priced:
-        band = {} if line.most is None else {"cost_band_usd": [exact(line.cost), exact(line.most)]}
-        return {"cost_usd": exact(line.cost), **band}
-    share = None if line.hit_share is None else exact(round(line.hit_share, 6))
-    return {"cost_usd": None, "prefill_tokens": exact(line.cost), "hit_share": share}
+        error_margin = {} if line.most is None else {"cost_range_usd": [exact(line.cost), exact(line.most)]}
+        return {"cost_usd": exact(line.cost), **error_margin}
+    share = None if line.cache_hit_rate is None else exact(round(line.cache_hit_rate, 6))
+    return {"cost_usd": None, "prefill_tokens": exact(line.cost), "cache_hit_rate": share}
 
 
 def _point_object(axes: Sequence[str], line: SweepLine) -> dict[str, Any]:

@@ -156,7 +156,9 @@ def _number_columns(lines: Sequence[SweepLine]) -> list[Column]:
     """The columns of figures."""
     is_priced = all(line.is_priced for line in lines)
     shares = (
-        [] if is_priced else [_column("cache hit rate", percent_column([one.hit_share for one in lines]), COMPARISON)]
+        []
+        if is_priced
+        else [_column("cache hit rate", percent_column([one.cache_hit_rate for one in lines]), COMPARISON)]
     )
     costs = _costs(lines, [(line.cost, line.most) for line in lines])
     if not lines or not lines[0].has_seeds:

@@ -12,17 +12,17 @@ FORMAT = 1
 
 
 def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
-    """All promises, what they come to jointly, actions, the edge of the lifetimes, and how sure."""
+    """All promises, what they come to jointly, actions, the edge of the TTLs, and how sure."""
     made: dict[str, Any] = {
         "format": FORMAT,
         "calls": whatif.calls,
         "cost_usd": exact(whatif.cost),
         "simulated_usd": exact(whatif.simulated),
-        "promises": [_alternative(one) for one in whatif.alternatives],
+        "alternatives": [_alternative(one) for one in whatif.alternatives],
         "jointly": _jointly(whatif.jointly),
         "break_even": _break_even(whatif.break_even),
-        "tokens": {"source": whatif.token_source, "band": whatif.band},
-        "readings": {"asked": whatif.readings_asked, "other": list(whatif.readings)},
+        "tokens": {"source": whatif.token_source, "error_margin": whatif.error_margin},
+        "assumptions": {"asked": whatif.readings_asked, "other": list(whatif.readings)},
     }
     if whatif.billed is not None:
         made["billed_usd"] = exact(whatif.billed)

@@ -139,14 +139,14 @@ def _by_verdict(alternatives: Sequence[Alternative]) -> Iterator[str]:
 def _sure(whatif: WhatifReport) -> Iterator[str]:
     best = next((one for one in whatif.alternatives if one.is_gain), None)
     if whatif.token_source:
-        error = f" ±{percent(whatif.band)}" if whatif.band else ""
+        error = f" ±{percent(whatif.error_margin)}" if whatif.error_margin else ""
         on_best = f" → ±{rough_dollars(best.error)} on {best.name}" if best and best.error else ""
         yield f"tokens   {whatif.token_source}{error}{on_best}"
     for one in whatif.alternatives:
         for words in one.depends_on:
             yield f"depends  {one.name}: {words}"
     if not whatif.readings_asked:
-        yield "rules    other assumptions on the open rules were not tried (try them with --readings)"
+        yield "rules    other assumptions on the open rules were not tried (try them with --assumptions)"
     elif whatif.readings and not any(one.depends_on for one in whatif.alternatives):
         tried = count_text(len(whatif.readings), "other assumption")
         yield f"rules    no verdict changes under {tried} on the open rules"

@@ -18,13 +18,13 @@ from cachecost.conversations.recording import CONTENTS
 from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
-from cachecost.prompts.request import TTL, Mark, Request
+from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.prompts.wire import ROLES, show_found
 from cachecost.providers.usage import Usage
 
 __all__ = ["calls", "sniff", "title"]
 TTLS = ("5m", "1h")
-MARK = 'expected [layer, block, "5m" or "1h"], with the message before the block in messages'
+BREAKPOINT = 'expected [layer, block, "5m" or "1h"], with the message before the block in messages'
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
@@ -168,7 +168,7 @@ class _CallRecordingParser:
             thread,
             head.tools,
             head.system,
-            _marks(line, head, thread),
+            _breakpoints(line, head, thread),
             cast("TTL", line.one_of("automatic", TTLS)) if line.has("automatic") else None,
             head.params or {},
             line.text("fault") if line.has("fault") else None,
@@ -213,15 +213,15 @@ def _params(line: JsonObject) -> dict[str, Any]:
     return dict(params.data)
 
 
-def _marks(line: JsonObject, head: _RequestHead, thread: Thread) -> tuple[Mark, ...]:
-    raw = line.get("marks", "an array of marks", lambda value: isinstance(value, list), [], required=False)
-    marks = [_mark(line, f"marks[{number}]", value, head, thread) for number, value in enumerate(raw)]
-    return tuple(mark for mark in marks if mark)
+def _breakpoints(line: JsonObject, head: _RequestHead, thread: Thread) -> tuple[Breakpoint, ...]:
+    raw = line.get("breakpoints", "an array of breakpoints", lambda value: isinstance(value, list), [], required=False)
+    breakpoints = [_breakpoint(line, f"breakpoints[{number}]", value, head, thread) for number, value in enumerate(raw)]
+    return tuple(breakpoint for breakpoint in breakpoints if breakpoint)
 
 
-def _mark(line: JsonObject, place: str, value: object, head: _RequestHead, thread: Thread) -> Mark | None:
-    if not _is_mark(value):
-        line.fault(place, f"{MARK}; got {show_found(value)}")
+def _breakpoint(line: JsonObject, place: str, value: object, head: _RequestHead, thread: Thread) -> Breakpoint | None:
+    if not _is_breakpoint(value):
+        line.fault(place, f"{BREAKPOINT}; got {show_found(value)}")
         return None
     layer, *message, index, ttl = cast("list[Any]", value)
     parts = {Layer.TOOLS: head.tools.blocks, Layer.SYSTEM: head.system.blocks}
@@ -230,10 +230,10 @@ def _mark(line: JsonObject, place: str, value: object, head: _RequestHead, threa
     if index >= len(blocks) or (node and node.length <= message[0]):
         line.fault(place, f"there is no block {'.'.join(map(str, [layer, *message, index]))}")
         return None
-    return Mark(Layer(layer), index, ttl, node)
+    return Breakpoint(Layer(layer), index, ttl, node)
 
 
-def _is_mark(value: object) -> bool:
+def _is_breakpoint(value: object) -> bool:
     if not isinstance(value, list) or len(value) < 3 or value[-1] not in TTLS:
         return False
     numbers = {Layer.TOOLS: 1, Layer.SYSTEM: 1, Layer.MESSAGES: 2}

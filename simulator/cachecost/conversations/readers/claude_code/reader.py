@@ -23,7 +23,7 @@ from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.claude_code.transcript import PartialStep, read_steps_with_content, sniff_lines
 from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, digest_of, given_block
-from cachecost.prompts.request import TTL, Mark, Request
+from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.prompts.wire import block_of, text_block
 
 BYTES_PER_TOKEN = 4
@@ -96,10 +96,12 @@ class _TranscriptCalls:
         if chain is None:
             chain = self._chains[step.chain] = _ChainState(self._head(partial, thread))
         chain.ttl = _ttl(step) or chain.ttl
-        marks = tuple(Mark(Layer.SYSTEM, index, chain.ttl) for index in range(len(chain.head.blocks)))
+        breakpoints = tuple(Breakpoint(Layer.SYSTEM, index, chain.ttl) for index in range(len(chain.head.blocks)))
         params = {"speed": "fast"} if "fast" in step.modes else {}
         params |= {"inference_geo": "us"} if "us" in step.modes else {}
-        return Request(step.model, thread, system=chain.head, marks=(*marks, *_last(thread, chain.ttl)), params=params)
+        return Request(
+            step.model, thread, system=chain.head, breakpoints=(*breakpoints, *_last(thread, chain.ttl)), params=params
+        )
 
     def _head(self, partial: PartialStep, thread: Thread) -> Part:
         """The unknown static prefix of a chain that begins with this step: what other chains share, and the rest."""
@@ -138,13 +140,13 @@ def _block(role: str, item: Any, keep_content: bool) -> Block:
     return block_of(role, item, keep_content)
 
 
-def _last(thread: Thread, ttl: TTL) -> Iterator[Mark]:
+def _last(thread: Thread, ttl: TTL) -> Iterator[Breakpoint]:
     """The breakpoint on the last block that can have one."""
     for node in thread.back():
         blocks = node.message.blocks if node.message else ()
         for index in range(len(blocks) - 1, -1, -1):
             if not blocks[index].is_thinking and not blocks[index].is_empty_text:
-                yield Mark(Layer.MESSAGES, index, ttl, node)
+                yield Breakpoint(Layer.MESSAGES, index, ttl, node)
                 return
 
 

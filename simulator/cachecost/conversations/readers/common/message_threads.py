@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from cachecost.prompts.blocks import Block, Layer, Message, Thread
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 
 PARAMETER = "thread"
 
@@ -63,14 +63,21 @@ def _continue_thread(before: Request, answer: tuple[Block, ...], new: Request) -
         thread = places[node] = thread.then(node.message)
     parts = {Layer.TOOLS: new.tools if new.tools.blocks else before.tools}
     parts[Layer.SYSTEM] = new.system if new.system.blocks else before.system
-    kept = [mark for mark in before.marks if mark.layer in parts and not _part(new, mark.layer)]
-    own = [replace(mark, node=places[mark.node]) if mark.node else mark for mark in new.marks]
+    kept = [
+        breakpoint
+        for breakpoint in before.breakpoints
+        if breakpoint.layer in parts and not _part(new, breakpoint.layer)
+    ]
+    own = [
+        replace(breakpoint, node=places[breakpoint.node]) if breakpoint.node else breakpoint
+        for breakpoint in new.breakpoints
+    ]
     return replace(
         new,
         thread=thread,
         tools=parts[Layer.TOOLS],
         system=parts[Layer.SYSTEM],
-        marks=tuple(sorted([*kept, *own], key=_layer)),
+        breakpoints=tuple(sorted([*kept, *own], key=_layer)),
         deferred={**before.deferred, **new.deferred},
     )
 
@@ -79,5 +86,5 @@ def _part(request: Request, layer: Layer) -> tuple[Block, ...]:
     return (request.tools if layer is Layer.TOOLS else request.system).blocks
 
 
-def _layer(mark: Mark) -> int:
-    return list(Layer).index(mark.layer)
+def _layer(breakpoint: Breakpoint) -> int:
+    return list(Layer).index(breakpoint.layer)

@@ -37,9 +37,11 @@ def load(text: str, file: str) -> tuple[Any, dict[int, int]]:
         node = compose(text, (1, 1))
         return (None if node is None else builder.build(node)), builder.lines
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        breakpoint = error.problem_mark or error.context_mark
         problem = " ".join(str(error.problem or error.context).split())
-        raise InputError([Fault(file, f"damaged YAML: {problem}", mark.line + 1 if mark else None)]) from None
+        raise InputError(
+            [Fault(file, f"damaged YAML: {problem}", breakpoint.line + 1 if breakpoint else None)]
+        ) from None
     except YAMLError as error:
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
         raise InputError([Fault(file, "damaged YAML: a character that is not allowed", line)]) from None

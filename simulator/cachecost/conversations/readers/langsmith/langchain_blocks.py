@@ -7,17 +7,17 @@ from typing import Any
 
 from cachecost.conversations.readers.common.dialects import Body, parse_json_text
 from cachecost.conversations.readers.openai.parts import SHORT, part
-from cachecost.prompts.wire import MARK, NotAMessage
+from cachecost.prompts.wire import BREAKPOINT, NotAMessage
 
 NARROWED = {
-    "text": ("type", "text", "citations", MARK),
-    "thinking": ("type", "thinking", "signature", MARK),
-    "redacted_thinking": ("type", "data", MARK),
+    "text": ("type", "text", "citations", BREAKPOINT),
+    "thinking": ("type", "thinking", "signature", BREAKPOINT),
+    "redacted_thinking": ("type", "data", BREAKPOINT),
 }
 """What is sent of these; LangChain keeps more in them."""
 STREAMED = ("index", "partial_json")
 """What streaming leaves behind in a block. It is never sent."""
-BESIDE = (MARK, "citations", "title", "context")
+BESIDE = (BREAKPOINT, "citations", "title", "context")
 MEDIA = {"image": "image", "file": "document", "text-plain": "document"}
 """LangChain's own blocks for pictures and documents: they have no `source`."""
 Calls = Mapping[str, Mapping[str, Any]]
@@ -64,15 +64,15 @@ def result_of(message: Mapping[str, Any], blocks: Sequence[Body]) -> list[Body]:
     if blocks and all(block["type"] == "tool_result" for block in blocks):
         return list(blocks)
     content = message.get("content")
-    marks = [block[MARK] for block in blocks if MARK in block]
-    inner = [{name: value for name, value in block.items() if name != MARK} for block in blocks]
+    breakpoints = [block[BREAKPOINT] for block in blocks if BREAKPOINT in block]
+    inner = [{name: value for name, value in block.items() if name != BREAKPOINT} for block in blocks]
     result = {
         "type": "tool_result",
         "content": content if isinstance(content, str) else inner,
         "tool_use_id": message.get("tool_call_id"),
         "is_error": message.get("status") == "error",
     }
-    return [{**result, MARK: marks[-1]} if marks else result]
+    return [{**result, BREAKPOINT: breakpoints[-1]} if breakpoints else result]
 
 
 def _medium(block: Mapping[str, Any]) -> Body:

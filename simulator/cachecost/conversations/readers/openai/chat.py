@@ -18,16 +18,16 @@ from cachecost.conversations.readers.openai.parts import (
     SHORT,
     Body,
     Turns,
-    copy_mark,
-    ttl_parameter,
+    copy_breakpoint,
     parameters,
     parts,
     role_of,
     tool_result,
     tool_settings,
     tool_use,
+    ttl_parameter,
 )
-from cachecost.prompts.wire import MARK
+from cachecost.prompts.wire import BREAKPOINT
 
 ROLES = ("assistant", "developer", "function", "system", "tool", "user")
 LIMITS = ("max_completion_tokens", "max_tokens")
@@ -36,15 +36,15 @@ LIMITS = ("max_completion_tokens", "max_tokens")
 def from_chat(body: Mapping[str, Any]) -> Body:
     """A Chat Completions request as a Messages body. Raises NotAMessage with the path in `body`."""
     messages = array_at(body.get("messages"), "messages", "an array of messages")
-    mark, turns = ttl_parameter(body), Turns()
+    breakpoint, turns = ttl_parameter(body), Turns()
     for number, message in enumerate(messages):
-        _add(turns, message, f"messages.{number}", mark)
+        _add(turns, message, f"messages.{number}", breakpoint)
     given = body.get("tools") if body.get("tools") is not None else body.get("functions")
     called = body.get("tool_choice") if body.get("tool_choice") is not None else _old_choice(body)
     return {
         "model": body.get("model"),
         **parameters(body, LIMITS, body.get("reasoning_effort"), body.get("response_format")),
-        **tool_settings(given, called, body.get("parallel_tool_calls"), mark),
+        **tool_settings(given, called, body.get("parallel_tool_calls"), breakpoint),
         **turns.body(),
     }
 
@@ -54,32 +54,34 @@ def from_chat_message(message: Mapping[str, Any]) -> list[Body]:
     return _assistant_blocks(message, "message", SHORT)
 
 
-def _add(turns: Turns, raw: Any, path: str, mark: Body) -> None:
+def _add(turns: Turns, raw: Any, path: str, breakpoint: Body) -> None:
     message = require_object(raw, path, "a message object")
     role = role_of(message, path, ROLES)
     if role in ("tool", "function"):
         called = message.get("tool_call_id") or message.get("name")
-        blocks = parts(message.get("content"), f"{path}.content", mark)
-        turns.add("user", [copy_mark(tool_result(called, blocks), message, mark)], result=True)
+        blocks = parts(message.get("content"), f"{path}.content", breakpoint)
+        turns.add("user", [copy_breakpoint(tool_result(called, blocks), message, breakpoint)], result=True)
     elif role == "assistant":
-        turns.add("assistant", _assistant_blocks(message, path, mark))
+        turns.add("assistant", _assistant_blocks(message, path, breakpoint))
     else:
-        blocks = parts(message.get("content"), f"{path}.content", mark)
-        turns.add("user" if role == "user" else "system", _mark_last_block(blocks, message, mark))
+        blocks = parts(message.get("content"), f"{path}.content", breakpoint)
+        turns.add("user" if role == "user" else "system", _breakpoint_last_block(blocks, message, breakpoint))
 
 
-def _mark_last_block(blocks: list[Body], message: Mapping[str, Any], mark: Body) -> list[Body]:
+def _breakpoint_last_block(blocks: list[Body], message: Mapping[str, Any], breakpoint: Body) -> list[Body]:
     """A breakpoint on the message is one on its last block."""
-    if not blocks or MARK in blocks[-1]:
+    if not blocks or BREAKPOINT in blocks[-1]:
         return blocks
-    return [*blocks[:-1], copy_mark(blocks[-1], message, mark)]
+    return [*blocks[:-1], copy_breakpoint(blocks[-1], message, breakpoint)]
 
 
-def _assistant_blocks(message: Mapping[str, Any], path: str, mark: Body) -> list[Body]:
+def _assistant_blocks(message: Mapping[str, Any], path: str, breakpoint: Body) -> list[Body]:
     content = message.get("content")
-    shown = [] if content == "" else parts(content, f"{path}.content", mark)
+    shown = [] if content == "" else parts(content, f"{path}.content", breakpoint)
     refused = [{"type": "text", "text": message["refusal"]}] if isinstance(message.get("refusal"), str) else []
-    return _mark_last_block([*_thinking_blocks(message, path), *shown, *refused, *_calls(message, path)], message, mark)
+    return _breakpoint_last_block(
+        [*_thinking_blocks(message, path), *shown, *refused, *_calls(message, path)], message, breakpoint
+    )
 
 
 def _thinking_blocks(message: Mapping[str, Any], path: str) -> list[Body]:

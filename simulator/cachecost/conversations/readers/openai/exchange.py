@@ -107,8 +107,8 @@ class ExchangeParser:
 
     def _with_earlier_items(self, body: Body, answer: Body) -> Body:
         """A Responses request, preceded by the items of the response that it continues."""
-        before, talk = body.get("previous_response_id"), _conversation_id(body) or _conversation_id(answer)
-        earlier = self._earlier.get(str(before or talk), [])
+        before, conversation = body.get("previous_response_id"), _conversation_id(body) or _conversation_id(answer)
+        earlier = self._earlier.get(str(before or conversation), [])
         if before and not earlier:
             self.notes.add("call", UNKNOWN_START)
         own = body.get("input")
@@ -118,7 +118,7 @@ class ExchangeParser:
         if items[: len(earlier)] != earlier:
             items = [*earlier, *items]
         output = answer.get("output")
-        names = [str(name) for name in (answer.get("id"), talk) if name]
+        names = [str(name) for name in (answer.get("id"), conversation) if name]
         if isinstance(output, list):
             self._earlier.update({name: [*items, *output] for name in names})
         return {**body, "input": items} if earlier else body

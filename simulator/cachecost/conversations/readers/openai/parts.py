@@ -10,12 +10,12 @@ from cachecost.base.errors import nearest
 from cachecost.base.limits import json_value
 from cachecost.conversations.readers.common.json_values import array_at, require_object
 from cachecost.prompts.intake import PARAMETERS
-from cachecost.prompts.wire import MARK, NotAMessage
+from cachecost.prompts.wire import BREAKPOINT, NotAMessage
 
 Body = dict[str, Any]
 DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?;base64,(.*)", re.DOTALL)
 OPENAI_BREAKPOINT = "prompt_cache_breakpoint"
-MARKS = (MARK, OPENAI_BREAKPOINT)
+BREAKPOINTS = (BREAKPOINT, OPENAI_BREAKPOINT)
 TEXTS = ("text", "input_text", "output_text", "summary_text", "reasoning_text")
 LONG = ("1h", "12h", "24h")
 """TTLs of `prompt_cache_options` that become our 1h TTL."""
@@ -30,23 +30,23 @@ def ttl_parameter(body: Mapping[str, Any]) -> Body:
     return {**SHORT, "ttl": "1h"} if ttl in LONG else SHORT
 
 
-def copy_mark(block: Body, raw: Mapping[str, Any], mark: Body) -> Body:
+def copy_breakpoint(block: Body, raw: Mapping[str, Any], breakpoint: Body) -> Body:
     """`block` with the breakpoint of `raw`: a `cache_control` (gateways accept it), or OpenAI's own."""
-    own = raw.get(MARK) or (mark if raw.get(OPENAI_BREAKPOINT) else None)
-    return {**block, MARK: own} if own else block
+    own = raw.get(BREAKPOINT) or (breakpoint if raw.get(OPENAI_BREAKPOINT) else None)
+    return {**block, BREAKPOINT: own} if own else block
 
 
-def parts(content: Any, path: str, mark: Body) -> list[Body]:
+def parts(content: Any, path: str, breakpoint: Body) -> list[Body]:
     """The blocks of a `content`: a text, parts, or nothing. Raises NotAMessage."""
     if content is None:
         return []
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     items = array_at(content, path, "a text or an array of parts")
-    return [part(one, f"{path}.{number}", mark) for number, one in enumerate(items)]
+    return [part(one, f"{path}.{number}", breakpoint) for number, one in enumerate(items)]
 
 
-def part(raw: Any, path: str, mark: Body) -> Body:
+def part(raw: Any, path: str, breakpoint: Body) -> Body:
     """The block of one content part; an unknown kind stays unchanged."""
     kind = require_object(raw, path, "a content part object").get("type")
     if not isinstance(kind, str):
@@ -58,8 +58,8 @@ def part(raw: Any, path: str, mark: Body) -> Body:
     elif kind in ("file", "input_file"):
         block = _document(raw)
     else:
-        block = {name: value for name, value in raw.items() if name not in MARKS}
-    return copy_mark(block, raw, mark)
+        block = {name: value for name, value in raw.items() if name not in BREAKPOINTS}
+    return copy_breakpoint(block, raw, breakpoint)
 
 
 def text(raw: Mapping[str, Any], name: str, path: str) -> str:
@@ -106,7 +106,7 @@ def tool_use(called: Any, name: str, arguments: Any) -> Body:
 def tool_result(called: Any, blocks: list[Body]) -> Body:
     """The tool_result block; a single text is written as a string."""
     alone = blocks[0] if len(blocks) == 1 else {}
-    plain = alone.get("type") == "text" and MARK not in alone
+    plain = alone.get("type") == "text" and BREAKPOINT not in alone
     return {"type": "tool_result", "tool_use_id": called, "content": alone["text"] if plain else blocks}
 
 
@@ -123,22 +123,24 @@ def _object(arguments: Any) -> Any:
 # -------------------------------------------------------------------------- tools and parameters
 
 
-def tools(raw: Any, path: str, mark: Body) -> list[Body]:
+def tools(raw: Any, path: str, breakpoint: Body) -> list[Body]:
     """The definitions. A function's stands in Chat under "function", in Responses on the tool itself."""
     items = array_at(raw, path, "an array of tools")
-    return [_tool(require_object(one, f"{path}.{number}", "a tool object"), mark) for number, one in enumerate(items)]
+    return [
+        _tool(require_object(one, f"{path}.{number}", "a tool object"), breakpoint) for number, one in enumerate(items)
+    ]
 
 
-def tool_settings(definitions: Any, tool_choice: Any, parallel: Any, mark: Body) -> Body:
+def tool_settings(definitions: Any, tool_choice: Any, parallel: Any, breakpoint: Body) -> Body:
     """`tools` and `tool_choice`, as far as they are set. Raises NotAMessage."""
     chosen = choice(tool_choice, parallel if definitions else None)
     return {
-        **({"tools": tools(definitions, "tools", mark)} if definitions is not None else {}),
+        **({"tools": tools(definitions, "tools", breakpoint)} if definitions is not None else {}),
         **({"tool_choice": chosen} if chosen else {}),
     }
 
 
-def _tool(raw: Mapping[str, Any], mark: Body) -> Body:
+def _tool(raw: Mapping[str, Any], breakpoint: Body) -> Body:
     kind = raw.get("type")
     inner = raw.get(str(kind))
     told = inner if isinstance(inner, Mapping) else raw
@@ -150,8 +152,8 @@ def _tool(raw: Mapping[str, Any], mark: Body) -> Body:
         block = {"type": kind, **told}
     else:
         block = dict(raw)
-    bare = {name: value for name, value in block.items() if name not in MARKS}
-    return copy_mark(copy_mark(bare, told, mark), raw, mark)
+    bare = {name: value for name, value in block.items() if name not in BREAKPOINTS}
+    return copy_breakpoint(copy_breakpoint(bare, told, breakpoint), raw, breakpoint)
 
 
 def choice(raw: Any, parallel: Any) -> Body | None:
@@ -181,7 +183,7 @@ def _choice(raw: Any) -> Body | None:
 
 def parameters(body: Mapping[str, Any], limits: Iterable[str], effort: Any, format_: Any) -> Body:
     """What else shapes the prompt: the limit of the output, effort and format; and what gateways take as ours."""
-    kept = {name: body[name] for name in (*PARAMETERS, MARK) if _is_ours(name, body.get(name))}
+    kept = {name: body[name] for name in (*PARAMETERS, BREAKPOINT) if _is_ours(name, body.get(name))}
     limit = next((body[name] for name in limits if body.get(name) is not None), None)
     config = {"effort": effort, "format": _format(format_)}
     told = {name: value for name, value in config.items() if value is not None}

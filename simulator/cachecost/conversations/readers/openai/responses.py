@@ -16,14 +16,14 @@ from cachecost.conversations.readers.openai.parts import (
     SHORT,
     Body,
     Turns,
-    copy_mark,
-    ttl_parameter,
+    copy_breakpoint,
     parameters,
     parts,
     role_of,
     tool_result,
     tool_settings,
     tool_use,
+    ttl_parameter,
     verbosity,
 )
 from cachecost.prompts.wire import NotAMessage
@@ -34,18 +34,18 @@ LIMITS = ("max_output_tokens", "max_tokens")
 
 def from_responses(body: Mapping[str, Any]) -> Body:
     """A Responses request as a Messages body. Raises NotAMessage with the path in `body`."""
-    mark, turns = ttl_parameter(body), Turns()
+    breakpoint, turns = ttl_parameter(body), Turns()
     instructions = body.get("instructions")
     if isinstance(instructions, list):
-        _add_all(turns, instructions, "instructions", mark)
+        _add_all(turns, instructions, "instructions", breakpoint)
     elif instructions is not None:
-        turns.add("system", parts(instructions, "instructions", mark))
+        turns.add("system", parts(instructions, "instructions", breakpoint))
     given = body.get("input")
     if isinstance(given, str):
-        turns.add("user", parts(given, "input", mark))
+        turns.add("user", parts(given, "input", breakpoint))
     elif given is not None or body.get("prompt") is None:
-        _add_all(turns, given, "input", mark)
-    return {"model": body.get("model"), **_settings(body, mark), **turns.body()}
+        _add_all(turns, given, "input", breakpoint)
+    return {"model": body.get("model"), **_settings(body, breakpoint), **turns.body()}
 
 
 def from_responses_output(output: list[Any]) -> list[Body]:
@@ -55,28 +55,30 @@ def from_responses_output(output: list[Any]) -> list[Body]:
     return [block for message in ({"content": turns.system}, *turns.messages) for block in message["content"]]
 
 
-def _settings(body: Mapping[str, Any], mark: Body) -> Body:
+def _settings(body: Mapping[str, Any], breakpoint: Body) -> Body:
     reasoning, text = object_or_empty(body.get("reasoning")), object_or_empty(body.get("text"))
     return {
         **parameters(body, LIMITS, reasoning.get("effort"), text.get("format")),
         **verbosity(text.get("verbosity")),
-        **tool_settings(body.get("tools"), body.get("tool_choice"), body.get("parallel_tool_calls"), mark),
+        **tool_settings(body.get("tools"), body.get("tool_choice"), body.get("parallel_tool_calls"), breakpoint),
     }
 
 
-def _add_all(turns: Turns, items: Any, path: str, mark: Body) -> None:
+def _add_all(turns: Turns, items: Any, path: str, breakpoint: Body) -> None:
     expected = "a text or an array of items" if path == "input" else "an array of items"
     for number, item in enumerate(array_at(items, path, expected)):
         place = f"{path}.{number}"
-        _add(turns, require_object(item, place, "an item object"), place, mark)
+        _add(turns, require_object(item, place, "an item object"), place, breakpoint)
 
 
-def _add(turns: Turns, item: Mapping[str, Any], path: str, mark: Body) -> None:
+def _add(turns: Turns, item: Mapping[str, Any], path: str, breakpoint: Body) -> None:
     kind = item.get("type")
     if kind == "message" or (kind is None and "role" in item):
-        _add_message(turns, item, path, mark)
+        _add_message(turns, item, path, breakpoint)
     elif str(kind).endswith("_output"):
-        result = copy_mark(tool_result(item.get("call_id"), _tool_output(item, path, mark)), item, mark)
+        result = copy_breakpoint(
+            tool_result(item.get("call_id"), _tool_output(item, path, breakpoint)), item, breakpoint
+        )
         turns.add("user", [result], result=True)
     elif isinstance(kind, str) and kind in ITEMS:
         turns.add("assistant", ITEMS[kind](item), joins=True)
@@ -86,18 +88,18 @@ def _add(turns: Turns, item: Mapping[str, Any], path: str, mark: Body) -> None:
         raise NotAMessage(f"{path}.type", "the item's type", kind)
 
 
-def _add_message(turns: Turns, item: Mapping[str, Any], path: str, mark: Body) -> None:
+def _add_message(turns: Turns, item: Mapping[str, Any], path: str, breakpoint: Body) -> None:
     role = role_of(item, path, ROLES)
-    blocks = parts(item.get("content"), f"{path}.content", mark)
+    blocks = parts(item.get("content"), f"{path}.content", breakpoint)
     turns.add("system" if role == "developer" else role, blocks, joins=role == "assistant")
 
 
-def _tool_output(item: Mapping[str, Any], path: str, mark: Body) -> list[Body]:
+def _tool_output(item: Mapping[str, Any], path: str, breakpoint: Body) -> list[Body]:
     """What a tool returned: a text, parts, or an object of its own kind."""
     told = item.get("output")
     if isinstance(told, Mapping) or (isinstance(told, list) and not all(_is_part(one) for one in told)):
         return [{"type": "text", "text": json.dumps(told)}]
-    return parts(told, f"{path}.output", mark)
+    return parts(told, f"{path}.output", breakpoint)
 
 
 def _is_part(value: Any) -> bool:

@@ -1,7 +1,8 @@
 """Reads the request and the answer of a span from its attributes, in every convention that records them.
 
-In order: the request as OpenInference got it (with its marks), the GenAI conventions since 1.37, OpenLLMetry's one
-attribute a field, OpenInference's, and the conventions before 1.37: `gen_ai.prompt`, or an event a message.
+In order: the request as OpenInference got it (with its breakpoints), the GenAI conventions since 1.37,
+OpenLLMetry's one attribute a field, OpenInference's, and the conventions before 1.37: `gen_ai.prompt`, or an event
+a message.
 """
 
 from __future__ import annotations

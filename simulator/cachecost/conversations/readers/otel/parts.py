@@ -14,7 +14,7 @@ from typing import Any
 from cachecost.conversations.readers.common.dialects import Body, parse_json_text
 from cachecost.conversations.readers.common.json_values import array_at
 from cachecost.conversations.readers.openai.parts import SHORT, Turns, tool_use, tools
-from cachecost.prompts.wire import MARK, NotAMessage
+from cachecost.prompts.wire import BREAKPOINT, NotAMessage
 
 MEDIA = ("image", "document")
 ROLES = {"tool": "user", "function": "user", "developer": "system", "model": "assistant", "human": "user"}
@@ -43,8 +43,8 @@ def _block(part: Any, path: str) -> Body:
         return {"type": "text", "text": part}
     if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
         raise NotAMessage(path, "a part with a type", part)
-    mark = {MARK: part[MARK]} if MARK in part else {}
-    return {**_convert_part(part), **mark}
+    breakpoint = {BREAKPOINT: part[BREAKPOINT]} if BREAKPOINT in part else {}
+    return {**_convert_part(part), **breakpoint}
 
 
 def _convert_part(part: Mapping[str, Any]) -> Body:

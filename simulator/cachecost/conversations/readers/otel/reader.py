@@ -1,10 +1,11 @@
 """Reads OpenTelemetry traces of model calls: OTLP/JSON and printed spans (spans.py).
 
 Source: the GenAI semantic conventions (semantic-conventions-genai, schema 1.42, 2026; and 1.28 to 1.36), on
-OpenLLMetry's and OpenInference's names of 2026. Model, usage, time and trace are there; messages only where the tracer
-was told to write them, marks only where it wrote down the request itself. Spans have no order: calls are sorted by
-their start. It cannot tell 5m from 1h writes (but where the answer's own usage is there), tool choice or thinking in
-most conventions, what was cut at the limit of an attribute's length, or content that was stored elsewhere.
+OpenLLMetry's and OpenInference's names of 2026. Model, usage, time and trace are there; messages only where the
+tracer was told to write them, breakpoints only where it wrote down the request itself. Spans have no order: calls
+are sorted by their start. It cannot tell 5m from 1h writes (but where the answer's own usage is there), tool choice
+or thinking in most conventions, what was cut at the limit of an attribute's length, or content that was stored
+elsewhere.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ MOST_BYTES = 24 << 20
 """Of all conversations that are kept; the least recent goes first. This is nearly all memory of reading a log."""
 MOST_LINES = 1000
 """After so many lines without it a conversation is dropped; if it comes back, one line is parsed whole."""
-MARKS_MOVE_IN = 8
+BREAKPOINTS_MOVE_IN = 8
 """Messages at the end in which the next line may place its breakpoints elsewhere."""
 
 
@@ -89,8 +89,8 @@ class KnownConversation(msgspec.Struct, eq=False):
     def settle(self) -> None:
         """Settle what comes before the first breakpoint that the next line may place elsewhere."""
         messages = len(self.trail.nodes)
-        recent = (mark.node.length - 1 for mark in self.trail.marks if mark.node)
-        stable = min((index for index in recent if index >= messages - MARKS_MOVE_IN), default=messages)
+        recent = (breakpoint.node.length - 1 for breakpoint in self.trail.breakpoints if breakpoint.node)
+        stable = min((index for index in recent if index >= messages - BREAKPOINTS_MOVE_IN), default=messages)
         moved = self.loose[: max(0, stable - len(self.ends))]
         for text in moved:
             self.settled += text
@@ -102,7 +102,7 @@ class KnownConversation(msgspec.Struct, eq=False):
 class Repeat(NamedTuple):
     """The part of a line that repeats `messages` of `talk`: `start` to `stop` in its buffer."""
 
-    talk: KnownConversation
+    conversation: KnownConversation
     messages: int
     start: int
     stop: int
@@ -129,11 +129,11 @@ class IncrementalParser:
             start = array.end()
         opening = bytes(line.buffer[start : min(start + OPENING_BYTES, line.stop)])
         best: Repeat | None = None
-        for talk in self._by_opening.get(opening, ()):
-            messages, stop = talk.count_repeated(line, start)
+        for conversation in self._by_opening.get(opening, ()):
+            messages, stop = conversation.count_repeated(line, start)
             if messages and (best is None or messages > best.messages):
-                best = Repeat(talk, messages, start, stop)
-            if messages == len(talk.trail.nodes):
+                best = Repeat(conversation, messages, start, stop)
+            if messages == len(conversation.trail.nodes):
                 break
         return best
 
@@ -143,9 +143,9 @@ class IncrementalParser:
             start = array.end()
             texts = _message_texts(line, start, raws)
             if texts:
-                talk = KnownConversation(line[start : start + OPENING_BYTES], trail, loose=texts)
-                self._by_opening.setdefault(talk.opening, []).insert(0, talk)
-                self._keep(talk)
+                conversation = KnownConversation(line[start : start + OPENING_BYTES], trail, loose=texts)
+                self._by_opening.setdefault(conversation.opening, []).insert(0, conversation)
+                self._keep(conversation)
                 return
 
     def go_on(self, repeat: Repeat, trail: MessageTrail, rest: bytes, at: int, raws: Sequence[msgspec.Raw]) -> int:
@@ -153,39 +153,39 @@ class IncrementalParser:
 
         0 if the messages are not there; then the conversation is dropped.
         """
-        talk = repeat.talk
+        conversation = repeat.conversation
         texts = _message_texts(rest, at, raws)
         if texts is None:
-            self.forget(talk)
+            self.forget(conversation)
             return 0
-        talk.cut(repeat.messages)
-        talk.loose += texts
-        talk.trail = trail
-        count_repeated = self._by_opening[talk.opening]
-        if count_repeated[0] is not talk:
-            count_repeated.remove(talk)
-            count_repeated.insert(0, talk)
-        self._keep(talk)
+        conversation.cut(repeat.messages)
+        conversation.loose += texts
+        conversation.trail = trail
+        count_repeated = self._by_opening[conversation.opening]
+        if count_repeated[0] is not conversation:
+            count_repeated.remove(conversation)
+            count_repeated.insert(0, conversation)
+        self._keep(conversation)
         return at + sum(map(len, texts))
 
-    def forget(self, talk: KnownConversation) -> None:
-        if self._recent.pop(id(talk), None) is None:
+    def forget(self, conversation: KnownConversation) -> None:
+        if self._recent.pop(id(conversation), None) is None:
             return
-        self._bytes -= talk.size
-        count_repeated = self._by_opening[talk.opening]
-        count_repeated.remove(talk)
+        self._bytes -= conversation.size
+        count_repeated = self._by_opening[conversation.opening]
+        count_repeated.remove(conversation)
         if not count_repeated:
-            del self._by_opening[talk.opening]
+            del self._by_opening[conversation.opening]
 
-    def _keep(self, talk: KnownConversation) -> None:
-        before = talk.size if self._recent.pop(id(talk), None) is not None else 0
-        talk.settle()
-        self._recent[id(talk)] = talk
-        self._bytes += talk.size - before
+    def _keep(self, conversation: KnownConversation) -> None:
+        before = conversation.size if self._recent.pop(id(conversation), None) is not None else 0
+        conversation.settle()
+        self._recent[id(conversation)] = conversation
+        self._bytes += conversation.size - before
         self._lines += 1
-        talk.kept = self._lines
+        conversation.kept = self._lines
         oldest = next(iter(self._recent.values()))
-        while oldest is not talk and (self._bytes > MOST_BYTES or self._lines - oldest.kept > MOST_LINES):
+        while oldest is not conversation and (self._bytes > MOST_BYTES or self._lines - oldest.kept > MOST_LINES):
             self.forget(oldest)
             oldest = next(iter(self._recent.values()))
 

@@ -105,7 +105,7 @@ class RequestLog:
         if not rest.isascii():
             rest.decode()
         raws = self._array.decode(rest)[1:]
-        trail = found.talk.trail.cut(found.messages)
+        trail = found.conversation.trail.cut(found.messages)
         self.intake.add(trail, raws, frame.heads)
         request = self.intake.again(frame.request, frame.heads, trail)
         start = self._starts.next(gaps.timestamp)
@@ -126,7 +126,7 @@ class RequestLog:
         if not raws or bytes(raws[0]) != CUT:
             return None
         del raws[0]
-        trail = found.talk.trail.cut(found.messages)
+        trail = found.conversation.trail.cut(found.messages)
         call = self._call(line.number, raw, trail)
         array = found.start - line.start
         end = self._parser.go_on(found, trail, rest, array + len(CUT), raws)

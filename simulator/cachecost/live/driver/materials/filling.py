@@ -14,7 +14,7 @@ from typing import Any
 
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.counting import CannotCount, TokenCounter
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 from cachecost.prompts.wire import block_of, text_block
 
 LIST = (
@@ -71,16 +71,22 @@ class FillerContent:
     def fill_request(self, request: Request) -> Request:
         """`request` with content in every block."""
         thread = self._thread(request.thread)[0]
-        marks = tuple(moved for mark in request.marks if (moved := self._move_mark(mark)) is not None)
+        breakpoints = tuple(
+            moved for breakpoint in request.breakpoints if (moved := self._move_breakpoint(breakpoint)) is not None
+        )
         return replace(
-            request, thread=thread, tools=self._part(request.tools), system=self._part(request.system), marks=marks
+            request,
+            thread=thread,
+            tools=self._part(request.tools),
+            system=self._part(request.system),
+            breakpoints=breakpoints,
         )
 
-    def _move_mark(self, mark: Mark) -> Mark | None:
-        if mark.layer is not Layer.MESSAGES or mark.node is None:
-            return mark
-        node, _, places = self._thread(mark.node)
-        return replace(mark, node=node, index=places[mark.index]) if mark.index in places else None
+    def _move_breakpoint(self, breakpoint: Breakpoint) -> Breakpoint | None:
+        if breakpoint.layer is not Layer.MESSAGES or breakpoint.node is None:
+            return breakpoint
+        node, _, places = self._thread(breakpoint.node)
+        return replace(breakpoint, node=node, index=places[breakpoint.index]) if breakpoint.index in places else None
 
     def _part(self, part: Part) -> Part:
         if part not in self._parts:

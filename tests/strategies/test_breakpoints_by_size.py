@@ -40,7 +40,7 @@ def grown(thread: Thread, *tokens: int) -> Thread:
     return thread
 
 
-def marks(thread: Thread, *primitives: Primitive, trail: ThreadIndex | None = None, **parts: Part) -> str:
+def breakpoints(thread: Thread, *primitives: Primitive, trail: ThreadIndex | None = None, **parts: Part) -> str:
     view = View(thread, parts.get("tools", NOTHING), parts.get("system", NOTHING), trail or ThreadIndex())
     placed, automatic = Placement(primitives, slots=9).place(view)
     return spelled(Request(MODEL, thread, view.tools, view.system, placed, automatic))
@@ -66,27 +66,27 @@ def part(*tokens: int, role: str = "system") -> Part:
         ((350, 10), "1.0"),
     ],
 )
-def test_token_marks_stand_where_a_step_is_filled(sizes: tuple[int, ...], marked: str) -> None:
-    """The latest two; a block that fills several steps is one mark."""
-    assert marks(grown(Thread(), *sizes), EveryKTokens(100, 2)) == marked
+def test_token_breakpoints_stand_where_a_step_is_filled(sizes: tuple[int, ...], marked: str) -> None:
+    """The latest two; a block that fills several steps is one breakpoint."""
+    assert breakpoints(grown(Thread(), *sizes), EveryKTokens(100, 2)) == marked
 
 
-def test_a_token_mark_is_snapped_back_to_a_markable_block() -> None:
+def test_a_token_breakpoint_is_snapped_back_to_a_markable_block() -> None:
     blocks = (sized("assistant", "a", 50), thought("x" * 400))
     thread = grown(Thread(), 10).then(Message.of("assistant", blocks))
-    assert marks(thread, EveryKTokens(100)) == "2.0"
+    assert breakpoints(thread, EveryKTokens(100)) == "2.0"
 
 
 @pytest.mark.parametrize(("size", "marked"), [(500, ""), (501, "1.0")])
 def test_the_oldest_long_texts_are_over_the_threshold_not_at_it(size: int, marked: str) -> None:
-    assert marks(grown(Thread(), size), OldestOver(500)) == marked
+    assert breakpoints(grown(Thread(), size), OldestOver(500)) == marked
 
 
 def test_the_oldest_long_texts_stay_and_results_are_no_texts() -> None:
     thread = grown(Thread(), 600, 600, 600)
     more = thread.then(Message.of("user", (sized("user", "r", 900, "tool_result"), sized("user", "t", 700))))
-    assert marks(more, OldestOver(500, 4)) == "1.0 2.0 3.0 4.1"
-    assert marks(more, OldestOver(500, 2)) == "1.0 2.0"
+    assert breakpoints(more, OldestOver(500, 4)) == "1.0 2.0 3.0 4.1"
+    assert breakpoints(more, OldestOver(500, 2)) == "1.0 2.0"
 
 
 @pytest.mark.parametrize(
@@ -105,20 +105,20 @@ def test_the_oldest_long_texts_stay_and_results_are_no_texts() -> None:
         ((300, 10, 90, 10, 90, 10, 230), "1.0 5.0 7.0"),
     ],
 )
-def test_sticky_marks_stay_until_two_are_worth_merging(sizes: tuple[int, ...], marked: str) -> None:
+def test_sticky_breakpoints_stay_until_two_are_worth_merging(sizes: tuple[int, ...], marked: str) -> None:
     """At least 100 tokens between, at most 3; with three, the least pair merges for 1.2 times its 200 tokens."""
-    assert marks(grown(Thread(), *sizes), Sticky(100, 3)) == marked
+    assert breakpoints(grown(Thread(), *sizes), Sticky(100, 3)) == marked
 
 
-def test_sticky_marks_after_a_rewind_are_those_of_the_thread_that_is_left() -> None:
+def test_sticky_breakpoints_after_a_rewind_are_those_of_the_thread_that_is_left() -> None:
     trail, root = ThreadIndex(), Thread()
     base = grown(root, 100, 10)
-    assert marks(grown(base, 200), Sticky(100), trail=trail) == "1.0 3.0"
-    assert marks(base.then(Message.of("user", (user("no"),))), Sticky(100), trail=trail) == "1.0"
+    assert breakpoints(grown(base, 200), Sticky(100), trail=trail) == "1.0 3.0"
+    assert breakpoints(base.then(Message.of("user", (user("no"),))), Sticky(100), trail=trail) == "1.0"
 
 
 @pytest.mark.parametrize(
-    ("tools", "system", "talk", "marked"),
+    ("tools", "system", "conversation", "marked"),
     [
         (1024, 1024, (1000, 24, 1024), "tools.0 system.0 2.0 3.0"),
         (1023, 1024, (1000, 24, 1024), "system.0 2.0 3.0"),
@@ -128,10 +128,12 @@ def test_sticky_marks_after_a_rewind_are_those_of_the_thread_that_is_left() -> N
         (10, 10, (10,), ""),
     ],
 )
-def test_short_segments_go_without_a_mark(tools: int, system: int, talk: tuple[int, ...], marked: str) -> None:
-    thread = grown(Thread(), *talk)
+def test_short_segments_go_without_a_breakpoint(
+    tools: int, system: int, conversation: tuple[int, ...], marked: str
+) -> None:
+    thread = grown(Thread(), *conversation)
     head = {"tools": part(tools, role=""), "system": part(system) if system else NOTHING}
-    assert marks(thread, LongSegments(1024), **head) == marked
+    assert breakpoints(thread, LongSegments(1024), **head) == marked
 
 
 # ------------------------------------------------------------------------------------------------ parts
@@ -139,23 +141,23 @@ def test_short_segments_go_without_a_mark(tools: int, system: int, talk: tuple[i
 
 def test_the_head_ends_with_system_or_without_it_with_the_last_tool() -> None:
     thread = grown(Thread(), 10)
-    assert marks(thread, SegmentEnd("head"), tools=part(1, 1, role=""), system=part(1, 1)) == "system.1"
-    assert marks(thread, SegmentEnd("head"), tools=part(1, 1, role="")) == "tools.1"
-    assert marks(thread, SegmentEnd("head")) == ""
+    assert breakpoints(thread, SegmentEnd("head"), tools=part(1, 1, role=""), system=part(1, 1)) == "system.1"
+    assert breakpoints(thread, SegmentEnd("head"), tools=part(1, 1, role="")) == "tools.1"
+    assert breakpoints(thread, SegmentEnd("head")) == ""
 
 
 def test_documents_are_those_of_the_first_message() -> None:
     attached = (sized("user", "a", 5, "document"), sized("user", "b", 5, "document"), user("read them"))
     later = Message.of("user", (sized("user", "c", 5, "document"),))
     thread = Thread().then(Message.of("user", attached)).then(Message.of("assistant", (said("so"),))).then(later)
-    assert marks(thread, SegmentEnd("documents")) == "1.1"
+    assert breakpoints(thread, SegmentEnd("documents")) == "1.1"
 
 
 def test_a_system_message_at_the_end_is_no_message_for_agents_that_skip_it() -> None:
     thread = grown(Thread(), 10, 10).then(Message.of("system", (sized("system", "reminder", 5),)))
-    assert marks(thread, LastMessage()) == "3.0"
-    assert marks(thread, LastN("not_system", 1)) == "2.0"
-    assert marks(thread, LastN("user_wire", 1)) == "1.0"
+    assert breakpoints(thread, LastMessage()) == "3.0"
+    assert breakpoints(thread, LastN("not_system", 1)) == "2.0"
+    assert breakpoints(thread, LastN("user_wire", 1)) == "1.0"
 
 
 # ------------------------------------------------------------------------------------------------ forks
@@ -166,55 +168,55 @@ def test_a_fork_is_the_message_after_which_the_talk_went_on_otherwise() -> None:
     one, other = grown(base, 10, 10, 10), base.then(Message.of("assistant", (said("other"),)))
     third = one.then(Message.of("assistant", (said("x"),)))
     fourth = one.then(Message.of("assistant", (said("y"),)))
-    assert marks(one, ForkPoint(1)) == "3.0"
-    assert marks(other, ForkPoint(1)) == "3.0"
-    assert [marks(each, ForkPoint(1)) for each in (third, fourth)] == ["6.0", "6.0"]
-    assert [marks(each, ForkPoint(2)) for each in (third, fourth)] == ["3.0 6.0", "3.0 6.0"]
-    assert marks(base, ForkPoint(1)) == ""
+    assert breakpoints(one, ForkPoint(1)) == "3.0"
+    assert breakpoints(other, ForkPoint(1)) == "3.0"
+    assert [breakpoints(each, ForkPoint(1)) for each in (third, fourth)] == ["6.0", "6.0"]
+    assert [breakpoints(each, ForkPoint(2)) for each in (third, fourth)] == ["3.0 6.0", "3.0 6.0"]
+    assert breakpoints(base, ForkPoint(1)) == ""
 
 
 def test_what_branches_off_later_is_not_known_yet() -> None:
     """Without a log that holds it, the first branch does not know of the second; the second knows of the first."""
     trail, base = ThreadIndex(), grown(Thread(), 10)
     first = grown(base, 10)
-    assert marks(first, ForkPoint(), trail=trail) == ""
+    assert breakpoints(first, ForkPoint(), trail=trail) == ""
     second = base.then(Message.of("assistant", (said("other"),)))
-    assert marks(second, ForkPoint(), trail=trail) == "1.0"
-    assert marks(grown(first, 10), ForkPoint(), trail=trail) == ""
+    assert breakpoints(second, ForkPoint(), trail=trail) == "1.0"
+    assert breakpoints(grown(first, 10), ForkPoint(), trail=trail) == ""
 
 
 def test_talks_that_start_in_different_ways_are_no_fork() -> None:
     root = Thread()
-    assert [marks(root.then(Message.of("user", (user(text),))), ForkPoint()) for text in "ab"] == ["", ""]
+    assert [breakpoints(root.then(Message.of("user", (user(text),))), ForkPoint()) for text in "ab"] == ["", ""]
 
 
 # ---------------------------------------------------------------------------------------------- adaptive
 
 
-def test_adaptive_marks_what_stayed_and_the_end() -> None:
+def test_adaptive_breakpoints_what_stayed_and_the_end() -> None:
     trail, thread = ThreadIndex(), grown(Thread(), 10)
-    assert marks(thread, Adaptive(), trail=trail) == "1.0"
+    assert breakpoints(thread, Adaptive(), trail=trail) == "1.0"
     thread = grown(thread, 10, 10)
-    assert marks(thread, Adaptive(), trail=trail) == "1.0 3.0"
-    assert marks(grown(thread, 10, 10), Adaptive(), trail=trail) == "3.0 5.0"
+    assert breakpoints(thread, Adaptive(), trail=trail) == "1.0 3.0"
+    assert breakpoints(grown(thread, 10, 10), Adaptive(), trail=trail) == "3.0 5.0"
 
 
-def test_adaptive_does_not_mark_an_end_after_one_was_thrown_away() -> None:
+def test_adaptive_does_not_breakpoint_an_end_after_one_was_thrown_away() -> None:
     trail, base = ThreadIndex(), grown(Thread(), 10, 10)
     ends = [base.then(Message.of("user", (user(text),))) for text in "abc"]
-    assert [marks(end, Adaptive(), trail=trail) for end in ends] == ["3.0", "2.0", "2.0"]
-    assert marks(grown(ends[2], 10, 10), Adaptive(), trail=trail) == "3.0 5.0"
+    assert [breakpoints(end, Adaptive(), trail=trail) for end in ends] == ["3.0", "2.0", "2.0"]
+    assert breakpoints(grown(ends[2], 10, 10), Adaptive(), trail=trail) == "3.0 5.0"
 
 
-def test_adaptive_marks_the_system_blocks_and_tools_that_stayed() -> None:
+def test_adaptive_breakpoints_the_system_blocks_and_tools_that_stayed() -> None:
     trail, thread = ThreadIndex(), grown(Thread(), 10)
     static, dated, other = sized("system", "static", 5), sized("system", "monday", 5), sized("system", "tuesday", 5)
     tools, more = part(1, 2, role=""), part(1, 2, 3, role="")
     rows = [
-        marks(thread, Adaptive(), trail=trail, tools=tools, system=Part((static, dated))),
-        marks(thread, Adaptive(), trail=trail, tools=tools, system=Part((static, other))),
-        marks(thread, Adaptive(), trail=trail, tools=more, system=Part((other, static))),
-        marks(thread, Adaptive(), trail=trail, tools=more, system=Part((other, static))),
+        breakpoints(thread, Adaptive(), trail=trail, tools=tools, system=Part((static, dated))),
+        breakpoints(thread, Adaptive(), trail=trail, tools=tools, system=Part((static, other))),
+        breakpoints(thread, Adaptive(), trail=trail, tools=more, system=Part((other, static))),
+        breakpoints(thread, Adaptive(), trail=trail, tools=more, system=Part((other, static))),
     ]
     assert rows == ["tools.1 system.1 1.0", "tools.1 system.0 1.0", "1.0", "tools.2 system.1 1.0"]
 

@@ -47,9 +47,9 @@ class BilledLengths:
         self.ends.setdefault(end, {})[call] = max(0, billed.total_input - tail)
         self.ratios.setdefault(prompt.head, {})[call] = billed.total_input / max(1, prompt.total_tokens)
         cached = billed.read + billed.write
-        if cached and prompt.marks:
-            self.learn_prefix(call, prompt.marks[-1].prefix, cached)
-            hours = [mark.prefix for mark in prompt.marks if mark.ttl == "1h"]
+        if cached and prompt.breakpoints:
+            self.learn_prefix(call, prompt.breakpoints[-1].prefix, cached)
+            hours = [breakpoint.prefix for breakpoint in prompt.breakpoints if breakpoint.ttl == "1h"]
             if billed.write_1h and billed.write_5m and hours:
                 self.learn_prefix(call, hours[-1], billed.read + billed.write_1h)
 

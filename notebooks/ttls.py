@@ -31,8 +31,10 @@ result = cachecost.compare(root / "scenarios/ttl.yaml")
 
 usd = result.frame()["cost_usd"]
 saved = 1 - usd["1h"] / usd["5m"]
-print(f"Five minutes ${usd['5m']:.2f}, one hour ${usd['1h']:.2f}: {saved:.0%} less. Nothing that only moves marks")
-print(f"and lifetimes goes below ${result.frame()['floor_usd']['1h']:.2f}.")
+print(
+    f"Five minutes ${usd['5m']:.2f}, one hour ${usd['1h']:.2f}: {saved:.0%} less. Nothing that only moves breakpoints"
+)
+print(f"and TTLs goes below ${result.frame()['lower_bound_usd']['1h']:.2f}.")
 assert 0.05 < saved < 0.2
 assert result.best.strategy == "1h"
 
@@ -51,12 +53,12 @@ assert (usd["5m"] - head) / (usd["5m"] - usd["1h"]) < 0.25
 # ## Where it turns
 #
 # A made-up conversation, all of whose pauses are equally long. Only their length changes. The model keeps earlier
-# thinking; one that drops it rewrites much of each turn whatever the lifetime is.
+# thinking; one that drops it rewrites much of each turn whatever the TTL is.
 
 # %%
 scenario = root / "scenarios/two-or-four-breakpoints.yaml"
 short, hour = "automatic@5m", "automatic@1h"
-base = {"variants": [], "claims": [], "budget": [], "strategies": [short, hour], "compare_to": short}
+base = {"variants": [], "published_figures": [], "budget": [], "strategies": [short, hour], "compare_to": short}
 base["model"] = "claude-opus-4-6"
 minutes = [1, 3, 4.7, 5.3, 15, 30, 45, 58, 61, 75]
 found = [
@@ -92,7 +94,7 @@ edge = other.whatif.break_even
 under, between, over = edge.pauses
 print(f"{under} pauses under 5 minutes, {between} up to an hour, {over} longer.")
 print(f"From {edge.needed_pauses:.1f} pauses between 5 and 60 minutes on an hour pays.")
-print(f"An hour on every mark saves ${other['ttl=1h'].saving:.2f} of ${other.cost:.2f}.")
+print(f"An hour on every breakpoint saves ${other['ttl=1h'].saving:.2f} of ${other.cost:.2f}.")
 assert other["ttl=1h"].is_gain == (between > edge.needed_pauses)
 
 # %% [markdown]

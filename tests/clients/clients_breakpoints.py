@@ -1,10 +1,10 @@
-"""Marks that stand in a recording, and those that a placement would have set on the same calls."""
+"""Breakpoints that stand in a recording, and those that a placement would have set on the same calls."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.request import Mark, Request
+from cachecost.prompts.request import Breakpoint, Request
 from cachecost.strategies.placements import Placement, ThreadIndex, View
 
 Place = tuple[str, int, int, str]
@@ -17,8 +17,8 @@ def requests_of(bodies: Iterable[Mapping[str, Any]]) -> list[Request]:
 
 
 def marked(requests: Iterable[Request]) -> list[tuple[list[Place], str | None]]:
-    """For each call its marks, and the TTL of a top-level `cache_control`."""
-    return [(told(request.marks), request.automatic) for request in requests]
+    """For each call its breakpoints, and the TTL of a top-level `cache_control`."""
+    return [(told(request.breakpoints), request.automatic) for request in requests]
 
 
 def placed(requests: Iterable[Request], placement: Placement) -> list[tuple[list[Place], str | None]]:
@@ -26,10 +26,13 @@ def placed(requests: Iterable[Request], placement: Placement) -> list[tuple[list
     trail = ThreadIndex()
     found = []
     for request in requests:
-        marks, automatic = placement.place(View(request.thread, request.tools, request.system, trail))
-        found.append((told(marks), automatic))
+        breakpoints, automatic = placement.place(View(request.thread, request.tools, request.system, trail))
+        found.append((told(breakpoints), automatic))
     return found
 
 
-def told(marks: Iterable[Mark]) -> list[Place]:
-    return [(str(mark.layer), mark.node.length if mark.node else 0, mark.index, mark.ttl) for mark in marks]
+def told(breakpoints: Iterable[Breakpoint]) -> list[Place]:
+    return [
+        (str(breakpoint.layer), breakpoint.node.length if breakpoint.node else 0, breakpoint.index, breakpoint.ttl)
+        for breakpoint in breakpoints
+    ]

@@ -11,7 +11,7 @@ from probe_bench import tried
 
 from cachecost.prompts import blocks, render
 from cachecost.prompts.request import Request
-from cachecost.providers.assumptions import switch_table
+from cachecost.providers.assumptions import assumption_table
 from cachecost.providers.rules import ModelRules
 
 FORCES = "claude-sonnet-4-6"
@@ -22,34 +22,34 @@ PROBED = (
     "thinking_rendered_at",
     "structured_output_at",
     "lookback_runs",
-    "shallow_marks",
+    "shallow_breakpoints",
     "ttl_in_key",
 )
 READINGS = [
     (entry["name"], reading["value"])
-    for entry in switch_table()["switch"]
-    for reading in entry["reading"]
+    for entry in assumption_table()["assumption"]
+    for reading in entry["values"]
     if entry["name"] in PROBED and reading["value"] != "by_date"
 ]
 
 
 def test_every_switch_that_has_readings_is_probed() -> None:
     """Those of other makers' hosts are not: the probes are calls of Claude. Nor is what recordings leave out."""
-    asked = (entry for entry in switch_table()["switch"] if "number" not in entry and "only_on" not in entry)
+    asked = (entry for entry in assumption_table()["assumption"] if "number" not in entry and "only_on" not in entry)
     assert {entry["name"] for entry in asked} - {"warm_start"} == set(PROBED)
 
 
 @COUNTERS
 @pytest.mark.parametrize(("switch", "value"), READINGS)
 def test_the_reading_that_holds_is_found(switch: str, value: object, counter: str) -> None:
-    found = tried(switch, model=FORCES, tokens=counter, switches={switch: value})[switch]
+    found = tried(switch, model=FORCES, tokens=counter, assumptions={switch: value})[switch]
     assert (found.value, found.agreed, found.rounds) == (value, 2, 2)
 
 
 @COUNTERS
 @pytest.mark.parametrize(("switch", "value"), [one for one in READINGS if one[0] != "tool_choice_invalidation"])
 def test_so_it_is_on_a_model_that_refuses_forced_choices(switch: str, value: object, counter: str) -> None:
-    assert tried(switch, model=FORCES_NOT, tokens=counter, switches={switch: value})[switch].value == value
+    assert tried(switch, model=FORCES_NOT, tokens=counter, assumptions={switch: value})[switch].value == value
 
 
 @pytest.mark.parametrize(("switch", "value"), READINGS)
@@ -59,27 +59,27 @@ def test_a_reading_is_found_whatever_the_others_are(switch: str, value: object) 
         "thinking_rendered_at": "tools",
         "structured_output_at": "tools",
         "lookback_runs": "counted",
-        "shallow_marks": "ignore",
+        "shallow_breakpoints": "ignore",
         "ttl_in_key": True,
     }
-    assert tried(switch, switches={**others, switch: value})[switch].value == value
+    assert tried(switch, assumptions={**others, switch: value})[switch].value == value
 
 
 @pytest.mark.parametrize(("switch", "value"), READINGS)
 def test_a_lag_does_not_mislead(switch: str, value: object) -> None:
     lag = {"visibility_lag_s": 3.0, "visibility_lag_probability": 1.0}
-    assert tried(switch, switches={**lag, switch: value})[switch].value == value
+    assert tried(switch, assumptions={**lag, switch: value})[switch].value == value
 
 
 def test_runs_are_found_by_date_too() -> None:
-    assert tried("lookback_runs", switches={"lookback_runs": "by_date"})["lookback_runs"].value == "collapsed"
+    assert tried("lookback_runs", assumptions={"lookback_runs": "by_date"})["lookback_runs"].value == "collapsed"
     assert tried("lookback_runs", collapses_runs=False)["lookback_runs"].value == "counted"
 
 
 def test_a_model_that_refuses_forced_choices_tells_any_change_only() -> None:
     probe = "tool_choice_invalidation"
     found = {
-        value: tried(probe, model=FORCES_NOT, switches={probe: value})[probe]
+        value: tried(probe, model=FORCES_NOT, assumptions={probe: value})[probe]
         for value in ("any_change", "rendered_class", "never")
     }
     assert found["any_change"].value == "any_change"
@@ -134,7 +134,7 @@ def test_a_parameter_that_the_model_refuses_is_told_of(probe: str, field: str) -
     ],
 )
 def test_the_effort_that_equals_none_is_found(model: str, at: str, told: str) -> None:
-    assert tried("effort", model=model, switches={"thinking_rendered_at": at})["effort"].value == told
+    assert tried("effort", model=model, assumptions={"thinking_rendered_at": at})["effort"].value == told
 
 
 @pytest.mark.parametrize("effort", ["low", "max"])
@@ -146,13 +146,13 @@ def test_an_effort_that_is_not_the_default_that_we_know_is_found(effort: str) ->
 
 
 def test_a_layer_that_no_reading_knows_is_told_and_not_settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = render.salts_of
+    plain = render.cache_keys_of
 
-    def at_the_system_prompt(request: Request, rules: ModelRules) -> render.Salts:
+    def at_the_system_prompt(request: Request, rules: ModelRules) -> render.CacheKeys:
         tools, system, messages = plain(request, rules)
         return tools, system + str(request.params.get("thinking")), messages
 
-    monkeypatch.setattr(render, "salts_of", at_the_system_prompt)
+    monkeypatch.setattr(render, "cache_keys_of", at_the_system_prompt)
     found = tried("thinking_rendered_at")["thinking_rendered_at"]
     assert (found.value, found.explanation, len(found.calls)) == (None, "from unset to adaptive reads tools", 10)
 
@@ -193,9 +193,9 @@ def test_a_window_beyond_all_tries_is_not_settled() -> None:
 
 @pytest.mark.parametrize("runs", ["collapsed", "counted"])
 def test_runs_need_a_window_no_larger_than_believed(runs: str) -> None:
-    switches = {"lookback_runs": runs}
-    assert tried("lookback_runs", switches=switches, lookback_positions=22)["lookback_runs"].value == runs
-    found = tried("lookback_runs", switches=switches, lookback_positions=23)["lookback_runs"]
+    assumptions = {"lookback_runs": runs}
+    assert tried("lookback_runs", assumptions=assumptions, lookback_positions=22)["lookback_runs"].value == runs
+    found = tried("lookback_runs", assumptions=assumptions, lookback_positions=23)["lookback_runs"]
     assert found.value is None
     assert found.explanation == "a breakpoint 22 text blocks after an entry reads it: the window is larger than 20"
 
@@ -217,7 +217,7 @@ def test_the_lifetime_is_bracketed(ttl_s: float, verdict: str) -> None:
 
 
 def test_a_shallow_entry_that_lives_unmarked_settles_nothing() -> None:
-    found = tried("shallow_marks", ttl_s={"5m": 600.0, "1h": 3600.0})["shallow_marks"]
+    found = tried("shallow_breakpoints", ttl_s={"5m": 600.0, "1h": 3600.0})["shallow_breakpoints"]
     assert found.value is None
     assert "alive if only the deep breakpoint was" in found.explanation
 
@@ -232,7 +232,7 @@ def test_a_shallow_entry_that_lives_unmarked_settles_nothing() -> None:
 )
 def test_the_lag_is_a_share(lag_s: float, share: str) -> None:
     lag = {"visibility_lag_s": lag_s, "visibility_lag_probability": 1.0}
-    found = tried("visibility_lag_s", switches=lag)["visibility_lag_s"]
+    found = tried("visibility_lag_s", assumptions=lag)["visibility_lag_s"]
     assert (found.value, found.switch) == (share, None)
     assert found.explanation.startswith(f"{share[:6]} read at once, 0.8 to 0.8 s after the first token; ")
 
@@ -241,4 +241,4 @@ def test_the_lag_is_a_share(lag_s: float, share: str) -> None:
 @pytest.mark.parametrize(("switch", "value"), READINGS)
 def test_entries_that_go_early_settle_nothing_wrong(switch: str, value: object, seed: int) -> None:
     noise = {"early_eviction_probability": 0.1, "seed": seed}
-    assert tried(switch, switches={**noise, switch: value})[switch].value in (value, None)
+    assert tried(switch, assumptions={**noise, switch: value})[switch].value in (value, None)

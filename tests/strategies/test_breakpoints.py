@@ -1,14 +1,14 @@
-"""Which blocks a placement marks, call by call."""
+"""Which blocks a placement breakpoints, call by call."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from small_talks import SIX_CALLS, conversation, head, result, said, spelled, thought, used, user
 
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
-from cachecost.prompts.refusals import is_markable
+from cachecost.prompts.refusals import accepts_breakpoint
 from cachecost.prompts.request import TTL, Request, block_at
 from cachecost.prompts.wire import block_of, text_block
 from cachecost.strategies.agent import Agent
@@ -62,8 +62,8 @@ def thread_of(*messages: tuple[str, tuple[Block, ...]]) -> Thread:
 
 def place(thread: Thread, *primitives: Primitive, tools: Part | None = None, system: Part | None = None) -> str:
     view = View(thread, tools or Part(), system or Part())
-    marks, automatic = Placement(primitives).place(view)
-    return spelled(Request("m", thread, view.tools, view.system, marks, automatic))
+    breakpoints, automatic = Placement(primitives).place(view)
+    return spelled(Request("m", thread, view.tools, view.system, breakpoints, automatic))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def place(thread: Thread, *primitives: Primitive, tools: Part | None = None, sys
     ],
     ids=repr,
 )
-def test_primitive_marks_these_blocks(primitive: Primitive, marked: list[str]) -> None:
+def test_primitive_breakpoints_these_blocks(primitive: Primitive, marked: list[str]) -> None:
     assert rows(Placement((primitive,))) == marked
 
 
@@ -137,12 +137,12 @@ def test_primitive_marks_these_blocks(primitive: Primitive, marked: list[str]) -
         ),
     ],
 )
-def test_preset_marks_these_blocks(preset: str, marked: list[str]) -> None:
+def test_preset_breakpoints_these_blocks(preset: str, marked: list[str]) -> None:
     assert rows(PRESETS[preset].placement) == marked
 
 
 def test_user_wire_counts_tool_results_and_human_does_not() -> None:
-    """The mark of a human-only agent stands still in a tool loop; on the wire it moves with each result."""
+    """The breakpoint of a human-only agent stands still in a tool loop; on the wire it moves with each result."""
     loop = ["1.0", "1.0 3.1", "3.1 5.0"]
     assert rows(Placement((LastN("user_wire", 2),)))[:3] == loop
     assert rows(Placement((LastN("human", 2),)))[:3] == ["1.0"] * 3
@@ -182,7 +182,7 @@ SNAPPING = thread_of(
     ],
     ids=repr,
 )
-def test_no_mark_stands_on_thinking_or_empty_text(primitive: Primitive, marked: str) -> None:
+def test_no_breakpoint_stands_on_thinking_or_empty_text(primitive: Primitive, marked: str) -> None:
     assert place(SNAPPING, primitive) == marked
 
 
@@ -193,13 +193,13 @@ def test_last_tool_skips_deferred_tools() -> None:
     assert place(Thread(), LastTool(), tools=Part((deferred,))) == ""
 
 
-def test_system_marks_skip_empty_text() -> None:
+def test_system_breakpoints_skip_empty_text() -> None:
     system = Part((text_block("system", "a"), text_block("system", "")))
     assert place(Thread(), SystemBlock("last"), system=system) == "system.0"
     assert place(Thread(), SystemBlock(1), system=system) == ""
 
 
-def test_nothing_to_mark_in_an_empty_request() -> None:
+def test_nothing_to_breakpoint_in_an_empty_request() -> None:
     placed = {place(Thread(), primitive()) for primitive in PRIMITIVES.values() if primitive is not Automatic}
     assert placed == {""}
 
@@ -246,7 +246,7 @@ def test_a_block_chosen_twice_is_marked_once_as_the_first_says() -> None:
 def test_an_order_of_ttls_that_is_never_legal_is_seen_early(
     primitives: tuple[Primitive, ...], fault: str | None
 ) -> None:
-    expected = fault and f"{fault}: a 1h mark must not come after a 5m one"
+    expected = fault and f"{fault}: a 1h breakpoint must not come after a 5m one"
     assert Placement(primitives).ttl_error() == expected
 
 
@@ -254,7 +254,7 @@ def test_an_order_of_ttls_that_is_never_legal_is_seen_early(
 def test_two_ttls_for_the_same_tail_are_seen_early(ttl: TTL, other: TTL) -> None:
     placement = Placement((LastMessage(ttl=ttl), Automatic(ttl=other)))
     assert placement.ttl_error() == (
-        f"last_message at {ttl} and automatic at {other}: they mark the same block, which can have one TTL only"
+        f"last_message at {ttl} and automatic at {other}: they breakpoint the same block, which can have one TTL only"
     )
     assert Placement((LastMessage(ttl=ttl), Automatic(ttl=ttl))).ttl_error() is None
 
@@ -325,21 +325,25 @@ ANY_PRIMITIVE = st.one_of(
     st.integers(0, 5),
     st.sampled_from(["priority", "oldest_message"]),
 )
-def test_any_composition_makes_legal_marks(
+@example(thread_of(("user", (block_of("user", {"type": "text", "text": ""}),))), (OldestOver(1, 1),), 1, "priority")
+def test_any_composition_makes_legal_breakpoints(
     thread: Thread, primitives: tuple[Primitive, ...], slots: int, trim: str
 ) -> None:
     """In prompt order, none twice, all on markable blocks of this request, none beyond the slots."""
     tools, system = head()
     placement = Placement(primitives, slots=slots, trim=trim)  # type: ignore[arg-type]
-    marks, automatic = placement.place(View(thread, tools, system))
-    places = [(ORDER[mark.layer], mark.node.length if mark.node else 0, mark.index) for mark in marks]
+    breakpoints, automatic = placement.place(View(thread, tools, system))
+    places = [
+        (ORDER[breakpoint.layer], breakpoint.node.length if breakpoint.node else 0, breakpoint.index)
+        for breakpoint in breakpoints
+    ]
     assert places == sorted(set(places))
-    assert len(marks) <= max(slots - (automatic is not None), 0)
-    request = Request("m", thread, tools, system, marks, automatic)
+    assert len(breakpoints) <= max(slots - (automatic is not None), 0)
+    request = Request("m", thread, tools, system, breakpoints, automatic)
     nodes = set(thread.back())
-    for mark in marks:
-        assert is_markable(block_at(request, mark))
-        assert (mark.node in nodes) == (mark.layer is Layer.MESSAGES)
+    for breakpoint in breakpoints:
+        assert accepts_breakpoint(block_at(request, breakpoint))
+        assert (breakpoint.node in nodes) == (breakpoint.layer is Layer.MESSAGES)
 
 
 @given(THREADS, ANY_ROLE)
