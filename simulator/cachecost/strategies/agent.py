@@ -237,7 +237,7 @@ class _CallPlanner:
         return self._plan_call(reply, request, start, "main")
 
     def _aside(self, event: Aside) -> PlannedCall:
-        """A side call with its own head, marked as this agent breakpoints side calls."""
+        """A side call with its own head, with this agent's breakpoints for side calls."""
         agent, reply = self._agent, event.reply
         placement = agent.inquiry.placement(agent.placement) if agent.inquiry else agent.placement
         sent = event.request

@@ -27,7 +27,7 @@ def blocks_back(tail: Thread) -> Iterator[tuple[Thread, int]]:
 
 
 def markable_blocks(tail: Thread, distance: int = 0) -> Iterator[Spot]:
-    """The block `distance` before the last, or the markable blocks before it, latest first."""
+    """The block `distance` before the last, or the blocks before it that may have a breakpoint, latest first."""
     for node, index in islice(blocks_back(tail), distance, None):
         assert node.message is not None
         if accepts_breakpoint(node.message.blocks[index]):

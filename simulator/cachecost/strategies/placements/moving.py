@@ -100,7 +100,7 @@ class Hint(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class Automatic(Primitive):
-    """The top-level `cache_control`: the provider breakpoints the last markable block itself."""
+    """The top-level `cache_control`: the provider places a breakpoint on the last block that may have one."""
 
     rank: ClassVar[int] = 3
 

@@ -29,7 +29,7 @@ class BreakpointSet(NamedTuple):
 class Placement:
     """Primitives in order of priority, and what happens when the slots run out.
 
-    A block that two primitives choose is marked once, as the first of them says. `automatic` keeps
+    A block that two primitives choose gets one breakpoint, with the TTL of the first. `automatic` keeps
     a slot for itself. Of the rest the first in order stay (`trim` "priority"), or the oldest breakpoints in
     messages go first ("oldest_message"). More than four `slots` is for agents that overflow. A thread of
     fewer than `from_message` messages gets no breakpoints at all.

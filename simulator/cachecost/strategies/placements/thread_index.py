@@ -81,7 +81,7 @@ class ThreadIndex:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a placement may look at: a request before it is marked."""
+    """What a placement may look at: a request before it gets breakpoints."""
 
     thread: Thread
     tools: Part = NOTHING

@@ -1,4 +1,4 @@
-"""How coding agents but Claude Code breakpoint. Where one was recorded, that wins over what its code or a thread
+"""The breakpoints of coding agents other than Claude Code. A recording wins over what its code or a thread
 says.
 """
 
@@ -17,7 +17,7 @@ from cachecost.strategies.placements import (
     SystemBlock,
     TurnBoundary,
 )
-from cachecost.strategies.presets.making import RECORDED, marking
+from cachecost.strategies.presets.making import RECORDED, breakpoint_preset
 
 ROO = "RooCodeInc/Roo-Code"
 CONTINUE = "continuedev/continue packages/openai-adapters/src/apis/AnthropicCachingStrategies.ts"
@@ -26,7 +26,7 @@ QWEN = "QwenLM/qwen-code"
 HEAD = (LastTool(), SystemBlock("last"))
 
 EDITORS = (
-    marking(
+    breakpoint_preset(
         "cline-legacy",
         "system, and the last block of the last two user messages, tool results included",
         "cline/cline apps/vscode/src/core/api/providers/anthropic.ts @791d238",
@@ -34,14 +34,14 @@ EDITORS = (
         SystemBlock("last"),
         LastN("user_wire", 2),
     ),
-    marking(
+    breakpoint_preset(
         "cline-sdk",
         "the last text of the last human message: it stands still in a tool loop, and system is not marked",
         "Cline CLI 3.0.65, as recorded; cline/cline sdk/packages/llms/src/providers/ai-sdk.ts",
         RECORDED,
         LastN("human", 1, "last_text"),
     ),
-    marking(
+    breakpoint_preset(
         "roo-code",
         "system, and the last block of the last two user messages",
         f"{ROO} src/api/providers/anthropic.ts",
@@ -49,7 +49,7 @@ EDITORS = (
         SystemBlock("last"),
         LastN("user_wire", 2),
     ),
-    marking(
+    breakpoint_preset(
         "roo-code-vertex",
         "system, and the last text of the last two user messages (Vertex and OpenRouter)",
         f"{ROO} src/api/transform/caching",
@@ -57,7 +57,7 @@ EDITORS = (
         SystemBlock("last"),
         LastN("user_wire", 2, "last_text"),
     ),
-    marking(
+    breakpoint_preset(
         "roo-bedrock-multipoint",
         "system, and up to 3 user messages with 1,024 estimated tokens between, kept from request to request (the "
         "system prompt is taken to be long enough)",
@@ -66,7 +66,7 @@ EDITORS = (
         SystemBlock("last"),
         Sticky(1024, 3),
     ),
-    marking(
+    breakpoint_preset(
         "continue-systemAndTools",
         "every system block, last tool, last text of the last two user messages (results count and get none): refused "
         "(400) with over 4",
@@ -77,7 +77,7 @@ EDITORS = (
         LastN("user_wire", 2, "last_text"),
         slots=7,
     ),
-    marking(
+    breakpoint_preset(
         "continue-optimized",
         "every system block, last tool, then the oldest messages with a text of over 500 estimated tokens: it freezes",
         CONTINUE,
@@ -86,14 +86,14 @@ EDITORS = (
         LastTool(),
         OldestOver(500),
     ),
-    marking(
+    breakpoint_preset(
         "continue-systemOnly",
         "every system block, at most 4 (Continue's `none` is none)",
         CONTINUE,
         "2026-06-01",
         SystemBlock("each"),
     ),
-    marking(
+    breakpoint_preset(
         "zed",
         "system (or the last tool) at 1h; the tail and the last two turn boundaries at 5m",
         ZED,
@@ -102,7 +102,7 @@ EDITORS = (
         LastMessage(),
         TurnBoundary(2),
     ),
-    marking(
+    breakpoint_preset(
         "zed-auto",
         "last tool and system at 1h, automatic tail at 5m",
         f"{ZED}, an earlier version",
@@ -114,7 +114,7 @@ EDITORS = (
 )
 
 TERMINALS = (
-    marking(
+    breakpoint_preset(
         "aider",
         "the ends of its examples (message 6) and repo map (message 8), and the message before the latest human one; "
         "elsewhere those are just numbers",
@@ -124,7 +124,7 @@ TERMINALS = (
         AtMessage(8),
         BeforeHuman(1, "prompt"),
     ),
-    marking(
+    breakpoint_preset(
         "openhands",
         "the first (static) system block, and the last block of the last user or tool message",
         "software-agent-sdk openhands-sdk/openhands/sdk/llm/llm.py",
@@ -132,7 +132,7 @@ TERMINALS = (
         SystemBlock("first"),
         LastN("user_wire", 1),
     ),
-    marking(
+    breakpoint_preset(
         "goose",
         "last tool, system, and the last block of the last two user messages",
         "goose crates/goose/src/providers/formats/anthropic.rs",
@@ -140,7 +140,7 @@ TERMINALS = (
         *HEAD,
         LastN("user_wire", 2),
     ),
-    marking(
+    breakpoint_preset(
         "goose-bedrock",
         "system and the last message",
         "goose#8915, goose#8921",
@@ -148,7 +148,7 @@ TERMINALS = (
         SystemBlock("last"),
         LastMessage(),
     ),
-    marking(
+    breakpoint_preset(
         "opencode",
         "the first two system blocks and the last two messages that are no system messages",
         "opencode-ai 1.18.33, as recorded; packages/opencode/src/provider/transform.ts",
@@ -156,7 +156,7 @@ TERMINALS = (
         SystemBlock("first_two"),
         LastN("not_system", 2),
     ),
-    marking(
+    breakpoint_preset(
         "crush",
         "last tool, last system block, and the last two messages",
         "crush internal/agent/agent.go",
@@ -164,7 +164,7 @@ TERMINALS = (
         *HEAD,
         LastN("any", 2),
     ),
-    marking(
+    breakpoint_preset(
         "pi",
         "last tool, system blocks, and the last block of the last user message (before 2026-04 without the tool)",
         "pi-coding-agent 0.73.1, as recorded; packages/ai/src/providers/anthropic.ts",
@@ -173,7 +173,7 @@ TERMINALS = (
         SystemBlock("each"),
         LastTool(),
     ),
-    marking(
+    breakpoint_preset(
         "qwen-code",
         "last tool, every system block, and the last block of the last message",
         f"{QWEN} 0.24.4, as recorded",
@@ -182,7 +182,7 @@ TERMINALS = (
         LastMessage(),
         SystemBlock("each"),
     ),
-    marking(
+    breakpoint_preset(
         "qwen-code-0.15",
         "last tool, system, and the last text of the last message: nothing in a tool loop",
         f"{QWEN} 0.15.10, as recorded",
@@ -190,7 +190,7 @@ TERMINALS = (
         *HEAD,
         LastMessage("last_text"),
     ),
-    marking(
+    breakpoint_preset(
         "gptme",
         "system, and the last block of the last two user messages, tool results included",
         "gptme 0.35.1, as recorded",
@@ -198,14 +198,14 @@ TERMINALS = (
         SystemBlock("last"),
         LastN("user_wire", 2),
     ),
-    marking(
+    breakpoint_preset(
         "mini-swe-agent",
         "the last block of the last message; system is not marked",
         "mini-swe-agent 2.4.6, as recorded",
         RECORDED,
         LastMessage(),
     ),
-    marking(
+    breakpoint_preset(
         "amplifier",
         "last system block, last tool, last block of the last message",
         "gszep/amplifier-module-provider-claude docs/ARCHITECTURE.md",

@@ -17,7 +17,7 @@ BASE = (LastTool(), SystemBlock("last"), Automatic())
 """The placement that all inquiry arms share, so that they differ in how they ask and in nothing else."""
 
 
-def marking(
+def breakpoint_preset(
     name: str,
     what: str,
     source: str,

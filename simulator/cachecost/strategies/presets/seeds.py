@@ -16,7 +16,7 @@ from cachecost.strategies.placements import (
     SegmentEnd,
     SystemBlock,
 )
-from cachecost.strategies.presets.making import BASE, DOCS, marking
+from cachecost.strategies.presets.making import BASE, DOCS, breakpoint_preset
 
 PROGRESSIVE = "wqeqwqeq/langchain-adf-cli docs/prompt-caching.md"
 RFC013 = "cccntu/llmproc RFC013"
@@ -25,19 +25,21 @@ JP = "dcdpr/jp crates/jp_llm/src/provider/anthropic.rs"
 HEAD = (LastTool(), SystemBlock("last"))
 
 SEEDS = (
-    marking("none", "no breakpoints at all: every token at the input price, each time", DOCS, "2026-08-22"),
-    marking(
+    breakpoint_preset("none", "no breakpoints at all: every token at the input price, each time", DOCS, "2026-08-22"),
+    breakpoint_preset(
         "automatic",
         "top-level cache_control: the last markable block (anthropic-automatic)",
         DOCS,
         "2026-08-22",
         Automatic(),
     ),
-    marking(
+    breakpoint_preset(
         "base", "last tool, last system block, automatic tail", f"{DOCS}; LangChain's middleware", "2026-08-22", *BASE
     ),
-    marking("system-only", "every system block, messages never", PROGRESSIVE, "2026-01-31", SystemBlock("each")),
-    marking(
+    breakpoint_preset(
+        "system-only", "every system block, messages never", PROGRESSIVE, "2026-01-31", SystemBlock("each")
+    ),
+    breakpoint_preset(
         "progressive",
         "every system block, and the last block of the last message",
         PROGRESSIVE,
@@ -45,7 +47,7 @@ SEEDS = (
         SystemBlock("each"),
         LastMessage(),
     ),
-    marking(
+    breakpoint_preset(
         "rfc013-as-written",
         "last tool, system, last message, and the message before the latest human one",
         RFC013,
@@ -54,7 +56,7 @@ SEEDS = (
         LastMessage(),
         BeforeHuman(1, role="prompt"),
     ),
-    marking(
+    breakpoint_preset(
         "rfc013-as-coded",
         "as written, but the first eligible block of a message, and the branch one human message earlier",
         f"{RFC013} (commit ad8060b)",
@@ -63,7 +65,7 @@ SEEDS = (
         LastMessage("first_eligible"),
         BeforeHuman(2, role="prompt", block="first_eligible"),
     ),
-    marking(
+    breakpoint_preset(
         "rfc013-list-system",
         "as coded, with a system prompt in blocks that its caller marked all: refused (400) once there are over 4",
         f"{RFC013} (commit ad8060b)",
@@ -74,14 +76,14 @@ SEEDS = (
         BeforeHuman(2, role="prompt", block="first_eligible"),
         slots=9,
     ),
-    marking(
+    breakpoint_preset(
         "llmproc-0.7",
         "the first eligible block of the last 3 messages; tools and system never",
         f"{LLMPROC} (0.7.0 to 0.9.5)",
         "2025-06-10",
         LastN("any", 3, "first_eligible"),
     ),
-    marking(
+    breakpoint_preset(
         "llmproc-0.7-intended",
         "system and the first eligible block of the last 3 messages, as its docstring says",
         f"{LLMPROC} (0.7.0 to 0.9.5)",
@@ -89,7 +91,7 @@ SEEDS = (
         SystemBlock("last"),
         LastN("any", 3, "first_eligible"),
     ),
-    marking(
+    breakpoint_preset(
         "jp",
         "documents, system, last tool, automatic tail at 1h; questions through structured output, marked before the "
         "question",
@@ -105,7 +107,7 @@ SEEDS = (
 )
 
 PLANNED = (
-    marking(
+    breakpoint_preset(
         "rfc013-system-split",
         "future work 1: the first (static) system block and the last (dynamic) one apart, last tool, last message",
         f"{RFC013}, future work",
@@ -115,7 +117,7 @@ PLANNED = (
         SystemBlock("last"),
         LastMessage(),
     ),
-    marking(
+    breakpoint_preset(
         "rfc013-token-breakpoints",
         "future work 2: last tool, system, last message, and where the messages pass each 100,000 estimated tokens",
         f"{RFC013}, future work",
@@ -124,7 +126,7 @@ PLANNED = (
         LastMessage(),
         EveryKTokens(100_000),
     ),
-    marking(
+    breakpoint_preset(
         "rfc013-fork-aware",
         "future work 3: last tool, system, last message, and the latest fork point",
         f"{RFC013}, future work",
@@ -133,14 +135,14 @@ PLANNED = (
         LastMessage(),
         ForkPoint(1),
     ),
-    marking(
+    breakpoint_preset(
         "rfc013-adaptive",
         "future work 5: what stayed equal from the last request to this one (the learning rule is ours)",
         f"{RFC013}, future work",
         "2025-03-28",
         Adaptive(),
     ),
-    marking(
+    breakpoint_preset(
         "rfc013-tree",
         "future work 6: system, last message, and the two latest messages with more than one continuation",
         f"{RFC013}, future work",
@@ -149,7 +151,7 @@ PLANNED = (
         LastMessage(),
         ForkPoint(2),
     ),
-    marking(
+    breakpoint_preset(
         "rfc013-budget",
         "future work 7: ends of tools, system, earlier turns, last turn; parts under 1,024 estimated tokens go without",
         f"{RFC013}, future work",
