@@ -17,7 +17,7 @@ import cachecost
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.py"))}
-NAMES = ["answer-inquiry", "breakpoints", "first-look", "how-sure", "ttls", "recorded-session"]
+NAMES = ["answer-inquiry", "breakpoints", "first-look", "how-sure", "recorded-session", "ttls"]
 LONG = ("answer-inquiry", "recorded-session")
 """Five seconds each: CI asks for them apart."""
 MAY_IMPORT = {"pathlib", "cachecost", "matplotlib.pyplot"}

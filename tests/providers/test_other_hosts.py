@@ -21,10 +21,9 @@ def rules(host: str, model: str, day: str | None = None, **assumptions: str) -> 
     return RuleBook(Assumptions(**assumptions)).rules(host, model, date.fromisoformat(day) if day else None)
 
 
-def test_every_host_that_can_be_asked_for_has_rules() -> None:
-    from cachecost.providers.rulefile import hosts
-
-    assert set(hosts()) == set(hosts())
+def test_the_hosts_are_the_choices_of_the_command_line() -> None:
+    shown = CliRunner().invoke(listings.rules, ["--host", "nowhere"])
+    assert shown.exit_code == 2 and all(f"'{host}'" in shown.output for host in hosts())
 
 
 @pytest.mark.parametrize("host", OTHERS)

@@ -134,6 +134,21 @@ BAD = [
     ({"ways": {"far": {"minimun": 3}}}, "way far: no rule is called minimun"),
     ({"assumption": [{"name": "s", "value": "v", "minimun": 3}]}, "assumption s: no rule is called minimun"),
     ({"data": {**HEAD, "lacks": ["odl", "new"]}}, "lacks: its base has no odl"),
+    (
+        {
+            "generations": {"g": {}},
+            "model": [
+                {
+                    "id": "newest",
+                    "released": date(2026, 5, 1),
+                    "source": "page",
+                    "generation": "g",
+                    "price": {"inptu": 3},
+                }
+            ],
+        },
+        "model newest: price: no token class is called inptu",
+    ),
 ]
 
 

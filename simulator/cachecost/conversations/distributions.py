@@ -47,6 +47,7 @@ class RandomSource(Protocol[Numbers]):
         ...
 
     def exp(self, power: Numbers) -> Numbers: ...
+    def log(self, value: Numbers) -> Numbers: ...
     def clip(self, value: Numbers, low: float, high: float) -> Numbers: ...
     def pick(self, choices: Sequence[float], edges: Sequence[float], position: Numbers) -> Numbers:
         """The choice whose right edge is the first one above `position`; the last choice if there is none."""
@@ -70,6 +71,9 @@ class SingleDraw:
 
     def exp(self, power: float) -> float:
         return exp(power)
+
+    def log(self, value: float) -> float:
+        return log(value)
 
     def clip(self, value: float, low: float, high: float) -> float:
         return min(max(value, low), high)

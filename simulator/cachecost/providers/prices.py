@@ -168,7 +168,7 @@ class PriceBook:
     def _rows(self, host: str, model: Model, day: date) -> list[PriceRow]:
         names = (ANY_MODEL, *model.price_names)
         known = [row for sheet in self._sheets for name in names for row in sheet.rows.get((host, name), ())]
-        rows = self._same(host, model.name, day, any(row.holds(day) for row in known))
+        rows = [*_stated(host, model), *self._same(host, model.name, day, any(row.holds(day) for row in known))]
         rows += [row for row in known if row.holds(day)]
         if not rows:
             when = f" on {day} (only {_spans(known)})" if known else ""
@@ -214,6 +214,13 @@ class PriceBook:
         where = "" if host == DEFAULT_HOST else f" on host {host}"
         when = f" on {day} (only {_spans(rows)})" if rows else ""
         raise CannotEvaluate(f"{model} has no {IN_WORDS[name]}{where}{when}")
+
+
+def _stated(host: str, model: Model) -> list[PriceRow]:
+    """The price that its rule file states, which all price files go over."""
+    prices = {name: Decimal(str(price)) for name, price in model.price.items()}
+    base, source = catalogue(host).base, f"{model.source.title} ({model.source.date})"
+    return [PriceRow(None, None, 0, prices, f"as on {base} ({source})" if base else source)] if prices else []
 
 
 def _has_objects(model: Model, day: date, book: Catalogue) -> bool:

@@ -14,9 +14,10 @@ from typing import Any
 from cachecost.base.structs import value
 from cachecost.providers.naming import Naming, naming_of
 from cachecost.providers.rulerows import CONFIDENCES, AssumptionRows, DatedRow, Model, RefutedRow, Rule, Source
+from cachecost.providers.usage import TOKEN_CLASSES
 
 Rows = Mapping[str, tuple[DatedRow, ...]]
-FACTS = frozenset({"id", "aliases", "released", "retired", "source", "generation", "family", "ways", "at"})
+FACTS = frozenset({"id", "aliases", "released", "retired", "source", "generation", "family", "ways", "at", "price"})
 """Keys of a [[model]] other than rules."""
 NO_ROWS: Mapping[Any, Rows] = {}
 NO_READINGS: Mapping[tuple[str, str], AssumptionRows] = {}
@@ -105,6 +106,7 @@ class _File:
                 entry["id"],
                 ways=tuple(entry.get("ways", self._data.get("ways", {}))),
                 own_ways=self._own_ways(entry, released),
+                price=_price(entry),
             )
         )
 
@@ -182,6 +184,14 @@ def _known_confidence(what: str, said: str | None) -> str:
     if said not in CONFIDENCES:
         raise ValueError(f"{what}: confidence is one of {', '.join(CONFIDENCES)}; got {said!r}")
     return said
+
+
+def _price(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The price of a model by class. Raises ValueError for a class that is unknown."""
+    price: Mapping[str, Any] = entry.get("price", {})
+    if unknown := set(price) - set(TOKEN_CLASSES):
+        raise ValueError(f"model {entry['id']}: price: no token class is called {', '.join(sorted(unknown))}")
+    return price
 
 
 def _is_row(item: Any) -> bool:

@@ -70,6 +70,8 @@ class Model:
     ways: tuple[str, ...] = ()
     is_other_way: bool = False
     own_ways: Mapping[str, Mapping[str, tuple[DatedRow, ...]]] = field(default_factory=dict)
+    price: Mapping[str, Any] = field(default_factory=dict)
+    """USD per 10**6 tokens by class, of `source`, from `released` on, until a price file says otherwise."""
 
     @property
     def price_names(self) -> tuple[str, ...]:

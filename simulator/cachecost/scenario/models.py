@@ -105,7 +105,6 @@ Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 Spread = TypeAliasType(
     "Spread", Annotated[Distribution, PlainValidator(parse_distribution), WithJsonSchema(DISTRIBUTION_SCHEMA)]
 )
-"""A number, [low, high], {mean, sd, min?, max?} or {choices, weights?}."""
 RULES = "assumptions of the rulebook"
 Rules = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "title": RULES})]
 

@@ -150,7 +150,7 @@ class StrategySpec(BaseModel):
     slots: Annotated[int, Field(ge=0)] | None = None
     """Maximum breakpoints in a request, the automatic one included. The API refuses more than 4."""
     trim: Literal["priority", "oldest_message"] | None = None
-    """BlockChoice breakpoints go when slots run out: the last in order, or the oldest in messages first."""
+    """Which breakpoints go when slots run out: the last in order, or the oldest in messages first."""
     inquiry: Annotated[dict[str, Any], INQUIRY] | None = None
     """How a tool's questions are asked. Without it (and without a preset that asks) they are left out."""
     model: Name | None = None

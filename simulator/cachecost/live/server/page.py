@@ -12,6 +12,7 @@ from starlette.routing import Route
 from cachecost.live.server.bill import ServerBill, bill_of
 from cachecost.live.server.bill_figures import HEADERS, bill_json, cells, class_rows, counted_by, facts, verdict
 from cachecost.live.server.meter import Meter
+from cachecost.views.charts.palette import CLASS_COLOURS, DARK_COLOURS, PAGE_COLOURS
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -41,6 +42,9 @@ def html(bill: ServerBill) -> str:
     return _template().render(
         refresh_s=REFRESH_S,
         json_path=JSON,
+        colours=PAGE_COLOURS,
+        dark_colours=DARK_COLOURS,
+        class_colours=CLASS_COLOURS,
         bill=bill,
         verdict=verdict(bill),
         facts=facts(bill),

@@ -54,7 +54,7 @@ def filler_thread() -> Thread:
 
 
 class MainThread:
-    """BlockChoice calls of a plan are the main thread's: those that grow out of its first one, forks included.
+    """Which calls of a plan are the main thread's: those that grow out of its first one, forks included.
 
     A thread that shares no message with any other is the main one, begun anew, if it has its head; else a sub-agent's.
     """

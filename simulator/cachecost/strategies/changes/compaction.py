@@ -139,7 +139,7 @@ class _CompactionRewriter(ThreadRewriter):
         return head + self.tokens > options.at * window
 
     def _band(self) -> tuple[int, int]:
-        """BlockChoice of the messages sent are made shorter: from, to."""
+        """Which of the messages sent are made shorter: from, to."""
         options = self._options
         first = 0 if options.kind == "keep_last" else options.keep_first + self._front // 2
         last = 0 if options.kind == "keep_first" else options.keep_last

@@ -75,7 +75,7 @@ class _RepairRewriter(CallRewriter):
         yield feedback(attempt, "repair", self._options.error_tokens)
 
     def _find_lost(self, event: Results) -> list[int]:
-        """BlockChoice of its blocks are lost."""
+        """Which of its blocks are lost."""
         results = [n for n, block in enumerate(event.blocks) if block.kind == "tool_result"]
         return [n for n in results or range(len(event.blocks)) if self._is_lost()]
 

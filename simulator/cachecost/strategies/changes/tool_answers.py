@@ -112,7 +112,7 @@ class _ToolAnswerRewriter(CallRewriter):
         return arguments + estimate_tokens(inquiry.answer)
 
     def _number_of(self, inquiry: Inquiry) -> int:
-        """BlockChoice of the reply's calls asks."""
+        """Which of the reply's calls asks."""
         ids = [(block.content or {}).get("id") for block in self._calls]
         return ids.index(inquiry.tool_use) if inquiry.tool_use in ids else 0
 

@@ -19,7 +19,7 @@ NAMED: Mapping[str | int, slice] = {
     "first_two": slice(2),
     "each": slice(None),
 }
-"""BlockChoice of the system blocks that may carry a breakpoint."""
+"""Which of the system blocks that may carry a breakpoint."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,9 @@ class PairedUniforms:
     def exp(self, power: Floats) -> Floats:
         return np.exp(power)
 
+    def log(self, value: Floats) -> Floats:
+        return np.log(value)
+
     def clip(self, value: Floats, low: float, high: float) -> Floats:
         return np.clip(value, low, high)
 
