@@ -74,7 +74,7 @@ explained.frame()[["call", "since", "layer", "tokens", "cost_usd", "message"]]
 # %% [markdown]
 # ## What to change
 #
-# Each promise is replayed beside the log as it was sent, alone.
+# Each alternative is replayed alone and compared with the log as it was sent.
 
 # %%
 other = cachecost.whatif(log)

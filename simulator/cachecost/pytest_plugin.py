@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help=f"also test the budgets of the scenarios in DIR, given as --cachecost=DIR (default: {SCENARIOS})",
     )
     group.addoption(
-        "--cachecost-reports", metavar="DIR", help=f"folder of the baselines (default: {REPORTS}, beside the project)"
+        "--cachecost-reports", metavar="DIR", help=f"folder of the baselines (default: {REPORTS}, next to the project)"
     )
     group.addoption(
         "--cachecost-update", action="store_true", help="write the current costs of the scenarios as the new baselines"

@@ -255,7 +255,7 @@ def test_another_word_is_no_answerer(text: str, hint: str) -> None:
     with pytest.raises(ValueError) as caught:
         answerer_from(text)
     told = (
-        "'agent', 'agent:N' (N tool calls a turn), 'agent:N:TOOL,TOOL' (these tools too, whatever they do), "
+        "'agent', 'agent:N' (N tool calls a turn), 'agent:N:TOOL,TOOL' (these tools too, whatever their effect), "
         "'script:FILE' or 'recording:FILE'"
     )
     assert str(caught.value) == f"expected {told}; got '{text}'{hint}"

@@ -1,7 +1,7 @@
 """Parses YAML text into plain values and remembers the place of each, so that an error can point to it.
 
 YAML 1.2 as people mean it: `no` is a word, `21_000` an integer, a date stays text, a number keeps its
-digits. What YAML allows but nobody means (a duplicate key, a tag, an alias within itself) is an error;
+digits. What YAML allows but is never meant (a duplicate key, a tag, an alias within itself) is an error;
 all errors are collected.
 """
 

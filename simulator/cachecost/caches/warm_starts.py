@@ -1,7 +1,7 @@
 """Warm starts: what the first billed call of a prefix read was written before the recording began.
 
 A recording that begins in the middle of a session shows a read whose write it does not hold. Simulated from an empty
-cache, that read would be a write that nobody paid for. The bill proves the entry, so it is put into the cache before
+cache, that read would be a write without a bill. The bill proves the entry, so it is put into the cache before
 the call that read it (docs/rulebook.md, Warm start; assumption `warm_start`).
 """
 

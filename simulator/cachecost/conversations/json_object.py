@@ -1,4 +1,4 @@
-"""JSON input that somebody else wrote, read field by field; errors are collected, not raised."""
+"""Foreign JSON input, read field by field; errors are collected, not raised."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What the tools of the last reply returned; may hold text beside the tool results."""
+    """What the tools of the last reply returned; may hold text next to the tool results."""
 
     at: float
     blocks: tuple[Block, ...]

@@ -28,7 +28,7 @@ from cachecost.prompts.blocks import Block, Message, Thread
 
 SAME_HEAD = " with the tools and system prompt of an earlier one: new or compacted, taken as new"
 SIDE_PARAMETERS = ("tool_choice", "output_config", "output_format", "compaction")
-"""What side calls change beside the head: they force a tool or ask for a schema."""
+"""What side calls change besides the static prefix: they force a tool or ask for a schema."""
 Place = tuple[str, str | None, str, bool]
 """Workspace, host, session, batch: calls of different places never go on from each other."""
 

@@ -2,7 +2,7 @@
 
 - Calls are sorted by time. Equal times, and calls without a time, keep the order of the file (rule 11: a call without a
   time starts 2 s after the one before it in the file).
-- The same time on all calls of a recording means no times: somebody stamped them all at once.
+- The same time on all calls of a recording means no times: all were stamped at once.
 
 A log in time order is read line by line and never held in memory. A pass over the times alone, if a reader offers one
 (`times`), tells before the first call whether it is in order.

@@ -1,4 +1,4 @@
-"""Values of a scenario's text by their way from the top, whatever their type."""
+"""Values of a scenario's text by their path from the top."""
 
 from __future__ import annotations
 

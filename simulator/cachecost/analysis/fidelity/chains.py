@@ -5,7 +5,7 @@ it read and wrote (its *whole* prefix) while that lives, and nothing of it once 
 1h part). What is predicted rests on the bills of other steps only; so does the length of the prompt: the next step
 of a tool loop reads it, else the prompt is taken to grow as it last did.
 
-Knowable, whatever the step's bill says, is a step
+Knowable, regardless of the step's bill, is a step
 - that goes on from a recorded step of the same model and client version, no other step having gone on from that one,
 - with no compaction and no context edit between,
 - where no thinking was stripped: that a person spoke on a last-turn-only model, after thinking, changes the prefix,

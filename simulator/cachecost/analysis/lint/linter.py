@@ -27,7 +27,7 @@ MARGIN = 3
 """A breakpoint that fewer more positions than these would put out of reach is too near to the end of the lookback."""
 NOTHING, NO_BREAKPOINT, HEAD_ONLY = "CC510", "CC520", "CC522"
 ACCIDENTS = frozenset({CONFIRMED, KEY_ORDER, TOOL_ORDER})
-"""Changes that nobody makes on purpose."""
+"""Changes that are never intended."""
 REQUEST_CHECKS = (check_refusals, check_lengths)
 """Checks of one request."""
 PAIR_CHECKS = (check_parameters, check_tools, check_system, check_messages)

@@ -4,7 +4,7 @@ plan.
 Why it is a lower bound. A call's input divides into what was read, written for an hour, written for five minutes
 and sent as it is, in this order (rule 15), so a call's cost is a sum over its blocks: tokens of the block x price
 of the class it falls in. Each block, under its whole prefix, is looked at by itself here, over all calls that
-contain it. In any legal plan the following holds for it, whatever the breakpoints are:
+contain it. In any legal plan the following holds for it, with any breakpoints:
 
 - It is read in a call only if an entry at it or deeper lives then (rules 9, 11, 12), which an earlier call with this
   block wrote; in that call it was read, or written for 1h (a 1h breakpoint at it or deeper), or for five minutes. So an
@@ -45,7 +45,7 @@ from cachecost.simulation.setup import ReplaySetup
 
 @dataclass(frozen=True, slots=True)
 class LowerBound:
-    """USD that these calls cost at least, answers included: without calls beside them, and with pings and pre-warming.
+    """USD that these calls cost at least, answers included: without extra calls, and with keep-alives and pre-warming.
 
     `fixed_usd` is the part that no plan changes: answers, and what can never be cached.
     """
@@ -57,7 +57,7 @@ class LowerBound:
 
 
 def lower_bound_of(calls: Iterable[Call], terms: ReplaySetup) -> LowerBound:
-    """The lower bound of `calls`, whatever breakpoints they have. Raises CannotEvaluate."""
+    """The lower bound of `calls`, with any breakpoints. Raises CannotEvaluate."""
     return evaluator_floor(PlanEvaluator.of(calls, terms))
 
 

@@ -49,7 +49,7 @@ class Cheapest:
 class Lifetimes:
     """Costs in USD per 10**6 tokens of a block, for each list of calls and state.
 
-    `pings` allows calls beside; `is_generous` grants that they make any block live an hour
+    `pings` allows keep-alives; `is_generous` grants that they make any block live an hour
     (where not all calls are known).
     """
 

@@ -17,10 +17,10 @@ class Alternative:
 
     `cost` is what it comes to in USD (None: not evaluated), `saving` how much less that is than now; a batch has
     `most`, if none of its best-effort hits come. `calls_changed` counts recorded calls whose dollars differ,
-    `extra_calls` those that are made beside. `error` is what the token counts may do to the saving, in USD.
+    `extra_calls` the calls that it adds. `error` is what the token counts may do to the saving, in USD.
     `supported` is "yes", or begins with "no change: ", "not supported by the data: " or "not evaluated: " and goes on
     with why. `depends_on` are the readings of open rules under which it turns from a gain into a loss, or back.
-    `keeps_answers`: the model is sent the same words, in the same order or in one that nobody chose.
+    `keeps_answers`: the model is sent the same words, in the same order or in an order that was arbitrary.
     """
 
     name: str

@@ -72,7 +72,7 @@ def rewrites_to_break_even(prices: Prices) -> Decimal | None:
 
         n * write_1h + e * read < (n + e) * write_5m   <=>   e / n > (write_1h - write_5m) / (write_5m - read)
 
-    With the usual multipliers 1.25, 2 and 0.1 it is 0.75 / 1.15 = 0.652. None where writing is no dearer than reading.
+    With the usual multipliers 1.25, 2 and 0.1 it is 0.75 / 1.15 = 0.652. None where writing costs no more than reading.
     """
     gain = prices.write_5m - prices.read
     return (prices.write_1h - prices.write_5m) / gain if gain > 0 else None

@@ -6,7 +6,7 @@ A name is learned from
 - an address: the words before `<e-mail>`, and its local part (jane.doe also as Jane Doe, jane-doe and janedoe)
 - git: `Author:` lines and their like, `git blame`, `user.name`
 
-Elsewhere it is found as a whole word, whatever its case. Only whole names and words of four letters or more (three
+Elsewhere it is found as a whole word, in any case. Only whole names and words of four letters or more (three
 in home directories, two in scripts without spaces) count there, and none that is on the list of ordinary words
 (words.py): a home directory of max is taken out, the word max is not. In a home directory every name goes but
 those that systems give (root, ubuntu, runner …). A name that stands in none of these places is never learned.

@@ -89,7 +89,7 @@ class Redactor:
         return replace(made, name=name, events=tuple(events), params=params)
 
     def text(self, text: str) -> str:
-        """A text that stands beside the content, as the name of a recording does, without secrets."""
+        """A text next to the content, such as the name of a recording, without secrets."""
         return self._field("", text)
 
     def _params(self, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class Redactor:
         return len(self._learned) > known
 
     def _in_call(self, call: RecordedCall) -> tuple[Iterable[Block], Iterable[Any]]:
-        """The blocks that may be new with a call, and what is written beside them."""
+        """The blocks that may be new with a call, and the texts next to them."""
         request = call.request
         new = takewhile(self._is_new, request.thread.back())
         messages = [node.message.blocks for node in new if node.message]

@@ -95,7 +95,7 @@ class Wire:
             await reading.read(aiter(stream))
             sent = reading.answered_call()
             return replace(sent, response=json.loads(self._without_key(json.dumps(sent.response))))
-        except Exception as error:  # whatever an answer holds, the call may have been billed
+        except Exception as error:  # with any answer the call may have been billed
             raise self._fault(error, reading) from None
 
     async def count(self, body: Mapping[str, Any], retry: int = 0) -> int:

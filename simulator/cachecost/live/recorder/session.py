@@ -58,7 +58,7 @@ def _record_log(options: HelperOptions, say: Say, run: Run) -> RecordingResult:
         writer = CallWriter(LogSink(log, watcher), say)
         try:
             run(writer, path)
-        finally:  # whatever happens, what has ended is written
+        finally:  # in any case, finished calls are written
             writer.close()
             if watcher:
                 watcher.close()

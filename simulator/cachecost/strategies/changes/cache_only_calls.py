@@ -18,7 +18,7 @@ Timed = tuple[float, PlannedCall]
 
 
 def needs_output(params: Mapping[str, Any]) -> bool:
-    """Whether the API refuses `max_tokens: 0` beside these parameters (documentation of pre-warming)."""
+    """Whether the API rejects `max_tokens: 0` with these parameters (documentation of pre-warming)."""
     config = params.get("output_config") or {}
     return (
         _type(params, "thinking") == "enabled"
@@ -34,7 +34,7 @@ def _type(params: Mapping[str, Any], name: str) -> object:
 def cache_only_call(
     call: PlannedCall, request: Request, start: float, purpose: str, max_tokens: int = 0
 ) -> PlannedCall:
-    """`request` sent for the cache alone, beside `call`, with an output of `max_tokens` tokens (0 or 1).
+    """`request` sent for the cache alone, in addition to `call`, with an output of `max_tokens` tokens (0 or 1).
 
     Where 0 is refused it is 1. Manual thinking wants more than its budget: the request says so, and is assumed to be
     broken off at its first token. Neither changes the prompt. Streaming, which 0 cannot go with, is left out.

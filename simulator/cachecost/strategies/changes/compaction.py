@@ -31,7 +31,7 @@ class Compaction(AgentChange):
 
     It happens at most once between two turns: after more than `min_turns` turns, where head and thread are estimated
     at more than `at` of the window (`window_tokens`, else the model's; unknown, it never happens); or after every
-    `every_turns` turns, whatever their size. Nothing is compacted after the last turn.
+    `every_turns` turns of any size. Nothing is compacted after the last turn.
 
     A summary is a call of its own: the thread so far and an instruction, sent with the head of the main thread, by
     `model` if one is given (then without thinking, effort and speed). With `system_tokens` it has a system prompt of

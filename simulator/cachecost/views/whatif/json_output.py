@@ -12,7 +12,7 @@ FORMAT = 1
 
 
 def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
-    """All promises, what they come to jointly, actions, the edge of the TTLs, and how sure."""
+    """All alternatives, their combination, actions, the break-even of the TTLs, and the error margins."""
     made: dict[str, Any] = {
         "format": FORMAT,
         "calls": whatif.calls,

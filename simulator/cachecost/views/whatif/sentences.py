@@ -32,7 +32,7 @@ def headline(whatif: WhatifReport) -> Iterator[str]:
 
 
 def best(whatif: WhatifReport, keeps_answers: bool) -> Alternative | None:
-    """The promise that saves most and is supported; None: none saves."""
+    """The supported alternative that saves most; None: none saves."""
     return next((one for one in whatif.alternatives if one.is_gain and one.keeps_answers is keeps_answers), None)
 
 

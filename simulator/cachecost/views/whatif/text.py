@@ -1,4 +1,4 @@
-"""What `cachecost whatif` prints for people: the answer, a line a promise, then what is assumed and how sure."""
+"""What `cachecost whatif` prints for people: the answer, a line per alternative, then what is assumed and how sure."""
 
 from __future__ import annotations
 
@@ -74,16 +74,16 @@ def _print_lines(console: Console, lines: Iterable[str]) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _fit(promises: Sequence[Alternative], width: int) -> FittedTable:
+def _fit(alternatives: Sequence[Alternative], width: int) -> FittedTable:
     """What each alternative costs and saves, and whether that is sure, in `width` cells."""
-    places = dollar_places(amount for one in promises for amount in (one.cost, one.saving, one.most))
+    places = dollar_places(amount for one in alternatives for amount in (one.cost, one.saving, one.most))
     columns = [
-        Column("name", "alternative", [one.name for one in promises], right=False),
-        Column("cost", "cost", point_aligned([dollar_range(one.cost, one.most, places) for one in promises])),
-        Column("saving", "saving", point_aligned([dollar_change(one.saving, places) for one in promises])),
-        Column("share", "share", percent_column([one.share for one in promises], signed=True), rank=COMPARISON),
-        Column("calls", "calls", [_calls(one) for one in promises], rank=COUNT),
-        Column("sure", "sure?", [_certainty(one) for one in promises], right=False),
+        Column("name", "alternative", [one.name for one in alternatives], right=False),
+        Column("cost", "cost", point_aligned([dollar_range(one.cost, one.most, places) for one in alternatives])),
+        Column("saving", "saving", point_aligned([dollar_change(one.saving, places) for one in alternatives])),
+        Column("share", "share", percent_column([one.share for one in alternatives], signed=True), rank=COMPARISON),
+        Column("calls", "calls", [_calls(one) for one in alternatives], rank=COUNT),
+        Column("sure", "sure?", [_certainty(one) for one in alternatives], right=False),
     ]
     return fit_table(Table(columns), width)
 
@@ -131,7 +131,7 @@ def _closing(whatif: WhatifReport) -> Iterator[str]:
 
 
 def _by_verdict(alternatives: Sequence[Alternative]) -> Iterator[str]:
-    """A line for each verdict, with the promises that it is about."""
+    """A line for each verdict, with the alternatives that it is about."""
     for why in dict.fromkeys(one.supported for one in alternatives):
         yield f"{', '.join(one.name for one in alternatives if one.supported == why)}: {why}"
 

@@ -70,5 +70,5 @@ def answer_of(response: Any) -> list[Body] | str:
 
 
 def _without_nulls(block: Any) -> Any:
-    """What an SDK's object dumps beside what the API sent."""
+    """Fields that an SDK's object adds to what the API sent."""
     return {name: value for name, value in block.items() if value is not None} if isinstance(block, Mapping) else block

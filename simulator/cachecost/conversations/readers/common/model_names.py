@@ -54,5 +54,5 @@ def _of_bedrock(model: str) -> str:
 
 
 def _believable(host: str | None, model: str) -> str | None:
-    """OpenAI serves no Claude: a client of OpenAI's that calls one talks to somebody else."""
+    """OpenAI serves no Claude: an OpenAI client that calls one talks to another host."""
     return None if host == "openai" and "claude" in model else host

@@ -1,6 +1,6 @@
 """Converts an HTTP exchange, recorded by a proxy, a browser or a test recorder, to a model call if it is one.
 
-What is read: requests to the Messages API, whoever serves it (Anthropic, InvokeModel on Bedrock, rawPredict on Google
+What is read: requests to the Messages API on any host (Anthropic, InvokeModel on Bedrock, rawPredict on Google
 Cloud, Foundry, OpenRouter, a gateway), to Bedrock's Converse, to OpenAI's Chat Completions and Responses, and to
 Gemini's generateContent; answers in one piece or streamed. Of the headers only those of `HEADERS` are looked at: no
 key, no cookie is ever kept.

@@ -1,4 +1,4 @@
-"""Loads the YAML of HTTP recorders as plain values: texts, bytes, numbers, arrays and objects, whatever the tags.
+"""Loads the YAML of HTTP recorders as plain values: texts, bytes, numbers, arrays and objects, with any tags.
 
 As YAML 1.1, which PyYAML, Psych and go-yaml write, but times stay texts, and a number without a point is no float.
 Known tags: `!!binary` (Psych: `!binary`) is base64; the BytesIO, iterators and tuples that vcrpy leaves in cassettes

@@ -30,9 +30,9 @@ from cachecost.prompts.wire import NotAMessage, answer_blocks
 MOST_FAULTS = 20
 
 FRAME_FIELDS = RecordedCall.__match_args__[4:-1]
-"""The fields between the timestamp and the line number: a frame has them whatever its timestamp and messages."""
+"""The fields between the timestamp and the line number: a frame has them with any timestamp and messages."""
 TRIED = b"0001-01-01T00:00:07.000007Z"
-"""A time that nobody writes."""
+"""A time that no log contains."""
 OPEN = b"[" + CUT
 
 

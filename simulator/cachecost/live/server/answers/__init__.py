@@ -11,7 +11,7 @@ from cachecost.base.formatting import count_text
 from cachecost.live.server.model import Answerer
 
 ANSWERS = (
-    "'agent', 'agent:N' (N tool calls a turn), 'agent:N:TOOL,TOOL' (these tools too, whatever they do), "
+    "'agent', 'agent:N' (N tool calls a turn), 'agent:N:TOOL,TOOL' (these tools too, whatever their effect), "
     "'script:FILE' or 'recording:FILE'"
 )
 KINDS = ("agent", "script", "recording")
