@@ -79,7 +79,7 @@ def _positions_left(outcome: Outcome, rules: ModelRules) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadWrites:
+class UnreadWriteTotals:
     """What was written and never read: tokens, dollars above sending them unmarked, the calls that did it."""
 
     tokens: int
@@ -87,7 +87,7 @@ class UnreadWrites:
     calls: tuple[int, ...]
 
 
-def find_unread_writes(replayed: ReplayedStrategy) -> UnreadWrites:
+def find_unread_writes(replayed: ReplayedStrategy) -> UnreadWriteTotals:
     """Writes that no later call read.
 
     The last call of a conversation cannot know that nothing follows, so it is let off; conversations of a single call
@@ -101,7 +101,7 @@ def find_unread_writes(replayed: ReplayedStrategy) -> UnreadWrites:
     let_off = set(_last_calls(replayed))
     calls = tuple(call for call, _ in unread if call not in let_off)
     wasted = unread.of_all(calls)
-    return UnreadWrites(wasted.tokens, wasted.extra, calls)
+    return UnreadWriteTotals(wasted.tokens, wasted.extra, calls)
 
 
 def _last_calls(replayed: ReplayedStrategy) -> Iterator[int]:

@@ -108,7 +108,7 @@ def replay(
         day = data_date(shared.host)
         print_diagnostic(f"{model}: rules and prices of {day}; --as-of DATE for another day")
         shared = replace(shared, as_of=day)
-    job = _Replay(log, format_, strategies, ranks, model, tokens, shared, bill, capacities)
+    job = _ReplayJob(log, format_, strategies, ranks, model, tokens, shared, bill, capacities)
     with reading_bar("reading", [log]), _no_garbage_collection():
         if as_json and html is None and csv_file is None:
             failed = _print_json(job.rows())
@@ -135,7 +135,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 @value
-class _Replay:
+class _ReplayJob:
     """What to replay, and under which options. The bills of the calls that are read are added to `bill`."""
 
     log: Path
@@ -303,7 +303,7 @@ def _bill_totals(bill: BillTotal) -> Billed | None:
     return Billed(bill.calls, bill.usage, bill.dollars) if bill.usage.total_input and is_priced else None
 
 
-def _print_table(job: _Replay, ledgers: Sequence[Ledger]) -> bool:
+def _print_table(job: _ReplayJob, ledgers: Sequence[Ledger]) -> bool:
     """Print the table; return whether any call could not be evaluated."""
     from cachecost.views.replay.text import print_ledgers
 
@@ -314,7 +314,7 @@ def _print_table(job: _Replay, ledgers: Sequence[Ledger]) -> bool:
     return has_unevaluated(row for ledger in ledgers for row in ledger.rows)
 
 
-def _write_page(job: _Replay, ledgers: Sequence[Ledger], path: Path) -> None:
+def _write_page(job: _ReplayJob, ledgers: Sequence[Ledger], path: Path) -> None:
     """The page of all ledgers, with the avoidable cost of the calls as they were sent. Raises CannotEvaluate."""
     from cachecost.providers.assumptions import show_assumption
     from cachecost.views.html.frame import write_page
@@ -342,7 +342,7 @@ def _write_page(job: _Replay, ledgers: Sequence[Ledger], path: Path) -> None:
     print_diagnostic(f"{path} written")
 
 
-def _explanations(job: _Replay) -> Iterator[Explanation]:
+def _explanations(job: _ReplayJob) -> Iterator[Explanation]:
     """The avoidable cost of the calls as they were sent, where `explain` supports their caches."""
     from cachecost.analysis.explain.explaining import explain_workload
     from cachecost.simulation.workload import read_workload

@@ -27,7 +27,7 @@ TTLS = ("5m", "1h")
 Found = Agent | Strategy
 
 
-class StrategyRow(NamedTuple):
+class StrategyListing(NamedTuple):
     """A row of `cachecost strategies`."""
 
     name: str
@@ -72,15 +72,15 @@ def _with_ttl(found: Found, name: str, ttl: TTL) -> Agent:
     return replace(found, name=name, placement=placement)
 
 
-def list_strategies() -> list[StrategyRow]:
+def list_strategies() -> list[StrategyListing]:
     """All strategies for `cachecost strategies`, by name; those of other packages are loaded for it."""
     others = {name: _load(point) for name, point in _entry_points().items() if name not in PRESETS}
     found: dict[str, Found] = {**PRESETS, **others}
     return [_strategy_row(name, strategy) for name, strategy in sorted(found.items())]
 
 
-def _strategy_row(name: str, strategy: Found) -> StrategyRow:
-    return StrategyRow(name, getattr(strategy, "what", ""), strategy.source, strategy.date)
+def _strategy_row(name: str, strategy: Found) -> StrategyListing:
+    return StrategyListing(name, getattr(strategy, "what", ""), strategy.source, strategy.date)
 
 
 def _entry_points() -> dict[str, EntryPoint]:

@@ -83,7 +83,7 @@ def has_breakpoints(request: Request) -> bool:
     return bool(request.breakpoints) or request.automatic is not None
 
 
-class ThreadRewriter:
+class ThreadChange:
     """Rewrites threads message by message. Shared parts of threads are rewritten once."""
 
     def __init__(self, rewrite: Callable[[Message], Message | None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cachecost.analysis.whatif.option import CONTENT, Option
-from cachecost.analysis.whatif.steps import ThreadRewriter, change_calls
+from cachecost.analysis.whatif.steps import ThreadChange, change_calls
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Message, Thread
@@ -44,7 +44,7 @@ class ThinkingRemover:
 
     def __init__(self, traffic: Workload) -> None:
         self._traffic = traffic
-        self._rewriter = ThreadRewriter(_without_thinking)
+        self._rewriter = ThreadChange(_without_thinking)
         self._answers: dict[Thread, Message] = {}
         for call in traffic.calls:
             for node in call.request.thread.back():

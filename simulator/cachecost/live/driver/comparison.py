@@ -19,7 +19,7 @@ from cachecost.providers.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedCall:
+class CallComparison:
     """One answered call. Token counts of its prediction come from other calls' bills, then from a counter."""
 
     label: str
@@ -36,7 +36,7 @@ class StrategyOutcome:
     """What the calls of a strategy cost, as far as they were sent."""
 
     planned: PlannedStrategy
-    calls: tuple[ComparedCall, ...]
+    calls: tuple[CallComparison, ...]
     notes: tuple[str, ...]
 
     @property
@@ -101,12 +101,12 @@ def _collect_calls(name: str, steps: Mapping[str, LiveCall], state: RunState) ->
 
 def _compare_call(
     step: LiveCall, sent: AnsweredCall, billed: Decimal, judged: Judgement | None, pricing: CallPricing
-) -> ComparedCall:
+) -> CallComparison:
     if judged is None:
-        return ComparedCall(step.label, sent, None, None, billed, False, "not judged")
+        return CallComparison(step.label, sent, None, None, billed, False, "not judged")
     predicted = replace(judged.predicted, output_tokens=sent.usage.output_tokens)
     dollars = pricing.cost(step.body, predicted, day_of(sent.start))
-    return ComparedCall(step.label, sent, predicted, dollars, billed, judged.exact, judged.reason)
+    return CallComparison(step.label, sent, predicted, dollars, billed, judged.exact, judged.reason)
 
 
 def _notes(steps: Mapping[str, LiveCall], state: RunState) -> list[str]:

@@ -10,7 +10,7 @@ import click
 
 from cachecost.base.formatting import count_text, dollars, exact
 from cachecost.ledger.results import ZERO
-from cachecost.live.driver.comparison import ComparedCall, StrategyOutcome
+from cachecost.live.driver.comparison import CallComparison, StrategyOutcome
 from cachecost.live.driver.live_run import LiveResult
 from cachecost.live.driver.planning import Plan
 from cachecost.live.log import moment
@@ -139,7 +139,7 @@ def _row(outcome: StrategyOutcome) -> tuple[str, ...]:
     return outcome.planned.name, calls, f"{outcome.exact}", dollars(outcome.predicted_usd), dollars(outcome.billed_usd)
 
 
-def _call_row(call: ComparedCall) -> tuple[str, ...]:
+def _call_row(call: CallComparison) -> tuple[str, ...]:
     predicted = _cells(call.predicted) if call.predicted else ("–", "–", "–")
     return call.label, *predicted, *_cells(call.sent.usage), dollars(call.billed_usd), "" if call.exact else call.reason
 
@@ -196,7 +196,7 @@ def _outcome_json(outcome: StrategyOutcome) -> dict[str, Any]:
     }
 
 
-def _call_json(call: ComparedCall) -> dict[str, Any]:
+def _call_json(call: CallComparison) -> dict[str, Any]:
     return {
         "call": call.label,
         "timestamp": moment(call.sent.start),
