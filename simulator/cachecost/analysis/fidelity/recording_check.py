@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Protocol, TypeVar
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.ledger.results import ZERO, Judgement
+from cachecost.ledger.results import Judgement
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.usage import Usage
 
@@ -53,4 +53,4 @@ def input_cost(usage: Usage, quote: Callable[[int], Prices]) -> Decimal | None:
     except CannotEvaluate:
         return None
     paid = Usage(usage.input_tokens, usage.read, usage.write_5m, usage.write_1h)
-    return sum(prices.cost(paid).values(), ZERO)
+    return prices.total_cost(paid)

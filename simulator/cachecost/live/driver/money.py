@@ -26,7 +26,7 @@ class CallPricing:
 
     def cost(self, body: Mapping[str, Any], usage: Usage, day: date) -> Decimal:
         """Dollars of an answered call. Raises CannotEvaluate."""
-        return sum(self._prices(body, usage.total_input, day).cost(usage).values(), ZERO)
+        return self._prices(body, usage.total_input, day).total_cost(usage)
 
     def worst(self, body: Mapping[str, Any], tokens: int, day: date) -> Decimal:
         """The upper bound of a call of at most `tokens` of input, in USD. Raises CannotEvaluate.

@@ -15,7 +15,7 @@ from cachecost.live.probes.model import ProbeFinding
 from cachecost.live.probes.parameters import EFFORT, STRUCTURED, THINKING, TOOL_CHOICE
 from cachecost.live.probes.planning import plan, summary
 from cachecost.live.probes.rules_file import rules_text, write
-from cachecost.live.probes.ttls import SHALLOW_BREAKPOINTS, TTL_IN_KEY, TTL_LEVER
+from cachecost.live.probes.ttls import SHALLOW_BREAKPOINTS, TTL_IN_KEY, TTL_LENGTH
 from cachecost.live.probes.verification import verify
 from cachecost.live.probes.visibility import VISIBILITY
 
@@ -44,7 +44,7 @@ PROBES: Mapping[str, Probe] = {
         WINDOW,
         RUNS,
         VISIBILITY,
-        TTL_LEVER,
+        TTL_LENGTH,
         SHALLOW_BREAKPOINTS,
     )
 }

@@ -168,7 +168,7 @@ SHALLOW_BREAKPOINTS = Probe(
     lives=DEAD + 0.1,
     switch="shallow_breakpoints",
 )
-TTL_LEVER = Probe(
+TTL_LENGTH = Probe(
     "ttl",
     "how long after the start of its call does a 5m entry expire?",
     _ttl,

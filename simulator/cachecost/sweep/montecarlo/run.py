@@ -63,9 +63,7 @@ class _Bills:
     """Usage and dollars of every case of every visit. Dollars are whole units, so that sums are exact."""
 
     def __init__(self, table: VisitTable) -> None:
-        costs = [
-            [sum(visit.prices.cost(usage).values(), Decimal(0)) for usage in visit.usages] for visit in table.visits
-        ]
+        costs = [[visit.prices.total_cost(usage) for usage in visit.usages] for visit in table.visits]
         exponents = [_exponent(cost) for row in costs for cost in row]
         self.places = max([PER_TOKEN_PLACES, *(-exponent for exponent in exponents)])
         units = [[int(cost.scaleb(self.places)) for cost in row] for row in costs]
