@@ -98,8 +98,9 @@ class RecordedCall(Call):
     `day` and `output_tokens` need not be given: they follow from the timestamp and the bill. `billed` is the usage that
     came back, `status` the HTTP status (None: not recorded, so fine). `response` is whole where the reader keeps
     content; else it holds only an answer with server tools, which take part in the cache. `source` is who recorded the
-    call, `session` the conversation that the log says it belongs to, `id` identifies copies of one call in several
-    files; each is "" where the log does not say. `line` is the line in the file.
+    call, `session` the conversation that the log says it belongs to, `project` the folder that the agent worked in,
+    `agent` the sub-agent that made the call, `id` identifies copies of one call in several files; each is "" where the
+    log does not say (`agent` also for the main thread). `file` and `line` are where the call was recorded.
     """
 
     billed: Usage | None = None
@@ -108,6 +109,9 @@ class RecordedCall(Call):
     source: str = ""
     session: str = ""
     id: str = ""
+    project: str = ""
+    agent: str = ""
+    file: str = ""
     line: int = 0
 
     def __post_init__(self) -> None:
