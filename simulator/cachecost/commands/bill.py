@@ -30,7 +30,8 @@ from cachecost.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from cachecost.analysis.bill.account import IsCounted
+    from cachecost.analysis.bill.account import BillAccount, BilledRewrite, IsCounted
+    from cachecost.conversations.calls import RecordedCall
     from cachecost.sessions.reading import SessionFiles
     from cachecost.sessions.store import SessionStore
 
@@ -90,16 +91,12 @@ def bill(
     Without PATH, the sessions of the agents found on this machine. Dollars are list prices. What was read is
     remembered in the file that CACHECOST_STORE names (off: nothing is).
     """
-    from cachecost.analysis.bill.account import account_for
-    from cachecost.analysis.bill.call_prices import CallPrices
     from cachecost.analysis.bill.summary import summarize
     from cachecost.views.bill.json_output import bill_object, csv_rows
 
     found = _read(paths, format_)
+    account = _account(found, format_, project, _in_period(since, until), shared)
     _report_skipped(found)
-    files = [file for file in found.sessions if project is None or project in file.project]
-    setup = shared.setup
-    account = account_for(files, CallPrices(setup.prices, setup.rules, setup.host), _in_period(since, until))
     summary = summarize(account, by or "session")
     write_rows(csv_file, csv_rows(summary))
     if as_json:
@@ -112,6 +109,42 @@ def bill(
     if found.skipped and not skip:
         return ExitCode.INVALID_INPUT
     return ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK
+
+
+def _account(
+    found: SessionFiles, format_: str, project: str | None, is_counted: IsCounted, shared: SharedOptions
+) -> BillAccount:
+    """The account of what was read. Logs that cannot be read are added to those skipped."""
+    from cachecost.analysis.bill.account import account_for
+    from cachecost.analysis.bill.call_prices import CallPrices
+
+    setup = shared.setup
+    prices = CallPrices(setup.prices, setup.rules, setup.host)
+    files = list(found.sessions)
+    known: list[BilledRewrite] = []
+    if found.logs:
+        from cachecost.analysis.bill.logs import bills_of_calls
+
+        calls = _read_logs(found, format_)
+        bills = bills_of_calls(calls, setup, prices, str(found.logs[0]))
+        files, known = [*files, *bills.files], bills.rewrites
+    files = [file for file in files if project is None or project in file.project]
+    return account_for(files, prices, is_counted, known)
+
+
+def _read_logs(found: SessionFiles, format_: str) -> list[RecordedCall]:
+    """The calls of the logs in the order of time, each once."""
+    from cachecost.base.errors import InputError
+    from cachecost.conversations.merging import merge_calls
+    from cachecost.conversations.readers.detect import read_calls
+
+    streams = []
+    for path in found.logs:
+        try:
+            streams.append(list(read_calls(path, format_, print_diagnostic, keep_content=False, says_format=False)))
+        except InputError as error:
+            found.skipped += error.faults
+    return list(merge_calls([iter(stream) for stream in streams], print_diagnostic)) if streams else []
 
 
 def _in_period(since: float | None, until: float | None) -> IsCounted:

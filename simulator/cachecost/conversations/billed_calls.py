@@ -105,3 +105,5 @@ class SessionFile(msgspec.Struct, array_like=True, gc=False, omit_defaults=True)
     calls: list[BilledCall] = []
     damaged: tuple[tuple[int, str], ...] = ()
     notes: tuple[str, ...] = ()
+    has_requests: bool = False
+    """Whether the requests are known too, so that their content says what was written again."""
