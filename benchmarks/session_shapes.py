@@ -32,6 +32,10 @@ LINES_OF_ANSWER = ((1, 153), (2, 493), (3, 181), (4, 31), (5, 5), (6, 1))
 TEXT_SHARE = 0.6
 """Of the second blocks of answers with three and more blocks, those that are a text and not a tool's."""
 PROGRESS_PER_RESULT = 1.45
+OTHER_SHARE = 0.25
+"""Of the results and of the blocks of answers, those with a character that is not ASCII."""
+AGENT_PROGRESS_SHARE, AGENT_RESULT_SHARE = 0.05, 0.012
+"""Of the lines with progress and with a result, those that hold the usage of a sub-agent's call: not a call."""
 CALLS_MEDIAN, CALLS_MEAN, CALLS_MOST = 34, 57, 900
 """Calls of a session: the mean is that of 348 sessions with 19,677 calls."""
 BYTES_PER_CALL = 15_024
@@ -76,24 +80,30 @@ class Draws:
 
 
 class EscapedText:
-    """Filler as the inside of a JSON string: words, quotes and line breaks, in cells that no escape crosses."""
+    """Filler as the inside of a JSON string, in cells that neither an escape nor a character crosses.
+
+    The first half is ASCII, in the second every third cell has a character that is not.
+    """
 
     CELL, CELLS = 32, 65_536
+    ENDS = ("\\n    ", '\\"', "\\n", ". ", "\\t", "\\n\\t")
 
     def __init__(self, draws: Draws) -> None:
         self._draws = draws
         syllables = [first + vowel for first in "bdfgklmnprstvz" for vowel in "aeiou"]
         words = ["".join(syllables[draws.below(len(syllables))] for _ in range(1 + draws.below(4))) for _ in range(997)]
-        self._text = b"".join(self._cell(words) for _ in range(self.CELLS))
+        self._text = b"".join(self._cell(words, number) for number in range(self.CELLS))
 
-    def _cell(self, words: list[str]) -> bytes:
+    def _cell(self, words: list[str], number: int) -> bytes:
         """Exactly CELL bytes."""
-        end = ("\\n    ", '\\"', ". ", "/", "; ", " = ")[self._draws.below(6)]
-        cell = " ".join(words[self._draws.below(len(words))] for _ in range(12))
-        return (cell[: self.CELL - len(end)] + end).encode()
+        is_other = number >= self.CELLS // 2 and number % 3 == 0
+        end = ("→✓─é"[number // 3 % 4] if is_other else self.ENDS[self._draws.below(len(self.ENDS))]).encode()
+        text = " ".join(words[self._draws.below(len(words))] for _ in range(12)).encode()
+        return text[: self.CELL - len(end)] + end
 
-    def take(self, size: float) -> bytes:
-        """About so many bytes, whole cells, beginning anywhere; two are hardly ever equal."""
-        cells = max(1, round(size / self.CELL))
-        start = self._draws.below(max(1, self.CELLS - cells)) * self.CELL
+    def take(self, size: float, is_ascii: bool = True) -> bytes:
+        """About so many bytes, whole cells, beginning anywhere in their half; two are hardly ever equal."""
+        half = self.CELLS // 2
+        cells = min(half, max(1, round(size / self.CELL)))
+        start = (self._draws.below(half - cells + 1) + (0 if is_ascii else half)) * self.CELL
         return self._text[start : start + cells * self.CELL]

@@ -28,8 +28,10 @@ TTL_S = {"5m": 300.0, "1h": 3600.0}
 COMPACT_AT = 155_000
 LOST_SHARE = 0.005
 """Of the calls, those that read the static prefix alone for no visible reason (103 of 19,677)."""
-AGENT_SHARE, COPY_SHARE = 0.16, 0.05
-"""Of the sessions, those that start sub-agents, and those that begin with a copy of the session before."""
+AGENT_SHARE = 0.16
+"""Of the sessions, those that start sub-agents."""
+COPY_EVERY = 20
+"""One session in so many begins with a copy of the session before."""
 MODELS = ("claude-opus-4-5-20251101", "claude-opus-4-5-20251101", "claude-opus-4-6", "claude-sonnet-4-5-20250929")
 VERSIONS = ("2.0.76", "2.1.4", "2.1.12", "2.1.14", "2.1.17", "2.1.29", "2.1.33", "2.1.37", "2.1.37", "2.1.276")
 NEWEST = "2.1.276"
@@ -37,6 +39,7 @@ NEWEST = "2.1.276"
 
 
 UUID = re.compile(rb'"uuid":"([0-9a-f-]+)"')
+ANSWER_END = b'"type":"assistant","uuid"'
 CACHED = re.compile(rb'"cache_creation_input_tokens":(\d+),"cache_read_input_tokens":(\d+)')
 
 
@@ -114,7 +117,7 @@ class Folder:
     # ------------------------------------------------------------------------------------------------ sessions
 
     def _session(self, number: int, calls: int) -> None:
-        is_copy = self._last is not None and self.draws.random() < COPY_SHARE
+        is_copy = self._last is not None and number % COPY_EVERY == COPY_EVERY // 2
         path, thread = self._resumed(*self._last) if is_copy and self._last else self._new(number)
         in_agents = calls // 3 if self.draws.random() < AGENT_SHARE and calls > 12 else 0
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +154,7 @@ class Folder:
             for line in lines:
                 self._put(file, line.replace(old, new))
                 thread.parent = b'"%b"' % found[-1] if (found := UUID.findall(line)) else thread.parent
-                if usage := CACHED.search(line):
+                if ANSWER_END in line and (usage := CACHED.search(line)):
                     thread.cached = sum(map(int, usage.groups()))
                     thread.size = thread.cached + 300
                 left -= len(line)
@@ -245,21 +248,39 @@ class Folder:
             kinds[0] = "text"
         kinds[-1] = "text" if is_last else "tool_use"
         kinds = [kind for kind in kinds if not (is_last and kind == "tool_use")]
-        return [(kind.encode(), self.text.take(self.draws.of(shapes.BLOCK[kind]))) for kind in kinds]
+        return [(kind.encode(), self.text.take(self.draws.of(shapes.BLOCK[kind]), self._is_ascii())) for kind in kinds]
 
     def _result(self, file: BinaryIO, thread: Thread, message: bytes) -> int:
         """Progress, and a tool's result, which the line holds twice; the bytes that the model sees."""
         if thread.version != NEWEST:
             while self.draws.random() < shapes.PROGRESS_PER_RESULT / (1 + shapes.PROGRESS_PER_RESULT):
-                size = max(64.0, self.draws.of(shapes.PROGRESS_LINE) - 540)
-                self._tree(file, thread, PROGRESS % (self.text.take(size), message, message))
+                self._progress(file, thread, message)
         elif self.draws.random() < 0.3:
             self._tree(file, thread, ATTACHMENT % self.text.take(self.draws.of(shapes.BLOCK["text"])))
         size = max(64.0, self.scale * self.draws.of(shapes.RESULT_LINE) - 650)
-        shown = self.text.take(min(60_000.0, size / (1 + self.draws.of(shapes.TWICE_RATIO))))
-        kept = self.text.take(max(32.0, size - len(shown)))
-        self._tree(file, thread, RESULT % (message, shown, kept))
+        is_ascii = self._is_ascii()
+        shown = self.text.take(min(60_000.0, size / (1 + self.draws.of(shapes.TWICE_RATIO))), is_ascii)
+        kept = self.text.take(max(32.0, size - len(shown)), is_ascii)
+        is_agent = self.draws.random() < shapes.AGENT_RESULT_SHARE
+        twice = AGENT_RESULT % (kept, self._other_usage()) if is_agent else BASH_RESULT % kept
+        self._tree(file, thread, RESULT % (message, shown, twice))
         return len(shown)
+
+    def _progress(self, file: BinaryIO, thread: Thread, message: bytes) -> None:
+        """What a tool has done so far; where the tool is a sub-agent, its last answer."""
+        text = self.text.take(max(64.0, self.draws.of(shapes.PROGRESS_LINE) - 540))
+        if self.draws.random() < shapes.AGENT_PROGRESS_SHARE:
+            fields = (thread.model.encode(), self._hex(24), text, self._other_usage(), message)
+            self._tree(file, thread, AGENT_PROGRESS % fields)
+        else:
+            self._tree(file, thread, PROGRESS % (text, message, message))
+
+    def _is_ascii(self) -> bool:
+        return self.draws.random() >= shapes.OTHER_SHARE
+
+    def _other_usage(self) -> bytes:
+        """The usage of a call that stands elsewhere."""
+        return USAGE % (3, 500, 20_000, 500, 0) % (1 + self.draws.below(900))
 
     # --------------------------------------------------------------------------------------------------- lines
 
@@ -342,12 +363,22 @@ BLOCKS = {
 }
 RESULT = (
     b'"type":"user","message":{"role":"user","content":[{"tool_use_id":"toolu_01%b","type":"tool_result",'
-    b'"content":"%b","is_error":false}]},"toolUseResult":{"stdout":"%b","stderr":"","interrupted":false,"isImage":false}'
+    b'"content":"%b","is_error":false}]},"toolUseResult":%b'
+)
+BASH_RESULT = b'{"stdout":"%b","stderr":"","interrupted":false,"isImage":false}'
+AGENT_RESULT = (
+    b'{"status":"completed","content":[{"type":"text","text":"%b"}],"totalDurationMs":9000,"totalTokens":20503,'
+    b'"totalToolUseCount":4,"usage":%b}'
 )
 HUMAN = b'"type":"user","message":{"role":"user","content":"%b"},"todos":[],"permissionMode":"default"'
 PROGRESS = (
     b'"type":"progress","data":{"type":"bash_progress","output":"%b","elapsedTimeSeconds":2,"totalLines":2},'
     b'"toolUseID":"bash-progress-0-%b","parentToolUseID":"toolu_01%b"'
+)
+AGENT_PROGRESS = (
+    b'"type":"progress","data":{"message":{"type":"assistant","message":{"model":"%b","id":"msg_02%b","type":"message",'
+    b'"role":"assistant","content":[{"type":"text","text":"%b"}],"stop_reason":null,"usage":%b}},'
+    b'"normalizedMessages":[],"type":"agent_progress","prompt":"","agentId":"a1"},"parentToolUseID":"toolu_01%b"'
 )
 ATTACHMENT = b'"type":"attachment","attachment":{"type":"hook_additional_context","content":["%b"]}'
 TURN_DURATION = b'"type":"system","subtype":"turn_duration","durationMs":%d,"isMeta":false'
