@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 
 from event_cache import DAY, MINUTE, TTL_SECONDS, EventCall, bill_calls
-from event_lines import File, hex_of, uuid_of
+from event_lines import File, uuid_of
 from event_threads import AGENT_TYPES, MainThread, Thread, static_prefix
 
 MODEL, OTHER_MODEL = "claude-opus-5-5", "claude-sonnet-5-5"
@@ -121,12 +121,14 @@ class _Planner:
         calls = sorted((call for thread in threads for call in thread.calls), key=lambda call: call.start)
         bill_calls(calls)
         files = {thread.file.path: thread.file.render() for thread in threads}
-        metas = {path.replace(".jsonl", ".meta.json"): _meta(path) for path in files if "/agent-" in path}
-        return Project(files | metas, calls)
+        agents = [agent for main in self.sessions for agent in main.agents]
+        return Project(files | dict(_meta(agent) for agent in agents), calls)
 
 
-def _meta(path: str) -> bytes:
-    return json.dumps({"agentType": "Explore", "description": "look", "toolUseId": f"toolu_{hex_of(path)}0"}).encode()
+def _meta(agent: Thread) -> tuple[str, bytes]:
+    """The file that stands beside the transcript of a sub-agent."""
+    fields = {"agentType": agent.kind, "isBuiltIn": True, "description": "look around", "spawnDepth": 1}
+    return agent.file.path.replace(".jsonl", ".meta.json"), json.dumps(fields).encode()
 
 
 def event_project(ttl: str = "5m", sessions: int = 1, copied: bool = False, version: str = VERSIONS[0]) -> Project:

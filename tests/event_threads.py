@@ -24,6 +24,8 @@ class Thread:
         self.calls: list[EventCall] = []
         self.copied = 0
         """Calls that the file begins with and that another file has too."""
+        self.kind = ""
+        """The type of a sub-agent."""
         self.event = ""
         self._before: EventCall | None = None
         self._parts = 0
@@ -67,7 +69,7 @@ class Thread:
     def switch_model(self, model: str) -> None:
         self._happen("model_changed")
         self.model = model
-        self._command("/model", f"Set model to {model}", 12.0)
+        self._command("model", f"Set model to {model}", 12.0)
         self.file.records.append(lines.attachment(self.clock, "model", identity={"modelId": model}))
         self.say(50, 8.0)
 
@@ -94,14 +96,18 @@ class Thread:
         flags = {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}
         self.file.records.append(lines.system(self.clock, "compact_boundary", cuts=True, **boundary))
         self.file.records.append(lines.human(self.clock, text, **flags))
-        self._command("/compact", "Compacted", 0.5)
+        self._command("compact", "Compacted", 0.5)
         self.say(55, 20.0)
 
     def _command(self, name: str, output: str, pause: float) -> None:
+        """A slash command and what it printed. The model sees the command."""
         self.clock += pause
-        words = f"<command-name>{name}</command-name>\n<local-command-stdout>{output}</local-command-stdout>"
         self._add(40)
+        words = f"<command-name>/{name}</command-name>\n<command-args></command-args>"
+        printed = f"<local-command-stdout>{output}</local-command-stdout>"
+        run = {"command": name, "args": ""}
         self.file.records.append(lines.human(self.clock, words))
+        self.file.records.append(lines.system(self.clock, "local_command", content=printed, commandRun=run))
 
     def _replay(self) -> None:
         """The same messages after another static prefix."""
@@ -197,6 +203,7 @@ class MainThread(Thread):
         tools, system = AGENT_TYPES[kind]
         static = EMPTY.then(f"tools of {kind}", tools).then(f"system prompt of {kind}", system)
         thread = Thread(file, model, "5m", static, start, self.random)
+        thread.kind = kind
         self.agents.append(thread)
         thread.say(300 + self.random.randrange(200))
         thread.work(calls, 700, says=False)
