@@ -74,8 +74,10 @@ class Rollout:
         self._has_images = False
         self._sent: float | None = None
         self._answered: float | None = None
-        """When the answer that is not billed yet began: its first item. `_began` is when its request did."""
+        """When the answer that is not billed yet began: its first item. `_began` is when its request did, `_written`
+        when its last item was recorded."""
         self._began: float | None = None
+        self._written: float | None = None
         self._ended: float | None = None
 
     def take(self, number: int, raw: bytes) -> None:
@@ -118,6 +120,7 @@ class Rollout:
         piece = piece_of(ITEM, line.payload, self._keeps)
         if _is_output(item):
             self._begin_answer(time)
+            self._written = time
             self._has_thinking |= item.type == "reasoning"
             self._answer.append(piece)
             return
@@ -189,7 +192,7 @@ class Rollout:
         self._total = total
 
     def _add_call(self, line: lines.Line, number: int, told: Mapping[str, Any], known: str) -> None:
-        usage, end = usage_from(told, "usage", "openai"), time_of(line.timestamp)
+        usage, end = usage_from(told, "usage", "openai"), self._end(line)
         start = self._began if self._answered is not None else last_of(self._sent, self._ended)
         before = self.session.calls[-1].number if self.session.calls else 0
         agent, meta = _agent(self._meta), self._meta
@@ -204,6 +207,10 @@ class Rollout:
             call.first_token_s = max(0.0, self._answered - call.start)
         self.session.calls.append(call)
         self._forget(end)
+
+    def _end(self, line: lines.Line) -> float | None:
+        """When the answer was complete: older clients write its bill after its tools have run."""
+        return self._written if self._later else time_of(line.timestamp)
 
     def _forget(self, end: float | None) -> None:
         """What belonged to the call that was added."""
