@@ -24,6 +24,8 @@ from session_shapes import Draws, EscapedText
 START = datetime(2026, 1, 8, 8, tzinfo=UTC)
 PROJECTS = 12
 CHARS_PER_TOKEN = 3.6
+ANSWER_S = 2.0
+"""From a request, which follows the last result, to the first line of its answer."""
 TTL_S = {"5m": 300.0, "1h": 3600.0}
 COMPACT_AT = 155_000
 LOST_SHARE = 0.005
@@ -214,11 +216,12 @@ class Folder:
         self.totals.answer_lines += len(blocks)
         self.totals.output += output
         thread.calls += 1
+        self.now = max(self.now, before + self.draws.of(shapes.PAUSE) - ANSWER_S)
         shown = sum(len(block) for _, block in blocks)
         uses = [index for index, (kind, _) in enumerate(blocks) if kind == b"tool_use"]
         shown += sum(self._result(file, thread, b"%b%d" % (message, index)) for index in uses)
         thread.size += 40 + int(shown / CHARS_PER_TOKEN)
-        self.now = max(self.now, before + self.draws.of(shapes.PAUSE))
+        self.now += ANSWER_S
 
     def _bill(self, thread: Thread) -> tuple[bytes, int]:
         """The usage of a call, without its output; and that. It reads what is cached and alive, and writes the rest."""

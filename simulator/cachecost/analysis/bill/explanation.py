@@ -59,7 +59,7 @@ def as_recorded(call: Call) -> RecordedCall:
 def bill_cost(bill: BilledCall, prices: CallPrices) -> Decimal:
     """USD of a call with the passes that its usage leaves out; 0 without a price."""
     row = BillRow("")
-    row.add(bill, prices)
+    row.add(bill, prices.prices(bill), prices)
     return row.cost
 
 
@@ -82,7 +82,7 @@ def explain_account(account: BillAccount) -> Explanation:
     """The explanation of an account: each rewrite is a finding, calls numbered in the order of time."""
     total, numbers = BillRow("total"), _call_numbers(account)
     for _, call in account.calls():
-        total.add(call, account.prices)
+        total.add(call, account.prices.prices(call), account.prices)
     found = [_as_finding(one, numbers) for one in account.rewrites]
     avoidable = sum((one.cost for one in found), ZERO)
     return Explanation(
