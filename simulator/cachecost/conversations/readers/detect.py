@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+from msgspec.structs import force_setattr
 
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.conversations.calls import RecordedCall
@@ -83,6 +85,7 @@ def _has(head: bytes, start: bytes, quoted: Set[bytes], sign: str) -> bool:
     return sign[1:-1].encode() in quoted if sign[0] == '"' else sign.encode() in head
 
 
+_set: Any = force_setattr
 UNRECOGNIZED = "unrecognized format"
 
 CALLS: Readers[CallReader] = Readers(
@@ -193,7 +196,15 @@ def calls_in_time(
 
     `warn` is told what becomes of times, `says` what the reader has to say. Raises InputError at the end.
     """
-    return order_by_time(CALLS[name].calls(path, says, keep_content), path, warn, TIMES.get(name))
+    return order_by_time(_in_file(CALLS[name].calls(path, says, keep_content), path), path, warn, TIMES.get(name))
+
+
+def _in_file(calls: Iterable[RecordedCall], path: Path) -> Iterator[RecordedCall]:
+    """The calls, fresh from a reader, with the file that they come from. They are not copied: that takes time."""
+    file = str(path)
+    for call in calls:
+        _set(call, "file", file)
+        yield call
 
 
 def lacks(name: str) -> str:
