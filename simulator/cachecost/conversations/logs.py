@@ -27,10 +27,16 @@ NO_CALLS = "is a conversation without calls: choose a --strategy"
 
 
 class Logs:
-    """Files and folders of logs, and how to read them. Reading adds the errors of files left out to `skipped`."""
+    """Files and folders of logs, and how to read them. Reading adds the errors of files left out to `skipped`.
 
-    def __init__(self, paths: Sequence[Path], format_: str = "auto", warn: Warn = quiet) -> None:
+    With `may_skip_all`, also the only file of `paths` is left out if it cannot be read, and not an error.
+    """
+
+    def __init__(
+        self, paths: Sequence[Path], format_: str = "auto", warn: Warn = quiet, may_skip_all: bool = False
+    ) -> None:
         self.paths = paths
+        self.may_skip_all = may_skip_all
         self.format_ = format_
         self.warn = warn
         self.skipped: list[Fault] = []
@@ -38,7 +44,8 @@ class Logs:
     @property
     def single(self) -> Path | None:
         """The file, where it is the only one that was named; it is read as it is."""
-        return self.paths[0] if len(self.paths) == 1 and not self.paths[0].is_dir() else None
+        is_single = len(self.paths) == 1 and not self.may_skip_all and not self.paths[0].is_dir()
+        return self.paths[0] if is_single else None
 
     @property
     def name(self) -> str:
@@ -54,10 +61,12 @@ class Logs:
 
         Raises InputError if there are none.
         """
-        from cachecost.conversations.merging import find_input_files
+        from cachecost.conversations.merging import InputFile, find_input_files
 
+        if self.single is not None:
+            return [InputFile(self.single, self.format_)]
         found = list(find_input_files(self.paths, self.format_, self.warn, self.skipped))
-        if not found:
+        if not found and not self.may_skip_all:
             raise InputError([Fault(str(path), NO_LOGS) for path in self.paths])
         return found
 

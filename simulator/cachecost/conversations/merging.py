@@ -53,19 +53,22 @@ class InputFile:
 def find_input_files(paths: Sequence[Path], format_: str, warn: Warn, skipped: list[Fault]) -> Iterator[InputFile]:
     """The files among `paths` and below its folders, each once, in the order given, those of a folder sorted.
 
-    Files that no reader knows are added to `skipped`, with a warning; so are empty files, without being counted. A file
-    that is the only one of `paths` is yielded as it is: what is wrong with it is an error.
+    Files that no reader knows are added to `skipped`, with a warning. Empty files are ignored, with a warning.
     """
-    if len(paths) == 1 and not paths[0].is_dir():
-        yield InputFile(paths[0], format_)
-        return
+    for path in expand_folders(paths):
+        found = InputFile(path, format_)
+        if _is_log(found, warn, skipped):
+            yield found
+
+
+def expand_folders(paths: Sequence[Path]) -> Iterator[Path]:
+    """The files of `paths` and of its folders, each once; in folders only those that may be logs."""
     seen = set()
     for path in paths:
         for one in _files_in(path) if path.is_dir() else [path]:
-            where = one.resolve()
-            if where not in seen and _is_log(found := InputFile(one, format_), warn, skipped):
+            if (where := one.resolve()) not in seen:
                 seen.add(where)
-                yield found
+                yield one
 
 
 def _files_in(folder: Path) -> Iterator[Path]:

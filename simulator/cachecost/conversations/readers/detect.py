@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar, cast
 
 from msgspec.structs import force_setattr
 
 from cachecost.base.errors import Fault, InputError, nearest
+from cachecost.base.limits import LINE
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, open_input, quiet
 from cachecost.conversations.readers.common.line_times import TIMES
@@ -135,15 +136,30 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
         return _check_name(path, format_), "named with --format"
     if otherwise and not path.is_file():
         return otherwise, "it can be read only once"
-    with open_input(path) as stream:
-        head = stream.read(HEAD_BYTES)
-    for name in READERS.possible(head):
-        if reason := READERS[name].sniff(head):
-            return name, reason
+    for head in _heads(path):
+        for name in READERS.possible(head):
+            if reason := READERS[name].sniff(head):
+                return name, reason
     error = Unrecognized(path, READERS.nearest(head, path.suffix.lower())) if head.strip() else _empty(path)
     if otherwise:
         return otherwise, error.faults[0].message
     raise error
+
+
+def _heads(path: Path) -> Iterator[bytes]:
+    """The beginning of a file; where that is less than its first line, then with the beginning of the second, too."""
+    with open_input(path) as stream:
+        head = stream.read(HEAD_BYTES)
+        yield head
+        if len(head) == HEAD_BYTES and b"\n" not in head and _skip_line(stream):
+            yield head + b"\n" + stream.read(HEAD_BYTES)
+
+
+def _skip_line(stream: BinaryIO) -> bool:
+    """Read to the end of a line; False if that is the end of the file, or further than lines may be long."""
+    pieces = (stream.readline(HEAD_BYTES) for _ in range(LINE.value() // HEAD_BYTES))
+    last = next((piece for piece in pieces if len(piece) < HEAD_BYTES or piece.endswith(b"\n")), b"")
+    return last.endswith(b"\n")
 
 
 def _empty(path: Path) -> InputError:
