@@ -15,7 +15,7 @@ from hypothesis import strategies as some
 
 from cachecost.analysis.fidelity.chains import check_steps
 from cachecost.analysis.fidelity.evidence import evidence_of
-from cachecost.conversations.readers.claude_code.transcript import TranscriptStep, steps_to_records
+from cachecost.conversations.readers.claude_code.transcript import TranscriptStep, read_steps, steps_to_records
 from cachecost.ledger.results import Judgement
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook

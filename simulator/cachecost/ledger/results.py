@@ -115,6 +115,11 @@ def _flat(row: CallRow) -> dict[str, Any]:
         "cost_usd": row.cost.total if row.is_priced else None,
         "cause": row.cause,
         "error": row.error,
+        "session": row.session,
+        "project": row.project,
+        "agent": row.agent,
+        "file": row.file,
+        "line": row.line or None,
     }
 
 

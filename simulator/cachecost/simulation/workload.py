@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.caches.breakpoints import PrefixCache
-from cachecost.conversations.calls import Call, PlannedCall, RecordedCall, date_call
+from cachecost.conversations.calls import Call, PlannedCall, RecordedCall, date_call, name_call
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.conversations.model import Conversation
 from cachecost.prompts.blocks import Thread
@@ -156,4 +156,11 @@ def plan_calls(
             _, number, call, calls = heappop(running)
             yield call
         if following := next(calls, None):
-            heappush(running, (following.start, number, following, calls))
+            named = _name_call(following, conversations[number])
+            heappush(running, (following.start, number, named, calls))
+
+
+def _name_call(call: PlannedCall, conversation: Conversation) -> PlannedCall:
+    if not (conversation.session or conversation.project or conversation.agent):
+        return call
+    return name_call(call, conversation.session, conversation.project, conversation.agent)
