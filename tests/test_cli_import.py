@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from row_places import without_place
+
 LONG = {"type": "text", "text": "secret " * 6000, "cache_control": {"type": "ephemeral"}}
 
 
@@ -39,7 +41,8 @@ def test_a_log_without_its_words_replays_to_the_same_bytes(tmp_path: Path) -> No
             cachecost("replay", f, "--tokens", tokens, "--json", cwd=tmp_path) for f in ("log.jsonl", "out.jsonl")
         )
         assert (was.returncode, now.returncode, was.stderr) == (0, 0, "")
-        assert was.stdout == now.stdout and len(was.stdout.splitlines()) == 3
+        rows, again = (list(map(without_place, done.stdout.splitlines())) for done in (was, now))
+        assert rows == again and len(rows) == 3
         assert json.loads(was.stdout.splitlines()[1])["usage"]["cache_read_input_tokens"] > 1000
         assert now.stderr == "out.jsonl: detected format: calls (its first line says format and kind calls)\n"
 
