@@ -111,7 +111,7 @@ def test_the_head_is_what_the_first_bill_leaves_and_what_it_read_is_shared(tmp_p
     assert [block.tokens for block in main.request.system.blocks] == [4000, 1010 - message]
     assert [block.tokens for block in side.request.system.blocks] == [4000, 505 - message]
     assert main.request.system.blocks[0].digest == side.request.system.blocks[0].digest
-    assert (main.session, side.session) == ("", "side 1")
+    assert [(call.session, call.agent) for call in (main, side)] == [("", ""), ("", "x")]
 
 
 def test_a_chain_that_wrote_the_head_shares_it_with_those_that_read_it(tmp_path: Path) -> None:

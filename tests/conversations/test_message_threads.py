@@ -13,6 +13,7 @@ import pytest
 from cachecost.conversations.importing import import_files
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.sessions import conversations_of
+from row_places import without_place
 
 Row = dict[str, Any]
 LONG = "word " * 2_000
@@ -70,7 +71,7 @@ def replayed(log: Path, tokens: str, code: int = 0) -> list[Row]:
     command = [sys.executable, "-m", "cachecost", "replay", str(log), "--tokens", tokens, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [without_place(line) for line in done.stdout.splitlines()]
 
 
 @pytest.mark.parametrize("tokens", ["bytes", "tiktoken"])

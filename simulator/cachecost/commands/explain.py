@@ -13,6 +13,7 @@ import click
 from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
+from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, scenario_among, skip_option
 from cachecost.commands.options import (
     SharedOptions,
     check_name,
@@ -20,7 +21,6 @@ from cachecost.commands.options import (
     csv_option,
     format_option,
     html_option,
-    is_scenario,
     shared_options,
     tokens_option,
     write_rows,
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("source", metavar="LOG|SCENARIO", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@logs_argument("LOG...|SCENARIO")
 @format_option
+@skip_option
 @click.option("--strategy", metavar="NAME", help="Scenario only: explain this strategy.  [default: all]")
 @tokens_option
 @click.option(
@@ -49,8 +50,9 @@ if TYPE_CHECKING:
 )
 @shared_options
 def explain(
-    source: Path,
+    logs: tuple[Path, ...],
     format_: str,
+    may_skip: bool,
     strategy: str | None,
     tokens: str | None,
     assumptions: bool,
@@ -59,19 +61,23 @@ def explain(
     as_json: bool,
     shared: SharedOptions,
 ) -> int:
-    """Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars."""
+    """Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars.
+
+    Several files, and all logs in folders, are one stream of calls in time order; repeated calls count once.
+    """
     from cachecost.analysis.explain.explaining import explain_workload
     from cachecost.views.explain.json_output import explanation_object
     from cachecost.views.explain.text import print_explanation
 
-    if is_scenario(source):
-        check_scenario(source, tokens, shared)
-        workloads = list(_scenario_workloads(source, strategy, shared))
+    read = logs_from(logs, format_)
+    if scenario := scenario_among(logs):
+        check_scenario(scenario, tokens, shared)
+        workloads = list(_scenario_workloads(scenario, strategy, shared))
     else:
         from cachecost.simulation.workload import read_workload
 
-        with reading_bar("reading", [source]):
-            workloads = [read_workload(source, shared.setup, tokens, format_, print_diagnostic)]
+        with reading_bar("reading", logs):
+            workloads = [read_workload(read, shared.setup, tokens)]
     explanations = []
     csv_rows: list[dict[str, Any]] = []
     for number, workload in enumerate(workloads):
@@ -89,9 +95,9 @@ def explain(
         from cachecost.views.explain.page import explain_page
         from cachecost.views.html.frame import write_page
 
-        write_page(html, explain_page(str(source), explanations, f"cachecost explain {source} --html {html}"))
+        write_page(html, explain_page(read.name, explanations, f"cachecost explain {read.arguments} --html {html}"))
         print_diagnostic(f"{html} written")
-    return ExitCode.OK
+    return report_skipped(read, may_skip, ExitCode.OK)
 
 
 def _scenario_workloads(source: Path, strategy: str | None, shared: SharedOptions) -> Iterator[Workload]:

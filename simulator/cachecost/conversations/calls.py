@@ -80,6 +80,27 @@ class Call:
         """The number of the side question that the call answers (None: it answers none)."""
         return None
 
+    @property
+    def session(self) -> str:
+        """The conversation that the log says the call belongs to; this and the next four as in `RecordedCall`."""
+        return ""
+
+    @property
+    def project(self) -> str:
+        return ""
+
+    @property
+    def agent(self) -> str:
+        return ""
+
+    @property
+    def file(self) -> str:
+        return ""
+
+    @property
+    def line(self) -> int:
+        return 0
+
 
 @value
 class Iteration:
@@ -172,16 +193,24 @@ class RecordedCall(Call):
 
 @value
 class PlannedCall(Call):
-    """A call that a strategy would make, and why."""
+    """A call that a strategy would make, and why. Session, project and agent are those of its conversation."""
 
     purpose: str = "main"
     turn: int = 0
     inquiry: int | None = None
+    session: str = ""
+    project: str = ""
+    agent: str = ""
 
 
 def date_call(call: PlannedCall) -> PlannedCall:
     """The call with the day and the timestamp of its start."""
     return cast("PlannedCall", _replace(call, day=day_of(call.start), timestamp=iso_milliseconds(call.start)))
+
+
+def name_call(call: PlannedCall, session: str, project: str, agent: str) -> PlannedCall:
+    """The call as one of this conversation."""
+    return cast("PlannedCall", _replace(call, session=session, project=project, agent=agent))
 
 
 def derive_call(call: Call, request: Request, start: float, output_tokens: int | None, purpose: str) -> PlannedCall:

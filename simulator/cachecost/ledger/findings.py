@@ -32,6 +32,14 @@ class Finding:
     excerpt: str | None = None
     diagnostics: str = "unavailable"
     """Anthropic's word for it: model_changed, system_changed, tools_changed, messages_changed, else unavailable."""
+    session: str = ""
+    project: str = ""
+    agent: str = ""
+    timestamp: str | None = None
+    file: str = ""
+    line: int | None = None
+    session_call: int | None = None
+    """The number of the call within its session, from 1, by time; None without a session."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,6 +261,11 @@ class Simulation:
             cost_if_missed=_if_missed(usage, prices) if may_miss and prices.are_known else None,
             is_priced=prices.are_known,
             estimated_usd=self._estimate_error(passed, spans, prices) if self._anchors and output is not None else None,
+            session=call.session,
+            project=call.project,
+            agent=call.agent,
+            file=call.file,
+            line=call.line,
         )
 
     @staticmethod
@@ -285,6 +290,11 @@ class Simulation:
             call.inquiry,
             error,
             error_type=kind,
+            session=call.session,
+            project=call.project,
+            agent=call.agent,
+            file=call.file,
+            line=call.line,
         )
         return SimulatedCall(row)
 

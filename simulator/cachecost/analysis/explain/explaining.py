@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from cachecost.analysis.explain.call_places import with_places
 from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.losses import Loss
 from cachecost.analysis.explain.observed_replay import (
@@ -54,7 +55,7 @@ def explain(calls: Sequence[Call], simulate: Simulate, observed: ObservedReplay 
     watched = observed or observe_replay(calls, simulate)
     causes = _Causes(calls, simulate, watched)
     findings = [*causes.local(), *causes.marking(), *causes.vain()]
-    findings.sort(key=lambda finding: (finding.call, finding.code))
+    findings = with_places(sorted(findings, key=lambda finding: (finding.call, finding.code)), calls)
     warm = warm_reads(watched.rows)
     made = Explanation(len(calls), _cost(watched.rows), _cost(causes.rows), findings, warm=warm)
     return replace(made, open_share=_open_share(made.avoidable, causes.rows))

@@ -88,7 +88,7 @@ class Action:
 
     `at` is the recorded call after which it is switched. `lost` are tokens that would have been read and are not.
     `then` are the dollars of a later call, with and without. `pays_after` counts the calls, the switched one included,
-    after which it has paid for itself; None: it never does.
+    after which it has paid for itself; None: it never does. `session`, `file` and `line` are those of the call `at`.
     """
 
     name: str
@@ -100,6 +100,9 @@ class Action:
     then_without: Decimal
     pays_after: int | None
     assumption: str = ""
+    session: str = ""
+    file: str = ""
+    line: int | None = None
 
     @property
     def price(self) -> Decimal:

@@ -40,4 +40,11 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "excerpt": finding.excerpt,
         "fix": finding.fix,
         "diagnostics": finding.diagnostics,
+        "session": finding.session,
+        "session_call": finding.session_call,
+        "project": finding.project,
+        "agent": finding.agent,
+        "timestamp": finding.timestamp,
+        "file": finding.file,
+        "line": finding.line,
     }

@@ -147,6 +147,8 @@ class _CallRecordingParser:
             source=self.source,
             day=_day(line, timestamp),
             session=line.text("session", ""),
+            project=line.text("project", ""),
+            agent=line.text("agent", ""),
             line=line.line or 0,
         )
         line.refuse_unknown_keys()

@@ -85,8 +85,10 @@ class _TranscriptCalls:
             billed=step.usage,
             is_batch="batch" in step.modes,
             response=self._blocks("assistant", partial.answer),
-            session=f"{partial.session} {step.chain}".removesuffix(" main").strip(),
-            id=partial.id,
+            session=step.session,
+            id=step.id,
+            project=step.project,
+            agent=step.agent,
             line=step.line,
         )
 

@@ -173,8 +173,6 @@ class PartialStep:
     pending: _PendingRecords = field(default_factory=_PendingRecords)
     goes_on: bool = False
     before: PartialStep | None = None
-    session: str = ""
-    id: str = ""
     answer: list[Any] = field(default_factory=list)
     request_blocks: list[Any] = field(default_factory=list)
     is_cut: bool = False
@@ -294,7 +292,6 @@ class Transcript:
         usage, content = message.mapping("usage"), content_of(message)
         if key not in self.steps:
             self.steps[key] = self._start_step(line, message.text("model"), before, time, usage)
-            self.steps[key].id = " ".join(map(str, filter(None, key))) if message.data.get("id") else ""
         partial = self.steps[key]
         partial.pending.blocks += len(content)
         partial.answer += content if self.keeps_content else []
@@ -306,8 +303,9 @@ class Transcript:
     ) -> PartialStep:
         """A step that begins with this line."""
         step = _new_step(len(self.steps) + 1, line, model, before, time)
-        partial = PartialStep(replace(step, modes=modes_of(usage), summed=is_summed(usage)), client_of(line))
-        partial.before, partial.session = before.step, str(line.data.get("sessionId") or "")
+        named = _with_names(step, line, before.chain)
+        partial = PartialStep(replace(named, modes=modes_of(usage), summed=is_summed(usage)), client_of(line))
+        partial.before = before.step
         partial.request_blocks, partial.is_cut = _request_blocks(before)
         if before.step:
             before.step.goes_on = True
@@ -398,6 +396,27 @@ def _new_step(number: int, line: JsonObject, model: str, before: _TreePosition, 
         before.pending.blocks,
         between=tuple(name for name in BETWEEN if name in between),
     )
+
+
+def _with_names(step: TranscriptStep, line: JsonObject, chain: _RecordChain) -> TranscriptStep:
+    """The step with its session, project, agent and id.
+
+    A sub-agent has the session of the main thread, also in a file of its own, and its `agentId`, else its chain's name.
+    """
+    session, project, agent, request = (_text_in(line, name) for name in ("sessionId", "cwd", "agentId", "requestId"))
+    answer = _text_in(line.within(line.mapping("message"), "message"), "id")
+    return replace(
+        step,
+        session=session,
+        project=project,
+        agent=agent or (chain.name if chain.is_side else ""),
+        id=f"{answer} {request}".strip() if answer else "",
+    )
+
+
+def _text_in(line: JsonObject, name: str) -> str:
+    """A text that may be missing, or anything else."""
+    return str(line.data.get(name) or "")
 
 
 def _differences(before: PartialStep | None, model: str, client: str) -> set[str]:

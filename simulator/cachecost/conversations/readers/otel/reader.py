@@ -53,6 +53,8 @@ def sniff(head: bytes) -> str | None:
     for name in ("resourceSpans", "resourceLogs"):
         if name in keys:
             return f'its first object has "{name}"'
+        if "resourceMetrics" in keys and f'"{name}"'.encode() in head:
+            return f'it has "resourceMetrics", then "{name}"'
     if {"context", "attributes", "start_time"} <= keys and b'"trace_id"' in head:
         return 'its first object has a "context" with a "trace_id"'
     return None
