@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from cachecost.base.exit_codes import ExitCode
-from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
+from cachecost.commands.log_arguments import skip_option
 from cachecost.commands.options import (
     SharedOptions,
     csv_option,
@@ -28,15 +24,11 @@ from cachecost.commands.options import (
     shared_options,
     write_rows,
 )
+from cachecost.commands.session_input import account_of, read_session_files
 
 if TYPE_CHECKING:
-    from cachecost.analysis.bill.account import BillAccount, BilledRewrite, IsCounted
-    from cachecost.conversations.calls import RecordedCall
-    from cachecost.sessions.reading import SessionFiles
-    from cachecost.sessions.store import SessionStore
+    from cachecost.analysis.bill.account import IsCounted
 
-STORE_VARIABLE = "CACHECOST_STORE"
-NO_STORE = "off"
 BY = ("session", "project", "day", "week", "month", "model", "agent")
 SPAN = re.compile(r"(\d+)([hdwm])")
 SPAN_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400, "m": 30 * 86400}
@@ -67,7 +59,7 @@ def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) 
 )
 @click.option("--project", metavar="TEXT", help="Only sessions whose folder contains this text.")
 @format_option
-@click.option("--skip", is_flag=True, help="Skip files that cannot be read; without it the exit code is 2.")
+@skip_option
 @html_option("Also write the bill as an HTML page.")
 @csv_option
 @json_option
@@ -80,7 +72,7 @@ def bill(
     session: str | None,
     project: str | None,
     format_: str,
-    skip: bool,
+    may_skip: bool,
     html: Path | None,
     csv_file: Path | None,
     as_json: bool,
@@ -94,9 +86,8 @@ def bill(
     from cachecost.analysis.bill.summary import summarize
     from cachecost.views.bill.json_output import bill_object, csv_rows
 
-    found = _read(paths, format_)
-    account = _account(found, format_, project, _in_period(since, until), shared)
-    _report_skipped(found)
+    found = read_session_files(paths, format_)
+    account = account_of(found, shared.setup, format_, project, _in_period(since, until))
     summary = summarize(account, by or "session")
     write_rows(csv_file, csv_rows(summary))
     if as_json:
@@ -106,45 +97,9 @@ def bill(
 
         hints = [list_price_note(summary.total.cost)]
         print_bill(summary, account.rewrites, {}, hints, sys.stdout, None if by else ROWS_SHOWN)
-    if found.skipped and not skip:
+    if found.skipped and not may_skip:
         return ExitCode.INVALID_INPUT
     return ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK
-
-
-def _account(
-    found: SessionFiles, format_: str, project: str | None, is_counted: IsCounted, shared: SharedOptions
-) -> BillAccount:
-    """The account of what was read. Logs that cannot be read are added to those skipped."""
-    from cachecost.analysis.bill.account import account_for
-    from cachecost.analysis.bill.call_prices import CallPrices
-
-    setup = shared.setup
-    prices = CallPrices(setup.prices, setup.rules, setup.host)
-    files = list(found.sessions)
-    known: list[BilledRewrite] = []
-    if found.logs:
-        from cachecost.analysis.bill.logs import bills_of_calls
-
-        calls = _read_logs(found, format_)
-        bills = bills_of_calls(calls, setup, prices, str(found.logs[0]))
-        files, known = [*files, *bills.files], bills.rewrites
-    files = [file for file in files if project is None or project in file.project]
-    return account_for(files, prices, is_counted, known)
-
-
-def _read_logs(found: SessionFiles, format_: str) -> list[RecordedCall]:
-    """The calls of the logs in the order of time, each once."""
-    from cachecost.base.errors import InputError
-    from cachecost.conversations.merging import merge_calls
-    from cachecost.conversations.readers.detect import read_calls
-
-    streams = []
-    for path in found.logs:
-        try:
-            streams.append(list(read_calls(path, format_, print_diagnostic, keep_content=False, says_format=False)))
-        except InputError as error:
-            found.skipped += error.faults
-    return list(merge_calls([iter(stream) for stream in streams], print_diagnostic)) if streams else []
 
 
 def _in_period(since: float | None, until: float | None) -> IsCounted:
@@ -152,52 +107,3 @@ def _in_period(since: float | None, until: float | None) -> IsCounted:
         return bool
     low, high = since or float("-inf"), float("inf") if until is None else until
     return lambda call: call.start is not None and low <= call.start < high
-
-
-def _read(paths: Sequence[Path], format_: str) -> SessionFiles:
-    """The sessions in these files and folders, or in those of this machine."""
-    from cachecost.sessions.reading import SessionReading
-
-    with _open_store() as store:
-        return SessionReading(store, format_).read_all(_files(paths))
-
-
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    from cachecost.sessions.locations import locations
-
-    if paths:
-        for path in paths:
-            yield from sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
-        return
-    for location in locations():
-        yield from location.find(Path.home(), os.environ)
-
-
-@contextmanager
-def _open_store() -> Iterator[SessionStore | None]:
-    """The store; None where there is to be none, or it cannot be used."""
-    from cachecost.sessions.store import SessionStore
-
-    named = os.environ.get(STORE_VARIABLE, "")
-    if named == NO_STORE:
-        yield None
-        return
-    path = Path(named) if named else _default_store()
-    try:
-        store = SessionStore(path)
-    except (sqlite3.Error, OSError) as error:
-        print_diagnostic(f"{path}: not used to remember sessions: {error}")
-        yield None
-        return
-    with store:
-        yield store
-
-
-def _default_store() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base else Path.home() / ".cache") / "cachecost" / "sessions.sqlite"
-
-
-def _report_skipped(found: SessionFiles) -> None:
-    for fault in found.skipped:
-        print_diagnostic(f"{fault}; skipped")

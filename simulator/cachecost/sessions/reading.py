@@ -72,11 +72,18 @@ class SessionReading:
             return
         identity = FileIdentity(status.st_ino, status.st_size, status.st_mtime_ns)
         if remembered and remembered.identity == identity:
-            self.found.sessions += decode_sessions(remembered.sessions)
+            self._add(decode_sessions(remembered.sessions))
             self.found.remembered += 1
             return
         self.progress(path, status.st_size)
         self._read_file(path, identity, remembered)
+
+    def _add(self, sessions: list[SessionFile]) -> None:
+        """Take sessions, and say which of their lines could not be read."""
+        self.found.sessions += sessions
+        for session in sessions:
+            faults = (Fault(session.path, f"{reason}; the other lines count", line) for line, reason in session.damaged)
+            self.found.skipped.extend(faults)
 
     def _read_file(self, path: Path, identity: FileIdentity, remembered: RememberedFile | None) -> None:
         format_ = self._format(path)
@@ -88,7 +95,7 @@ class SessionReading:
         if remembered and self.store and _has_grown(path, identity, remembered):
             state = self.store.state(str(path))
         sessions, state = reader.read_sessions(path, state)
-        self.found.sessions += sessions
+        self._add(sessions)
         self.found.read_bytes += identity.size
         if self.store:
             tail = _tail(path, identity.size)

@@ -46,6 +46,9 @@ def _print_lines(console: Console, lines: Iterable[str]) -> None:
 def headline(explanation: Explanation, groups: Sequence[CauseGroup]) -> Iterator[str]:
     """The answer: what it cost, what of that was avoidable, and how many causes make most of it."""
     name = f"{explanation.strategy}   " if explanation.strategy else ""
+    if explanation.billed is not None:
+        yield _billed_line(explanation, explanation.billed, groups)
+        return
     if not groups:
         yield f"{name}{dollars(explanation.cost)} · no avoidable cost with these prompts, breakpoints and times"
         return
@@ -55,6 +58,16 @@ def headline(explanation: Explanation, groups: Sequence[CauseGroup]) -> Iterator
     if count < len(groups):
         causes = f"{count_text(count, 'cause')} {'makes' if count == 1 else 'make'} {percent(part)} of it"
     yield f"{name}{dollars(explanation.cost)} · {dollars(explanation.avoidable)} avoidable ({share}) · {causes}"
+
+
+def _billed_line(explanation: Explanation, billed: Decimal, groups: Sequence[CauseGroup]) -> str:
+    """As above, of what was billed."""
+    parts = [f"{dollars(billed)} billed"]
+    for amount, word in ((explanation.avoidable, "avoidable"), (explanation.not_explained_usd, "not explained")):
+        if amount:
+            parts.append(f"{dollars(amount)} {word} ({percent(amount / billed)})")
+    parts.append(count_text(len(groups), "cause") if groups else "no avoidable cost")
+    return " · ".join(parts)
 
 
 def _main_causes(groups: Sequence[CauseGroup], avoidable: Decimal) -> tuple[int, Decimal]:
