@@ -23,6 +23,7 @@ from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.strategy_ledger import replay_strategy
+from cachecost.simulation.workload import recorded_workload
 from conversations.test_transcript_reader import CALL, MODEL, RESULT, SAYS, START, answer, system, user
 
 PRICES = PriceBook.load(None, None)
@@ -140,6 +141,55 @@ def test_breakpoints_are_those_of_the_client_with_the_lifetime_that_the_bill_tel
         system_breakpoint, message_breakpoint = call.request.breakpoints
         assert (system_breakpoint.layer, system_breakpoint.index, system_breakpoint.ttl) == ("system", 0, "1h")
         assert message_breakpoint == Breakpoint(message_breakpoint.layer, 0, "1h", call.request.thread)
+
+
+def breakpoints_of(call: RecordedCall) -> list[tuple[str, int]]:
+    """The breakpoints in messages: role and index of the block."""
+    nodes = [(one.node, one.index) for one in call.request.breakpoints if one.node is not None]
+    return [(node.message.role, index) for node, index in nodes if node.message]
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("2.0.32", [("assistant", 1), ("user", 0)]),
+        ("2.1.58", [("assistant", 1), ("user", 0)]),
+        ("2.1.59", [("user", 0)]),
+        ("2.1.330", [("user", 0)]),
+        ("", [("user", 0)]),
+    ],
+)
+def test_old_clients_place_a_breakpoint_on_the_last_two_messages(
+    tmp_path: Path, version: str, expected: list[tuple[str, int]]
+) -> None:
+    said = [*SAYS, *CALL, {"type": "thinking", "thinking": "hm"}]
+    lines = [
+        user("a", None, 0, version=version),
+        answer("b", "a", 3, (10, 0, 5000, 30), said, version=version),
+        user("z", "b", 7, RESULT, version=version),
+        answer(*NEXT, version=version),
+    ]
+    first, second = calls_of(tmp_path, lines)
+    assert breakpoints_of(first) == [("user", 0)]
+    assert breakpoints_of(second) == expected
+
+
+@pytest.mark.parametrize(("version", "read"), [("2.1.58", True), ("2.1.59", False)])
+def test_twelve_tools_at_once_are_read_in_full_by_old_clients_only(tmp_path: Path, version: str, read: bool) -> None:
+    """24 blocks lie between two ends of a request; a breakpoint looks back over 20."""
+    names = [f"toolu_{number}" for number in range(12)]
+    lines = [
+        user("a", None, 0, version=version),
+        answer("b", "a", 3, (10, 0, 5000, 30), [{**CALL[0], "id": name} for name in names], version=version),
+        user("z", "b", 7, [{**RESULT[0], "tool_use_id": name} for name in names], version=version),
+        answer(*NEXT, version=version),
+    ]
+    made = calls_of(tmp_path, lines)
+    workload = recorded_workload("log", made, ReplaySetup(RuleBook(), PRICES, bills=made))
+    first, second = workload.simulation().rows(made)
+    assert first.cause == "cold_start"
+    assert second.cause == ("hit" if read else "lookback_exceeded")
+    assert (second.usage.read == 5000) is read
 
 
 def test_a_copy_of_a_call_in_another_file_has_the_same_id(tmp_path: Path) -> None:
