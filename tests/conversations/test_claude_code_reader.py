@@ -16,6 +16,7 @@ from cachecost.base.errors import InputError
 from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.claude_code.reader import calls
+from cachecost.conversations.readers.claude_code.transcript import read_steps
 from cachecost.conversations.sessions import conversations_of
 from cachecost.prompts.request import Breakpoint
 from cachecost.providers.prices import PriceBook
@@ -198,6 +199,32 @@ def test_a_copy_of_a_call_in_another_file_has_the_same_id(tmp_path: Path) -> Non
     assert [call.id for call in calls_of(tmp_path, whole)] == [
         call.id for call in calls_of(tmp_path, copied, "resumed.jsonl")
     ]
+
+
+def test_an_answer_copied_by_a_fork_with_a_usage_of_zero_is_no_call(tmp_path: Path) -> None:
+    """It stays part of the next request. What remains of its 5m part is not charged again."""
+    zero = {
+        **dict.fromkeys(("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"), 0),
+        "cache_creation": {"ephemeral_5m_input_tokens": 60, "ephemeral_1h_input_tokens": 0},
+    }
+    lines = [
+        user("a", None, 0, "in short", isCompactSummary=True),
+        answer("b", "a", 3, zero, SAYS),
+        user("z", "b", 7, "and now"),
+        answer(*NEXT),
+    ]
+    (only,) = calls_of(tmp_path, lines)
+    assert told(only) == [("user", ["in short"]), ("assistant", ["done"]), ("user", ["and now"])]
+    assert only.billed == Usage(2, 5010, 400, 0, 55)
+    assert [(step.number, step.before) for step in read_steps(tmp_path / "session.jsonl")] == [(2, None)]
+
+
+@pytest.mark.parametrize("name", ["input_tokens", "output_tokens", "cache_read_input_tokens"])
+def test_an_answer_that_counts_one_token_is_a_call(tmp_path: Path, name: str) -> None:
+    usage = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0}
+    (only,) = calls_of(tmp_path, [user("a", None, 0), answer("b", "a", 3, {**usage, name: 1}, SAYS)])
+    assert only.billed is not None
+    assert only.billed.total_input + only.billed.output_tokens == 1
 
 
 def test_blocks_whose_words_somebody_took_out_are_known_by_their_digests(tmp_path: Path) -> None:

@@ -65,7 +65,8 @@ class _TranscriptCalls:
         root = Thread()
         for partial in self.steps:
             thread = self._threads[partial.step.number] = self._thread(partial, root)
-            yield self._call(partial, thread)
+            if not partial.is_copy:
+                yield self._call(partial, thread)
 
     def _thread(self, partial: PartialStep, root: Thread) -> Thread:
         before = partial.before
