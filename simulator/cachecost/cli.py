@@ -20,6 +20,7 @@ from cachecost.views.streams import inert_streams
 
 COMMAND_GROUPS = {
     "Start": {
+        "bill": "bill:bill",
         "import": "importing:import_",
         "replay": "replay:replay",
         "explain": "explain:explain",

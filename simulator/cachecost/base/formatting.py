@@ -142,6 +142,17 @@ def times(ratio: Decimal) -> str:
     return f"{_without_end_zeros(_round(ratio, 1 if ratio < 10 else 0))} ×"
 
 
+def duration(seconds: float) -> str:
+    """A time span: "9 s", "41 min", "2.5 h", "3 days". Minutes from 90 s on, hours from 90 min, days from 48 h."""
+    if seconds < 90:
+        return f"{max(0.0, seconds):.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 48 * 3600:
+        return f"{_without_end_zeros(_round(Decimal(seconds) / 3600, 1))} h"
+    return f"{seconds / 86400:,.0f} days"
+
+
 def count_text(count: int, noun: str) -> str:
     """A count with its noun: "1 call", "1,204 calls", "2 entries"."""
     if count == 1:

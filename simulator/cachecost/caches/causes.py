@@ -45,6 +45,8 @@ Cause = Literal[
     "compaction",
     "fork",
     "warm_start",
+    "visibility_lag",
+    "billed_not_explained",
     "unknown",
 ]
 

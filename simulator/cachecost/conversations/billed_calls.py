@@ -20,6 +20,8 @@ EVENTS = {
     "error": "an API error",
     "fork": "another call continued from the same one",
     "tools": "an MCP server or the list of tools changed",
+    "system": "the system prompt changed",
+    "history": "earlier messages changed",
     "agents": "the list of agents or skills changed",
     "effort": "another effort level",
     "thinking": "thinking was switched",
@@ -63,6 +65,10 @@ class BilledCall(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):
     missed_tokens: int = 0
     host: str = ""
     extra: tuple[tuple[str, tuple[int, int, int, int, int]], ...] = ()
+    answered: float | None = None
+    """When the answer began: from then on what the call wrote can be read (None: unknown)."""
+    agent_type: str = ""
+    """What kind of sub-agent made the call; agents of one type share their static prefix."""
 
     @property
     def usage(self) -> Usage:
@@ -99,3 +105,5 @@ class SessionFile(msgspec.Struct, array_like=True, gc=False, omit_defaults=True)
     calls: list[BilledCall] = []
     damaged: tuple[tuple[int, str], ...] = ()
     notes: tuple[str, ...] = ()
+    has_requests: bool = False
+    """Whether the requests are known too, so that their content says what was written again."""

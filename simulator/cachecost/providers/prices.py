@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from cachecost.base.errors import CannotEvaluate, nearest
 from cachecost.providers.pricefile import DEFAULT_HOST, load_shipped
@@ -57,6 +57,16 @@ def ways_of(params: Mapping[str, Any]) -> Ways:
     }
 
 
+class Options(NamedTuple):
+    """The options of a call that change its prices; `regional` None: as the model's id says."""
+
+    batch: bool = False
+    fast: bool = False
+    us: bool = False
+    flex: bool = False
+    regional: bool | None = None
+
+
 class NoPrice(CannotEvaluate):
     """A self-hosted model without a price; its calls can still be reported in tokens."""
 
@@ -69,7 +79,7 @@ class PriceBook:
         self._as_of = as_of
         self._peaks = tuple(peak for sheet in self._sheets for peak in sheet.peaks)
         self._with_peaks = frozenset(peak.host for peak in self._peaks)
-        self._quotes: dict[tuple[str, str, date | None, bool, bool, bool, bool, bool | None, Peak | None], Quote] = {}
+        self._quotes: dict[tuple[str, str, date | None, Options, Peak | None], Quote] = {}
 
     @classmethod
     def load(cls, own: Path | None = None, as_of: date | None = None) -> PriceBook:
@@ -108,14 +118,19 @@ class PriceBook:
         a few hosts have peak hours; without it, the call is off-peak. Raises CannotEvaluate for an unknown host,
         model, day or token class, and for an option that the model does not have.
         """
+        options = Options(batch, fast, us, flex, regional)
+        return self.quote(host, model, day, options, moment).of(total_input_tokens)
+
+    def quote(self, host: str, model: str, day: date | None, options: Options, moment: datetime | None = None) -> Quote:
+        """The prices of a call for every prompt length; arguments and errors as those of `prices`."""
         peak = self._peak(host, model, moment) if moment and host in self._with_peaks else None
-        key = (host, model, self._as_of or day, batch, fast, us, flex, regional, peak)
+        key = (host, model, self._as_of or day, options, peak)
         quote = self._quotes.get(key)
         if quote is None:
-            ways = {"batch": batch, "flex": flex, "fast": fast, "us": us}
+            ways = {"batch": options.batch, "flex": options.flex, "fast": options.fast, "us": options.us}
             asked = [name for name, is_asked in ways.items() if is_asked]
-            quote = self._quotes[key] = self._quote(host, model, key[2], asked, regional, peak)
-        return quote.of(total_input_tokens)
+            quote = self._quotes[key] = self._quote(host, model, key[2], asked, options.regional, peak)
+        return quote
 
     def has_hours(self, host: str) -> bool:
         """Whether the host has peak hours."""

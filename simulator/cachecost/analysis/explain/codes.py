@@ -23,7 +23,7 @@ class CauseCode:
     code: str
     name: str
     cause: Cause
-    removal: Literal["restore", "place", "drop"]
+    removal: Literal["restore", "place", "drop", "bill"]
     word: str
     what: str
     told: str

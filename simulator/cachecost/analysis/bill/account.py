@@ -1,0 +1,143 @@
+"""The account of a bill: every call priced, and every dollar necessary, rewritten or not explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.analysis.bill.evidence import Rewrite, find_evidence
+from cachecost.analysis.bill.rewrites import EarlierCall, find_rewrites
+from cachecost.analysis.bill.shared_prefixes import SharedPrefixes
+from cachecost.caches.causes import Cause
+from cachecost.conversations.billed_calls import BilledCall, SessionFile
+from cachecost.conversations.recorded_bills import REQUESTS
+
+IsCounted = Callable[[BilledCall], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class BilledRewrite:
+    """A call that paid again for what had been cached.
+
+    `tokens` were charged at more than the read price, and `cost` is the difference in USD (None: no price is known).
+    `before` is the call that had cached them, where one call had. `words` say what shows the cause.
+    """
+
+    file: SessionFile
+    call: BilledCall
+    before: BilledCall | None
+    cause: Cause
+    tokens: int
+    cost: Decimal | None
+    words: str
+    idle_s: float | None = None
+    is_static: bool = False
+    """Whether tools and system prompt were written again, too."""
+
+
+@dataclass(slots=True)
+class BillAccount:
+    """The files of a bill, without the copies of calls, and their rewrites in the order of time.
+
+    `is_counted` says which calls are in the period asked for.
+    """
+
+    files: Sequence[SessionFile]
+    prices: CallPrices
+    is_counted: IsCounted
+    rewrites: list[BilledRewrite] = field(default_factory=list)
+    copies: int = 0
+    warm_calls: int = 0
+    """First calls that read what was cached before them; that is no loss."""
+    warm_tokens: int = 0
+    _copied: frozenset[int] = frozenset()
+
+    def calls(self) -> Iterator[tuple[SessionFile, BilledCall]]:
+        """The calls that count, each once, file by file."""
+        copied, is_counted = self._copied, self.is_counted
+        for file in self.files:
+            for call in file.calls:
+                if id(call) not in copied and is_counted(call):
+                    yield file, call
+
+
+def account_for(
+    files: Sequence[SessionFile],
+    prices: CallPrices,
+    is_counted: IsCounted = bool,
+    known: Sequence[BilledRewrite] = (),
+) -> BillAccount:
+    """The account of these files. What came before the period still counts as cached.
+
+    `known` are the rewrites of files whose requests are known (logs.py).
+    """
+    ordered = sorted(files, key=_begins)
+    copied = _find_copies(ordered)
+    account = BillAccount(ordered, prices, is_counted, copies=len(copied), _copied=copied)
+    requests = (one for one in known if id(one.call) not in copied and is_counted(one.call))
+    account.rewrites = sorted((*_rewrites(account, copied), *requests), key=_rewrite_order)
+    return account
+
+
+def _begins(file: SessionFile) -> tuple[float, float, str]:
+    """Files in the order they begin; of copies, the original ends first."""
+    starts = [call.start for call in file.calls if call.start is not None]
+    return (min(starts, default=0.0), max(starts, default=0.0), file.path)
+
+
+def _find_copies(files: Sequence[SessionFile]) -> frozenset[int]:
+    """The `id()` of calls that another file holds, too. The one with the largest bill counts, of equals the first."""
+    kept: dict[str, BilledCall] = {}
+    copied: set[int] = set()
+    for file in files:
+        for call in file.calls:
+            known = kept.setdefault(call.id, call) if call.id else call
+            if known is call:
+                continue
+            is_larger = sum(call.tokens) > sum(known.tokens)
+            copied.add(id(known if is_larger else call))
+            kept[call.id] = call if is_larger else known
+    return frozenset(copied)
+
+
+def _rewrites(account: BillAccount, copied: frozenset[int]) -> Iterator[BilledRewrite]:
+    shared, last_of = SharedPrefixes(), dict[str, EarlierCall]()
+    for file in account.files:
+        if file.has_requests:
+            continue
+        for call in file.calls:
+            is_first = not call.before or "clear" in call.events
+            if file.client != REQUESTS:
+                shared.add(file, call, is_first and (call.agent != "" or call.session not in last_of))
+            if is_first and call.read and id(call) not in copied and account.is_counted(call):
+                account.warm_calls += 1
+                account.warm_tokens += call.read
+        for found in find_rewrites(file, account.prices.rules_of, last_of):
+            if id(found.call) not in copied and account.is_counted(found.call):
+                yield _billed_rewrite(file, found, account.prices)
+    for prefix in shared.rewrites():
+        file, call = prefix.first.file, prefix.first.call
+        if id(call) not in copied and account.is_counted(call):
+            cost, evidence = account.prices.rewrite_cost(call, prefix.tokens), prefix.evidence
+            yield BilledRewrite(file, call, None, evidence.cause, prefix.tokens, cost, evidence.words, is_static=True)
+
+
+def _billed_rewrite(file: SessionFile, found: Rewrite, prices: CallPrices) -> BilledRewrite:
+    evidence, cost = find_evidence(found), prices.rewrite_cost(found.call, found.tokens)
+    return BilledRewrite(
+        file,
+        found.call,
+        found.before,
+        evidence.cause,
+        found.tokens,
+        cost,
+        evidence.words,
+        found.idle_s,
+        found.is_static,
+    )
+
+
+def _rewrite_order(rewrite: BilledRewrite) -> tuple[float, str, int]:
+    return (rewrite.call.start or 0.0, rewrite.file.path, rewrite.call.number)

@@ -1,0 +1,95 @@
+"""The list prices of billed calls, at each call's day, model, prompt length and mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.times import day_of
+from cachecost.conversations.billed_calls import BilledCall
+from cachecost.providers.prices import Options, PriceBook
+from cachecost.providers.quotes import PER_TOKEN, Prices, Quote
+from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.providers.usage import ZERO
+
+SECONDS_A_DAY = 86400
+Mode = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class CallPrices:
+    """Prices and rules of calls, looked up once for each model, day and mode.
+
+    `host` is that of calls that name none.
+    """
+
+    book: PriceBook
+    rules: RuleBook
+    host: str = "anthropic"
+    _quotes: dict[tuple[str, str, date | None, Mode], Quote | str] = field(default_factory=dict)
+    _rules: dict[tuple[str, str, date | None], ModelRules | None] = field(default_factory=dict)
+    _days: dict[int, date] = field(default_factory=dict)
+
+    def day(self, call: BilledCall) -> date | None:
+        """The day of a call in UTC, which picks its prices and rules."""
+        if call.start is None:
+            return None
+        number = int(call.start // SECONDS_A_DAY)
+        if number not in self._days:
+            self._days[number] = day_of(call.start)
+        return self._days[number]
+
+    def prices(self, call: BilledCall, model: str = "", total_input: int | None = None) -> Prices | None:
+        """The prices of a call, or of one of its passes of another model; None where none is known."""
+        quote = self._quote(call, model or call.model)
+        if isinstance(quote, str):
+            return None
+        found = quote.of(call.total_input if total_input is None else total_input)
+        return found if found.are_known else None
+
+    def why_unpriced(self, call: BilledCall) -> str:
+        """Why a call has no price."""
+        quote = self._quote(call, call.model)
+        return quote if isinstance(quote, str) else f"no price known for {call.model} on host {call.host or self.host}"
+
+    def _quote(self, call: BilledCall, model: str) -> Quote | str:
+        key = (call.host or self.host, model, self.day(call), call.modes)
+        found = self._quotes.get(key)
+        if found is None:
+            found = self._quotes[key] = self._look_up(*key)
+        return found
+
+    def _look_up(self, host: str, model: str, day: date | None, modes: Mode) -> Quote | str:
+        options = Options("batch" in modes, "fast" in modes, "us" in modes, "flex" in modes)
+        try:
+            return self.book.quote(host, model, day, options)
+        except CannotEvaluate as error:
+            return str(error)
+
+    def rules_of(self, call: BilledCall) -> ModelRules | None:
+        """The cache rules of a call; None for an unknown model."""
+        key = (call.host or self.host, call.model, self.day(call))
+        if key not in self._rules:
+            try:
+                self._rules[key] = self.rules.rules(*key)
+            except CannotEvaluate:
+                self._rules[key] = None
+        return self._rules[key]
+
+    def rewrite_cost(self, call: BilledCall, tokens: int) -> Decimal | None:
+        """Dollars that `tokens` of the prompt cost beyond reading them: they come first in what was not read.
+
+        They are charged in the order of the prompt: 1h writes, 5m writes, uncached input (rule 15).
+        """
+        prices = self.prices(call)
+        if prices is None:
+            return None
+        total, rest = ZERO, tokens
+        uncached, _, five, hour, _ = call.tokens
+        for count, price in ((hour, prices.write_1h), (five, prices.write_5m), (uncached, prices.input)):
+            part = min(rest, count)
+            total += part * (price - prices.read)
+            rest -= part
+        return total.scaleb(PER_TOKEN)

@@ -1,0 +1,179 @@
+"""The cause of a rewrite from what is visible around it: what changed since the call before, and how long that was.
+
+The first condition that holds decides. What the content shows (a compaction, another model) comes before time, time
+before what may only have happened at the same moment (an upgrade, a resume).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cachecost.analysis.bill.cache_states import CacheState
+from cachecost.base.formatting import duration
+from cachecost.caches.causes import Cause
+from cachecost.conversations.billed_calls import BilledCall
+from cachecost.providers.rules import ModelRules
+
+LOOKBACK_WITHOUT_RULES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A call that paid again for `tokens` of what the call before it had cached.
+
+    `state` is the cache after that call, `expected` how much of it had not expired when this one began, `is_static`
+    whether even the static prefix (tools and system prompt) was lost.
+    """
+
+    call: BilledCall
+    before: BilledCall
+    state: CacheState
+    tokens: int
+    expected: int
+    is_static: bool
+    rules: ModelRules | None
+
+    @property
+    def idle_s(self) -> float | None:
+        return self.state.age(self.call.start)
+
+    def has(self, event: str) -> bool:
+        return event in self.call.events
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A cause, and the words for what shows it."""
+
+    cause: Cause
+    words: str
+
+
+def find_evidence(rewrite: Rewrite) -> Evidence:
+    """The cause of a rewrite; `billed_not_explained` where nothing around it tells."""
+    return next(
+        (found for check in CHECKS if (found := check(rewrite))),
+        Evidence("billed_not_explained", _not_explained(rewrite)),
+    )
+
+
+def _compaction(rewrite: Rewrite) -> Evidence | None:
+    return Evidence("compaction", "the history was compacted") if rewrite.has("compaction") else None
+
+
+def _edit(rewrite: Rewrite) -> Evidence | None:
+    if rewrite.has("edit"):
+        return Evidence("content_changed", "the client removed old tool results (micro-compaction)")
+    return None
+
+
+def _model(rewrite: Rewrite) -> Evidence | None:
+    if rewrite.call.model == rewrite.before.model:
+        return None
+    return Evidence("model_changed", f"model changed from {rewrite.before.model} to {rewrite.call.model}")
+
+
+def _speed(rewrite: Rewrite) -> Evidence | None:
+    is_fast, was_fast = "fast" in rewrite.call.modes, "fast" in rewrite.before.modes
+    if is_fast == was_fast:
+        return None
+    return Evidence("speed_changed", f"fast mode was switched {'on' if is_fast else 'off'}")
+
+
+def _expired(rewrite: Rewrite) -> Evidence | None:
+    idle = rewrite.idle_s
+    if idle is None or rewrite.expected >= rewrite.state.tokens:
+        return None
+    resumed = ", then resumed" if rewrite.has("resume") else ""
+    return Evidence("ttl_expired", f"idle for {duration(idle)}{resumed}, longer than the {rewrite.state.ttl} TTL")
+
+
+def _fork(rewrite: Rewrite) -> Evidence | None:
+    if rewrite.has("fork"):
+        return Evidence("fork", "the conversation continued from an earlier message")
+    return None
+
+
+def _stripped(rewrite: Rewrite) -> Evidence | None:
+    keeps = rewrite.rules is None or rewrite.rules.keeps_thinking
+    if keeps or not rewrite.has("human") or not rewrite.state.has_thinking:
+        return None
+    return Evidence("thinking_stripped", "this model drops the thinking of earlier turns when a person writes")
+
+
+def _concurrent(rewrite: Rewrite) -> Evidence | None:
+    start, readable = rewrite.call.start, rewrite.before.answered
+    if start is None or readable is None or start >= readable:
+        return None
+    return Evidence("concurrent_write", "sent before the call that wrote the prefix had begun to answer")
+
+
+REASONS: dict[str, Cause] = {
+    "model_changed": "model_changed",
+    "tools_changed": "tools_changed",
+    "system_changed": "system_changed",
+    "messages_changed": "content_changed",
+}
+"""The API's `diagnostics.cache_miss_reason` as a cause. Its other values do not say what changed."""
+
+
+def _diagnosed(rewrite: Rewrite) -> Evidence | None:
+    cause = REASONS.get(rewrite.call.miss_reason)
+    if cause is None:
+        return None
+    around = _visible(rewrite)
+    detail = f"; {around.words}" if around and around.cause == cause else ""
+    return Evidence(cause, f"the API reported {rewrite.call.miss_reason}{detail}")
+
+
+def _lookback(rewrite: Rewrite) -> Evidence | None:
+    limit = rewrite.rules.lookback_positions if rewrite.rules else LOOKBACK_WITHOUT_RULES
+    if rewrite.is_static or rewrite.call.blocks <= limit or not set(rewrite.call.events) <= {"human", "error"}:
+        return None
+    return Evidence("lookback_exceeded", f"{rewrite.call.blocks} blocks were added, more than a breakpoint looks back")
+
+
+def _visible(rewrite: Rewrite) -> Evidence | None:
+    """What happened between the two calls, as far as it can change this part of the prompt."""
+    for event, cause, needs_static, words in VISIBLE:
+        if rewrite.has(event) and (rewrite.is_static or not needs_static):
+            return Evidence(cause, words.format(before=rewrite.before, call=rewrite.call))
+    return None
+
+
+VISIBLE: tuple[tuple[str, Cause, bool, str], ...] = (
+    ("tools", "tools_changed", False, "an MCP server or the list of tools changed"),
+    ("system", "system_changed", False, "the system prompt changed"),
+    ("history", "content_changed", False, "earlier messages were sent with other content"),
+    ("thinking", "thinking_changed", False, "thinking was switched"),
+    ("effort", "effort_changed", False, "the effort level was switched"),
+    ("images", "images_changed", False, "the first image came in"),
+    ("client", "system_changed", True, "the client was upgraded from {before.version} to {call.version}"),
+    ("agents", "tools_changed", True, "the list of agents or skills changed"),
+    ("date", "system_changed", True, "the date in the prompt changed"),
+    ("resume", "system_changed", True, "the session was resumed"),
+    ("resume", "content_changed", False, "the session was resumed"),
+)
+"""Event, cause, whether it needs the static prefix to be lost, and the words."""
+
+CHECKS: tuple[Callable[[Rewrite], Evidence | None], ...] = (
+    _compaction,
+    _edit,
+    _model,
+    _speed,
+    _expired,
+    _stripped,
+    _concurrent,
+    _diagnosed,
+    _visible,
+    _fork,
+    _lookback,
+)
+"""In the order in which they decide."""
+
+
+def _not_explained(rewrite: Rewrite) -> str:
+    idle = rewrite.idle_s
+    after = f" {duration(idle)} after they were cached" if idle is not None else ""
+    return f"read {rewrite.call.read:,} of {rewrite.state.tokens:,} tokens{after}; nothing recorded here explains it"

@@ -1,0 +1,254 @@
+"""A bill in figures: the totals, the causes, and a row for each session, project, day, model or agent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite
+from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.caches.causes import Cause
+from cachecost.conversations.billed_calls import BilledCall, SessionFile
+from cachecost.providers.quotes import PER_TOKEN, Prices
+from cachecost.providers.usage import ZERO, Usage
+
+NO_TOKENS = (0, 0, 0, 0, 0)
+Tokens = tuple[int, int, int, int, int]
+
+
+@dataclass(slots=True)
+class CauseTotal:
+    """How often a cause occurred, and the tokens and USD that it cost."""
+
+    cause: Cause
+    times: int = 0
+    tokens: int = 0
+    cost: Decimal = ZERO
+
+    def add(self, rewrite: BilledRewrite) -> None:
+        self.times += 1
+        self.tokens += rewrite.tokens
+        self.cost += rewrite.cost or ZERO
+
+
+@dataclass(slots=True)
+class TokenSum:
+    """Tokens of calls with the same prices."""
+
+    prices: Prices | None
+    tokens: list[int] = field(default_factory=lambda: list(NO_TOKENS))
+
+    def add(self, tokens: Tokens) -> None:
+        own = self.tokens
+        own[0] += tokens[0]
+        own[1] += tokens[1]
+        own[2] += tokens[2]
+        own[3] += tokens[3]
+        own[4] += tokens[4]
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(*self.tokens)
+
+    @property
+    def cost(self) -> Decimal:
+        return self.prices.total_cost(self.usage) if self.prices else ZERO
+
+    @property
+    def uncached_cost(self) -> Decimal:
+        """What the same tokens would cost without any caching."""
+        if self.prices is None:
+            return ZERO
+        plain = (self.usage.total_input * self.prices.input).scaleb(PER_TOKEN)
+        return plain + (self.usage.output_tokens * self.prices.output).scaleb(PER_TOKEN)
+
+
+@dataclass(slots=True)
+class BillRow:
+    """The calls of one session, project, day, model or agent: `key` says which.
+
+    Where the calls differ in session, project, agent or model, that field is "" (several models: all of them).
+    """
+
+    key: str
+    session: str = ""
+    project: str = ""
+    agent: str = ""
+    client: str = ""
+    models: list[str] = field(default_factory=list)
+    first: float | None = None
+    last: float | None = None
+    calls: int = 0
+    unpriced: int = 0
+    causes: dict[Cause, CauseTotal] = field(default_factory=dict)
+    _sums: dict[int, TokenSum] = field(default_factory=dict)
+    _extra: Decimal = ZERO
+
+    def add(self, call: BilledCall, prices: CallPrices) -> None:
+        """Count a call."""
+        found = prices.prices(call)
+        total = self._sums.get(id(found))
+        if total is None:
+            total = self._sums[id(found)] = TokenSum(found)
+        total.add(call.tokens)
+        self.calls += 1
+        self.unpriced += found is None
+        start = call.start
+        if start is not None:
+            self.first = start if self.first is None or start < self.first else self.first
+            self.last = start if self.last is None or start > self.last else self.last
+        if call.model not in self.models:
+            self.models.append(call.model)
+        if call.extra:
+            self._add_extra(call, prices)
+
+    def _add_extra(self, call: BilledCall, prices: CallPrices) -> None:
+        """The passes that the usage leaves out of its sums."""
+        for model, tokens in call.extra:
+            found = prices.prices(call, model, sum(tokens[:4]))
+            self._extra += found.total_cost(Usage(*tokens)) if found else ZERO
+
+    def add_rewrite(self, rewrite: BilledRewrite) -> None:
+        self.causes.setdefault(rewrite.cause, CauseTotal(rewrite.cause)).add(rewrite)
+
+    @property
+    def usage(self) -> Usage:
+        return sum((one.usage for one in self._sums.values()), Usage())
+
+    @property
+    def cost(self) -> Decimal:
+        """USD billed, at list prices."""
+        return sum((one.cost for one in self._sums.values()), ZERO) + self._extra
+
+    @property
+    def saved_by_caching(self) -> Decimal:
+        """USD less than without any caching."""
+        return sum((one.uncached_cost - one.cost for one in self._sums.values()), ZERO)
+
+    @property
+    def rewritten(self) -> Decimal:
+        return sum((one.cost for one in self.causes.values()), ZERO)
+
+    @property
+    def necessary(self) -> Decimal:
+        return self.cost - self.rewritten
+
+    @property
+    def hit_rate(self) -> Decimal | None:
+        """Tokens read from the cache ÷ input tokens; None without input."""
+        usage = self.usage
+        return Decimal(usage.read) / usage.total_input if usage.total_input else None
+
+    @property
+    def ranked_causes(self) -> list[CauseTotal]:
+        """The most expensive first."""
+        return sorted(self.causes.values(), key=lambda one: (-one.cost, -one.tokens, one.cause))
+
+
+@dataclass(frozen=True, slots=True)
+class BillSummary:
+    """The totals of a bill and its rows by `by`, the most expensive first; days and weeks in order of time."""
+
+    by: str
+    total: BillRow
+    rows: list[BillRow]
+    sessions: int
+    unpriced: Mapping[str, int]
+    copies: int = 0
+    warm_calls: int = 0
+    warm_tokens: int = 0
+
+
+def summarize(account: BillAccount, by: str = "session") -> BillSummary:
+    """The summary of an account. Raises KeyError if `by` is none of `GROUPS`."""
+    key_of, total, rows = GROUPS[by], BillRow("total"), dict[str, BillRow]()
+    sessions, unpriced = set[str](), Counter[str]()
+    prices = account.prices
+    for file, call in account.calls():
+        key = key_of(file, call, prices)
+        row = rows.get(key)
+        if row is None:
+            row = rows[key] = _first_row(key, by, file, call)
+        row.add(call, prices)
+        total.add(call, prices)
+        sessions.add(call.session or file.path)
+        if prices.prices(call) is None:
+            unpriced[prices.why_unpriced(call)] += 1
+        if not call.agent and by == "session":
+            row.project = file.project
+    for rewrite in account.rewrites:
+        total.add_rewrite(rewrite)
+        rows[key_of(rewrite.file, rewrite.call, prices)].add_rewrite(rewrite)
+    ranked = _in_order(rows.values(), by)
+    return BillSummary(
+        by, total, ranked, len(sessions), unpriced, account.copies, account.warm_calls, account.warm_tokens
+    )
+
+
+def _in_order(rows: Iterable[BillRow], by: str) -> list[BillRow]:
+    if by in TIMES:
+        return sorted(rows, key=lambda row: row.key)
+    return sorted(rows, key=lambda row: (-row.cost, row.first or 0.0, row.key))
+
+
+def _first_row(key: str, by: str, file: SessionFile, call: BilledCall) -> BillRow:
+    """A row with the fields that all its calls share."""
+    row = BillRow(key, client=file.client if by == "session" else "")
+    if by in ("session", "project"):
+        row.project = file.project
+    if by == "session":
+        row.session = key
+    if by == "agent":
+        row.agent = key
+    return row
+
+
+KeyOf = Callable[[SessionFile, BilledCall, CallPrices], str]
+
+
+def _session(file: SessionFile, call: BilledCall, prices: CallPrices) -> str:
+    return call.session or file.path
+
+
+def _project(file: SessionFile, call: BilledCall, prices: CallPrices) -> str:
+    return file.project
+
+
+def _agent(file: SessionFile, call: BilledCall, prices: CallPrices) -> str:
+    return call.agent_type or ("sub-agent" if call.agent else "main thread")
+
+
+def _model(file: SessionFile, call: BilledCall, prices: CallPrices) -> str:
+    return call.model
+
+
+def _day(file: SessionFile, call: BilledCall, prices: CallPrices) -> str:
+    return _day_text(prices.day(call), "%Y-%m-%d")
+
+
+def _week(file: SessionFile, call: BilledCall, prices: CallPrices) -> str:
+    return _day_text(prices.day(call), "%G-W%V")
+
+
+def _month(file: SessionFile, call: BilledCall, prices: CallPrices) -> str:
+    return _day_text(prices.day(call), "%Y-%m")
+
+
+def _day_text(day: date | None, form: str) -> str:
+    return day.strftime(form) if day else "unknown"
+
+
+GROUPS: Mapping[str, KeyOf] = {
+    "session": _session,
+    "project": _project,
+    "day": _day,
+    "week": _week,
+    "month": _month,
+    "model": _model,
+    "agent": _agent,
+}
+"""What rows can be made by. Days and weeks are in UTC; weeks are those of ISO 8601."""
+TIMES = ("day", "week", "month")

@@ -1,0 +1,203 @@
+"""`cachecost bill`: what sessions cost, by whom and why."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cachecost.base.exit_codes import ExitCode
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.options import (
+    SharedOptions,
+    csv_option,
+    format_option,
+    html_option,
+    json_option,
+    shared_options,
+    write_rows,
+)
+
+if TYPE_CHECKING:
+    from cachecost.analysis.bill.account import BillAccount, BilledRewrite, IsCounted
+    from cachecost.conversations.calls import RecordedCall
+    from cachecost.sessions.reading import SessionFiles
+    from cachecost.sessions.store import SessionStore
+
+STORE_VARIABLE = "CACHECOST_STORE"
+NO_STORE = "off"
+BY = ("session", "project", "day", "week", "month", "model", "agent")
+SPAN = re.compile(r"(\d+)([hdwm])")
+SPAN_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400, "m": 30 * 86400}
+
+
+def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """A moment in seconds since the epoch: a span before now, or a time in UTC. Raises BadParameter."""
+    if value is None:
+        return None
+    if match := SPAN.fullmatch(value):
+        return time.time() - int(match[1]) * SPAN_SECONDS[match[2]]
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise click.BadParameter(f"expected a span (30d, 12h, 2w) or a date (2026-03-07); got '{value}'") from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+@click.command(cls=SectionedCommand)
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--since", metavar="WHEN", callback=parse_moment, help="Only calls since then: 30d, 12h, 2w, or a date (UTC)."
+)
+@click.option("--until", metavar="WHEN", callback=parse_moment, help="Only calls before then.")
+@click.option("--by", type=click.Choice(BY), help="What the rows are.  [default: session, the ten most expensive]")
+@click.option(
+    "--session", "session", metavar="ID", help="Show this session call by call; the beginning of its id is enough."
+)
+@click.option("--project", metavar="TEXT", help="Only sessions whose folder contains this text.")
+@format_option
+@click.option("--skip", is_flag=True, help="Skip files that cannot be read; without it the exit code is 2.")
+@html_option("Also write the bill as an HTML page.")
+@csv_option
+@json_option
+@shared_options
+def bill(
+    paths: tuple[Path, ...],
+    since: float | None,
+    until: float | None,
+    by: str | None,
+    session: str | None,
+    project: str | None,
+    format_: str,
+    skip: bool,
+    html: Path | None,
+    csv_file: Path | None,
+    as_json: bool,
+    shared: SharedOptions,
+) -> int:
+    """Show what sessions cost, which of it was paid to write cached tokens again, and why.
+
+    Without PATH, the sessions of the agents found on this machine. Dollars are list prices. What was read is
+    remembered in the file that CACHECOST_STORE names (off: nothing is).
+    """
+    from cachecost.analysis.bill.summary import summarize
+    from cachecost.views.bill.json_output import bill_object, csv_rows
+
+    found = _read(paths, format_)
+    account = _account(found, format_, project, _in_period(since, until), shared)
+    _report_skipped(found)
+    summary = summarize(account, by or "session")
+    write_rows(csv_file, csv_rows(summary))
+    if as_json:
+        sys.stdout.write(json.dumps(bill_object(summary, account.rewrites, found.skipped), ensure_ascii=False) + "\n")
+    else:
+        from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill
+
+        hints = [list_price_note(summary.total.cost)]
+        print_bill(summary, account.rewrites, {}, hints, sys.stdout, None if by else ROWS_SHOWN)
+    if found.skipped and not skip:
+        return ExitCode.INVALID_INPUT
+    return ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK
+
+
+def _account(
+    found: SessionFiles, format_: str, project: str | None, is_counted: IsCounted, shared: SharedOptions
+) -> BillAccount:
+    """The account of what was read. Logs that cannot be read are added to those skipped."""
+    from cachecost.analysis.bill.account import account_for
+    from cachecost.analysis.bill.call_prices import CallPrices
+
+    setup = shared.setup
+    prices = CallPrices(setup.prices, setup.rules, setup.host)
+    files = list(found.sessions)
+    known: list[BilledRewrite] = []
+    if found.logs:
+        from cachecost.analysis.bill.logs import bills_of_calls
+
+        calls = _read_logs(found, format_)
+        bills = bills_of_calls(calls, setup, prices, str(found.logs[0]))
+        files, known = [*files, *bills.files], bills.rewrites
+    files = [file for file in files if project is None or project in file.project]
+    return account_for(files, prices, is_counted, known)
+
+
+def _read_logs(found: SessionFiles, format_: str) -> list[RecordedCall]:
+    """The calls of the logs in the order of time, each once."""
+    from cachecost.base.errors import InputError
+    from cachecost.conversations.merging import merge_calls
+    from cachecost.conversations.readers.detect import read_calls
+
+    streams = []
+    for path in found.logs:
+        try:
+            streams.append(list(read_calls(path, format_, print_diagnostic, keep_content=False, says_format=False)))
+        except InputError as error:
+            found.skipped += error.faults
+    return list(merge_calls([iter(stream) for stream in streams], print_diagnostic)) if streams else []
+
+
+def _in_period(since: float | None, until: float | None) -> IsCounted:
+    if since is None and until is None:
+        return bool
+    low, high = since or float("-inf"), float("inf") if until is None else until
+    return lambda call: call.start is not None and low <= call.start < high
+
+
+def _read(paths: Sequence[Path], format_: str) -> SessionFiles:
+    """The sessions in these files and folders, or in those of this machine."""
+    from cachecost.sessions.reading import SessionReading
+
+    with _open_store() as store:
+        return SessionReading(store, format_).read_all(_files(paths))
+
+
+def _files(paths: Sequence[Path]) -> Iterator[Path]:
+    from cachecost.sessions.locations import locations
+
+    if paths:
+        for path in paths:
+            yield from sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+        return
+    for location in locations():
+        yield from location.find(Path.home(), os.environ)
+
+
+@contextmanager
+def _open_store() -> Iterator[SessionStore | None]:
+    """The store; None where there is to be none, or it cannot be used."""
+    from cachecost.sessions.store import SessionStore
+
+    named = os.environ.get(STORE_VARIABLE, "")
+    if named == NO_STORE:
+        yield None
+        return
+    path = Path(named) if named else _default_store()
+    try:
+        store = SessionStore(path)
+    except (sqlite3.Error, OSError) as error:
+        print_diagnostic(f"{path}: not used to remember sessions: {error}")
+        yield None
+        return
+    with store:
+        yield store
+
+
+def _default_store() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base else Path.home() / ".cache") / "cachecost" / "sessions.sqlite"
+
+
+def _report_skipped(found: SessionFiles) -> None:
+    for fault in found.skipped:
+        print_diagnostic(f"{fault}; skipped")

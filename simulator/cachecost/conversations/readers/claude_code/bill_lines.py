@@ -1,0 +1,213 @@
+"""The parts of a transcript line that its bill needs, decoded without the rest (msgspec skips it)."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import msgspec
+
+from cachecost.conversations.readers.claude_code.line import PRICED
+from cachecost.conversations.readers.claude_code.transcript import SYNTHETIC
+
+TOKENS = tuple[int, int, int, int, int]
+COMMANDS = {b"/clear": "clear", b"/effort": "effort", b"/mcp": "tools"}
+"""Commands of a person that change what is sent; what /model and /compact do is seen in what follows them."""
+COMMAND = b"<command-name>"
+ATTACHMENTS = {
+    "deferred_tools_delta": "tools",
+    "mcp_instructions_delta": "tools",
+    "mcp_dropped_tools_delta": "tools",
+    "agent_listing_delta": "agents",
+    "skill_listing": "agents",
+    "date_change": "date",
+}
+"""Types of attachments that say that the tools or the system prompt changed."""
+PASSES_APART = ("compaction", "advisor_message")
+"""Passes that a usage leaves out of its sums, and that are charged (Claude docs, `usage.iterations`)."""
+
+
+class CacheCreation(msgspec.Struct, gc=False):
+    ephemeral_5m_input_tokens: int | None = None
+    ephemeral_1h_input_tokens: int | None = None
+
+
+class Iteration(msgspec.Struct, gc=False):
+    type: str = ""
+    model: str | None = None
+    input_tokens: int = 0
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_creation: CacheCreation | None = None
+    output_tokens: int = 0
+
+
+class LineUsage(msgspec.Struct, gc=False):
+    """The usage of a line, as the API returned it."""
+
+    input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_creation: CacheCreation | None = None
+    output_tokens: int | None = None
+    service_tier: str | None = None
+    speed: str | None = None
+    inference_geo: str | None = None
+    iterations: list[Iteration] | None = None
+    server_tool_use: dict[str, Any] | None = None
+
+
+class MissReason(msgspec.Struct, gc=False):
+    type: str = ""
+    cache_missed_input_tokens: int | None = None
+
+
+class Diagnostics(msgspec.Struct, gc=False):
+    cache_miss_reason: MissReason | str | None = None
+
+
+class Piece(msgspec.Struct, gc=False):
+    """The type of a content block."""
+
+    type: str = "text"
+
+
+class LineMessage(msgspec.Struct, gc=False):
+    id: str | None = None
+    model: str | None = None
+    usage: LineUsage | None = None
+    content: msgspec.Raw = msgspec.Raw(b"[]")
+    diagnostics: Diagnostics | None = None
+
+
+class Attachment(msgspec.Struct, gc=False):
+    type: str = ""
+    hookEvent: str | None = None  # noqa: N815 - the transcript's name
+    hookName: str | None = None  # noqa: N815
+
+
+class ThinkingMetadata(msgspec.Struct, gc=False, frozen=True):
+    level: str | None = None
+    disabled: bool | None = None
+
+
+class RequestParams(msgspec.Struct, gc=False):
+    """The parameters of a request that are part of its cache key."""
+
+    thinking: msgspec.Raw = msgspec.Raw(b"")
+    output_config: msgspec.Raw = msgspec.Raw(b"")
+
+
+class RequestShape(msgspec.Struct, gc=False):
+    system: msgspec.Raw = msgspec.Raw(b"")
+    tools: msgspec.Raw = msgspec.Raw(b"")
+
+
+class RequestFacts(NamedTuple):
+    """What a transcript says of a request (client 2.1.282 and later), as digests where only equality matters."""
+
+    tools: bytes
+    system: bytes
+    thinking: bytes
+    effort: bytes
+    base: str
+    """The request whose first `keep` of its messages this one begins with."""
+    keep: int
+    messages: int
+
+
+class TranscriptLine(msgspec.Struct, gc=False):
+    """A line of any type; what a type lacks is None."""
+
+    type: str | None = None
+    subtype: str | None = None
+    uuid: str | None = None
+    parentUuid: str | None = None  # noqa: N815
+    logicalParentUuid: str | None = None  # noqa: N815
+    sessionId: str | None = None  # noqa: N815
+    agentId: str | None = None  # noqa: N815
+    requestId: str | None = None  # noqa: N815
+    timestamp: str | None = None
+    version: str | None = None
+    cwd: str | None = None
+    isSidechain: bool | None = None  # noqa: N815
+    isCompactSummary: bool | None = None  # noqa: N815
+    isApiErrorMessage: bool | None = None  # noqa: N815
+    thinkingMetadata: ThinkingMetadata | None = None  # noqa: N815
+    message: LineMessage | None = None
+    attachment: Attachment | None = None
+    attributionAgent: str | None = None  # noqa: N815
+    requestRef: str | None = None  # noqa: N815
+    effort: str | None = None
+    id: str | None = None
+    shapeHash: str | None = None  # noqa: N815
+    shape: RequestShape | None = None
+    params: RequestParams | None = None
+    base: str | None = None
+    keep: int = 0
+    tail: list[str] = []
+
+
+class LineEnvelope(msgspec.Struct, gc=False):
+    """A line whose parts do not have the expected types: its type says whether that matters."""
+
+    type: str | None = None
+
+
+decode_line = msgspec.json.Decoder(TranscriptLine).decode
+decode_pieces = msgspec.json.Decoder(list[Piece | str]).decode
+decode_envelope = msgspec.json.Decoder(LineEnvelope).decode
+
+
+def billed_tokens(usage: LineUsage | Iteration) -> TOKENS:
+    """Input, read, 5m write, 1h write, output. What of a write has no TTL counts as 5m."""
+    parts = usage.cache_creation
+    hour = (parts.ephemeral_1h_input_tokens or 0) if parts else 0
+    five = (parts.ephemeral_5m_input_tokens or 0) if parts else 0
+    five += max(0, (usage.cache_creation_input_tokens or 0) - five - hour)
+    return (usage.input_tokens or 0, usage.cache_read_input_tokens or 0, five, hour, usage.output_tokens or 0)
+
+
+def modes_in(usage: LineUsage) -> tuple[str, ...]:
+    """What changes the price of the call."""
+    if usage.service_tier in (None, "standard") and usage.speed is None and usage.inference_geo is None:
+        return ()
+    return tuple(mode for name, mode in PRICED.items() if getattr(usage, name) == mode)
+
+
+def has_passes(usage: LineUsage) -> bool:
+    """Whether the usage sums several passes (server tools)."""
+    return bool((usage.iterations and len(usage.iterations) > 1) or any((usage.server_tool_use or {}).values()))
+
+
+def extra_passes(usage: LineUsage) -> tuple[tuple[str, TOKENS], ...]:
+    """The passes that the usage leaves out: (model, tokens) of each; the model "" is the call's own."""
+    passes = (one for one in usage.iterations or () if one.type in PASSES_APART)
+    return tuple((one.model or "", billed_tokens(one)) for one in passes)
+
+
+def is_client_generated(line: TranscriptLine, message: LineMessage) -> bool:
+    """Whether the client made the message itself: it costs nothing."""
+    return message.model == SYNTHETIC or bool(line.isApiErrorMessage)
+
+
+def piece_types(content: msgspec.Raw) -> tuple[list[str], bytes]:
+    """The types of the blocks of a message, and the command of a person in it (b"": none)."""
+    start = bytes(memoryview(content)[:80])
+    if start[:1] == b'"':
+        return ["text"], command_in(start)
+    if start[:1] != b"[":
+        return [], b""
+    types = [piece.type if isinstance(piece, Piece) else "text" for piece in decode_pieces(content)]
+    return types, b""
+
+
+def command_in(text: bytes) -> bytes:
+    """The command that a person typed, as in `<command-name>/compact</command-name>`."""
+    before, found, rest = text.partition(COMMAND)
+    return rest.partition(b"<")[0].strip() if found and len(before) < 60 else b""
+
+
+def digest(raw: msgspec.Raw) -> bytes:
+    """Equal for equal JSON texts."""
+    return blake2b(memoryview(raw), digest_size=8).digest()

@@ -1,0 +1,45 @@
+"""Where agents keep their sessions, as data: `locations.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLocation:
+    """A client and where it keeps its sessions; see the head of `locations.toml`."""
+
+    client: str
+    name: str
+    home: tuple[str, ...]
+    files: tuple[str, ...]
+    format: str
+    source: str
+    environment: str = ""
+
+    def folders(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+        """The folders that exist; the environment variable moves the first and replaces the others."""
+        moved = environment.get(self.environment, "") if self.environment else ""
+        candidates = [Path(part) for part in moved.split(",") if part] or [user_home / part for part in self.home]
+        return (folder for folder in candidates if folder.is_dir())
+
+    def find(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+        """The session files, sorted."""
+        for folder in self.folders(user_home, environment):
+            for pattern in self.files:
+                yield from sorted(path for path in folder.glob(pattern) if path.is_file())
+
+
+@cache
+def locations() -> tuple[SessionLocation, ...]:
+    """The clients whose sessions can be found."""
+    text = files("cachecost.sessions").joinpath("locations.toml").read_text(encoding="utf-8")
+    return tuple(
+        SessionLocation(client, **{**row, "home": tuple(row["home"]), "files": tuple(row["files"])})
+        for client, row in tomllib.loads(text).items()
+    )

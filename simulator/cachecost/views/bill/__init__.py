@@ -1,0 +1,1 @@
+"""Renders what `cachecost bill` found."""

@@ -1,0 +1,104 @@
+"""The object of `bill --json` (docs/output-formats.md), and the rows of its CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cachecost.analysis.bill.account import BilledRewrite
+from cachecost.analysis.bill.summary import BillRow, BillSummary, CauseTotal
+from cachecost.base.errors import Fault
+from cachecost.base.formatting import exact
+from cachecost.base.times import iso
+
+FORMAT = 1
+RATE_DIGITS = 6
+
+
+def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped: Sequence[Fault]) -> dict[str, Any]:
+    """A bill as JSON; dollars are decimal strings of all digits. The causes' dollars add up to `rewritten_usd`."""
+    total = summary.total
+    return {
+        "format": FORMAT,
+        "billed_usd": exact(total.cost),
+        "necessary_usd": exact(total.necessary),
+        "rewritten_usd": exact(total.rewritten),
+        "calls": total.calls,
+        "sessions": summary.sessions,
+        "hit_rate": _rate(total),
+        "saved_by_caching_usd": exact(total.saved_by_caching),
+        "usage": total.usage.wire(),
+        "first": _time(total.first),
+        "last": _time(total.last),
+        "causes": [_cause(one) for one in total.ranked_causes],
+        "by": summary.by,
+        "rows": [row_object(row) for row in summary.rows],
+        "rewrites": [rewrite_object(one) for one in rewrites],
+        "warm_start": {"calls": summary.warm_calls, "tokens": summary.warm_tokens},
+        "copies": summary.copies,
+        "unpriced": [{"reason": reason, "calls": calls} for reason, calls in sorted(summary.unpriced.items())],
+        "skipped": [{"file": one.file, "line": one.line, "reason": one.message} for one in skipped],
+    }
+
+
+def row_object(row: BillRow) -> dict[str, Any]:
+    """A row of the bill; `key` is what the row is for (a session, a day …)."""
+    return {
+        "key": row.key,
+        "session": row.session,
+        "project": row.project,
+        "agent": row.agent,
+        "client": row.client,
+        "model": ", ".join(row.models),
+        "first": _time(row.first),
+        "last": _time(row.last),
+        "calls": row.calls,
+        "hit_rate": _rate(row),
+        "usage": row.usage.wire(),
+        "cost_usd": exact(row.cost),
+        "rewritten_usd": exact(row.rewritten),
+        "saved_by_caching_usd": exact(row.saved_by_caching),
+        "causes": [_cause(one) for one in row.ranked_causes],
+    }
+
+
+def csv_rows(summary: BillSummary) -> Iterator[dict[str, Any]]:
+    """The rows with a column for each cause."""
+    for row in summary.rows:
+        flat = row_object(row)
+        del flat["causes"]
+        yield flat | {f"{cause}_usd": exact(total.cost) for cause, total in sorted(row.causes.items())}
+
+
+def rewrite_object(rewrite: BilledRewrite) -> dict[str, Any]:
+    """A call that paid again for what had been cached."""
+    call = rewrite.call
+    return {
+        "cause": rewrite.cause,
+        "session": call.session,
+        "project": rewrite.file.project,
+        "agent": call.agent,
+        "time": _time(call.start),
+        "file": rewrite.file.path,
+        "line": call.line,
+        "call": call.number,
+        "model": call.model,
+        "tokens": rewrite.tokens,
+        "cost_usd": None if rewrite.cost is None else exact(rewrite.cost),
+        "idle_s": rewrite.idle_s,
+        "message": rewrite.words,
+        "cache_miss_reason": call.miss_reason or None,
+    }
+
+
+def _cause(total: CauseTotal) -> dict[str, Any]:
+    return {"cause": total.cause, "times": total.times, "tokens": total.tokens, "cost_usd": exact(total.cost)}
+
+
+def _rate(row: BillRow) -> float | None:
+    rate = row.hit_rate
+    return None if rate is None else round(float(rate), RATE_DIGITS)
+
+
+def _time(at: float | None) -> str | None:
+    return None if at is None else iso(at)
