@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+from conversations.session_stores import codex_session, gemini_session, qwen_session
 from conversations.test_anthropic_batch_reader import request, result
 from conversations.test_har_reader import archive, entry
 from conversations.test_jp_reader import answer, ask, config, question, say, story, think, use
@@ -133,6 +134,9 @@ def _logs(folder: Path) -> list[Path]:
         trace_file(folder, row(0, 900, [1, 2]), row(3000, 1400, [1, 2, 3])),
         cassette(folder, vcrpy(), vcrpy()),
         folder / "17700000001-a-title.events.json",
+        log(folder, *codex_session(), name="rollout-t-1.jsonl"),
+        log(folder, *gemini_session(), name="session-g-1.jsonl"),
+        log(folder, *qwen_session(), name="q-1.jsonl"),
     ]
 
 

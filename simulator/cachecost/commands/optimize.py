@@ -56,7 +56,9 @@ def optimize(
     The calls of a log are taken as they were sent, without their breakpoints; those of a scenario as its first strategy
     sends them.
     """
+    from cachecost.analysis.bill.held_losses import hold_losses
     from cachecost.analysis.optimum.optimum import optimum_of
+    from cachecost.simulation.engine import AS_RECORDED
     from cachecost.views.optimum.json_output import optimum_object
     from cachecost.views.optimum.text import print_optimum
 
@@ -65,6 +67,10 @@ def optimize(
         workload = _scenario_workload(path, shared)
     else:
         workload = _log_workload(path, format_, tokens, shared)
+        if workload.strategy == AS_RECORDED:
+            workload, held = hold_losses(workload)
+            if held:
+                print_diagnostic(f"calls whose bill shows a loss that nothing explains, held in every plan: {held:,}")
     with progress_bar(path.name) as progress:
         optimum = optimum_of(workload.calls, workload.setup, pings, progress, workload.strategy)
     if html is not None:

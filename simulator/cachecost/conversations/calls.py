@@ -29,7 +29,8 @@ class Call:
     until the first token, when the entry that the call writes can be read. `day` picks rules and prices (None: that of
     the shipped data, or `as_of`). The output is `output_tokens` where known, else the sum over `output`. `response`
     holds the blocks of the answer where they are known: server tools and summaries in it make the call several passes.
-    `number` is the call's place in its file, where the file is not in time order (0: it is).
+    `number` is the call's place in its file, where the file is not in time order (0: it is). `most_read` is how many
+    tokens the call can read at most, because its bill shows that what comes after them was lost (None: no limit).
     """
 
     request: Request
@@ -44,6 +45,7 @@ class Call:
     output_tokens: int | None = None
     is_batch: bool = False
     number: int = 0
+    most_read: int | None = None
 
     @property
     def has_failed(self) -> bool:

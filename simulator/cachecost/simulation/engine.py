@@ -207,6 +207,8 @@ class Simulation:
         prices = self._prices_of(call, rules, tokens, start)
         times = call.start, call.first_token_s
         warm = self._start_warm(prompts[0], rules, call.start) if self._warm else None
+        if call.most_read is not None:
+            self._hosts.hold_read(prompts[0], call.most_read, rules, sizes[0], call.start)
         outcomes, cause = self._hosts.look_up(call.request, prompts, rules, call.workspace, times, sizes)
         if warm and (hit := outcomes[0].hit) and hit.depth <= warm.depth:
             cause = WARM_START

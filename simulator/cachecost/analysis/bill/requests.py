@@ -67,6 +67,11 @@ def _spans(bill: BilledCall, row: CallRow, losses: Sequence[Loss]) -> Iterator[_
             at = stop
 
 
+def is_less_than_expected(read: int, expected: int) -> bool:
+    """Whether a bill read less than a replay says, by more than an estimated length may be wrong."""
+    return expected - read > max(TOLERANCE, ESTIMATE * expected)
+
+
 def _finding(call: Call, bill: BilledCall, row: CallRow, span: _Span, prices: CallPrices) -> Finding:
     cost = prices.rewrite_cost(bill, span.end - bill.read)
     before = prices.rewrite_cost(bill, span.start - bill.read)

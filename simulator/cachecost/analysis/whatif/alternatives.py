@@ -129,6 +129,8 @@ class WhatifReport:
     error_margin: float = 0.0
     readings_asked: bool = False
     readings: list[str] = field(default_factory=list)
+    held_losses: int = 0
+    """Calls whose bill shows a loss that nothing explains; it is the same under every alternative."""
 
     def find(self, name: str) -> Alternative:
         """The alternative called `name`. Raises KeyError."""

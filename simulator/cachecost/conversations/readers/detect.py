@@ -88,6 +88,9 @@ UNRECOGNIZED = "unrecognized format"
 CALLS: Readers[CallReader] = Readers(
     {
         "calls": ("readers.call_recording.reader", ('"kind"',)),
+        "codex": ("readers.codex.reader", ('"session_meta"',)),
+        "gemini-cli": ("readers.gemini_cli.reader", ('"projectHash"',)),
+        "qwen-code": ("readers.qwen_code.reader", ('"parts"', '"systemPayload"')),
         "mooncake": ("readers.mooncake.reader", ('"hash_ids"',)),
         "anthropic-batch": ("readers.anthropic_batch.reader", ('"custom_id"', '"modelInput"')),
         "openai-log": (

@@ -57,6 +57,9 @@ def _cost_words(whatif: WhatifReport) -> str:
     off = change(whatif.simulated, whatif.billed)
     apart = f", {percent(off, signed=True)}" if off else ""
     what = "only differences are simulated" if whatif.cost == whatif.billed else "too far off to rely on"
+    if whatif.held_losses:
+        losses = "1 unexplained loss" if whatif.held_losses == 1 else f"{whatif.held_losses:,} unexplained losses"
+        what += f"; {losses} held in every alternative"
     return (
         f"{dollars(whatif.billed)} billed; {dollars(whatif.simulated)} simulated "
         f"({dollar_change(whatif.simulated - whatif.billed)}{apart}), {what}"
