@@ -22,6 +22,7 @@ from clients_transcripts import (
     usage_of,
 )
 
+from cachecost import cli
 from cachecost.providers.clients.settings import effective_ttl, messages_ttl
 
 pytestmark = pytest.mark.clients
@@ -78,6 +79,22 @@ def test_the_dollars_are_those_of_the_server(sessions: KnownSessions) -> None:
     lacking = bill_of_log(sessions.record, sessions.ids_of(UNWRITTEN))
     assert written.dollars + lacking.dollars == sessions.billed_usd
     assert lacking.dollars > 0
+
+
+def test_the_bill_command_says_the_same(
+    sessions: KnownSessions, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it counts, and what the client's own sums have beyond it, is the server's bill."""
+    monkeypatch.setenv("CACHECOST_STORE", "off")
+    words = ["bill", str(sessions.projects), "--json"]
+    code = cli.exit_code(lambda: cli.cachecost.main(args=words, prog_name="cachecost", standalone_mode=False))
+    bill = json.loads(capsys.readouterr().out)
+    written, lacking = sessions.written(), bill_of_log(sessions.record, sessions.ids_of(UNWRITTEN))
+    assert (code, bill["calls"], bill["skipped"]) == (0, len(written), [])
+    assert Decimal(bill["billed_usd"]) == bill_of_calls(written).dollars
+    assert bill["usage"] == bill_of_calls(written).usage.wire()
+    assert bill["unwritten"] == {"sessions": 1, "usage": lacking.usage.wire(), "cost_usd": str(lacking.dollars)}
+    assert Decimal(bill["billed_usd"]) + Decimal(bill["unwritten"]["cost_usd"]) == sessions.billed_usd
 
 
 def test_the_client_keeps_the_whole_sum_of_a_session(sessions: KnownSessions) -> None:

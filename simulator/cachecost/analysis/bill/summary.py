@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.analysis.bill.unwritten import UnwrittenUsage, find_unwritten
 from cachecost.caches.causes import Cause
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.providers.quotes import PER_TOKEN, Prices
@@ -160,6 +161,8 @@ class BillSummary:
     copies: int = 0
     warm_calls: int = 0
     warm_tokens: int = 0
+    unwritten: Sequence[UnwrittenUsage] = ()
+    """By session and model; not in the totals."""
 
 
 def summarize(account: BillAccount, by: str = "session") -> BillSummary:
@@ -184,7 +187,15 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
         rows[key_of(rewrite.file, rewrite.call, prices)].add_rewrite(rewrite)
     ranked = _in_order(rows.values(), by)
     return BillSummary(
-        by, total, ranked, len(sessions), unpriced, account.copies, account.warm_calls, account.warm_tokens
+        by,
+        total,
+        ranked,
+        len(sessions),
+        unpriced,
+        account.copies,
+        account.warm_calls,
+        account.warm_tokens,
+        find_unwritten(account),
     )
 
 

@@ -402,7 +402,7 @@ def _new_step(number: int, line: JsonObject, model: str, before: _TreePosition, 
         number,
         line.line or 0,
         before.chain.name,
-        before.step.step.number if before.step and not before.step.is_copy else None,
+        _number(before.step),
         model,
         Usage(),
         None if time is None or before.time is None else min(before.time, time),
@@ -411,6 +411,13 @@ def _new_step(number: int, line: JsonObject, model: str, before: _TreePosition, 
         before.pending.blocks,
         between=tuple(name for name in BETWEEN if name in between),
     )
+
+
+def _number(before: PartialStep | None) -> int | None:
+    """The number of the step that a step continues. A copy is none: what continues it continues what it did."""
+    if before is None:
+        return None
+    return before.step.before if before.is_copy else before.step.number
 
 
 def _differences(before: PartialStep | None, model: str, client: str) -> set[str]:
