@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices, day_of_call
+from cachecost.analysis.bill.unwritten import UnwrittenUsage, find_unwritten
 from cachecost.caches.causes import Cause
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.providers.quotes import PER_TOKEN, Prices
@@ -169,6 +170,8 @@ class BillSummary:
     copies: int = 0
     warm_calls: int = 0
     warm_tokens: int = 0
+    unwritten: Sequence[UnwrittenUsage] = ()
+    """By session and model; not in the totals."""
 
 
 def summarize(account: BillAccount, by: str = "session") -> BillSummary:
@@ -196,7 +199,15 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
     ranked = _in_order(rows.values(), by)
     reasons = {prices.why_unpriced(calls[0]): len(calls) for calls in unpriced.values()}
     return BillSummary(
-        by, total, ranked, len(sessions), reasons, account.copies, account.warm_calls, account.warm_tokens
+        by,
+        total,
+        ranked,
+        len(sessions),
+        reasons,
+        account.copies,
+        account.warm_calls,
+        account.warm_tokens,
+        find_unwritten(account),
     )
 
 
