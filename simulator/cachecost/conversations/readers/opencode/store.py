@@ -1,0 +1,204 @@
+"""opencode's sessions as they are stored: in a database (since 1.2), or before in a folder of JSON files.
+
+- `opencode.db` (also `opencode-CHANNEL.db`): tables session, message and part; the last two have their record as JSON
+  in `data`. Sessions of older versions were moved into it; their JSON files stayed.
+- `storage/session/PROJECT/SESSION.json`, `storage/message/SESSION/MESSAGE.json`, `storage/part/MESSAGE/PART.json`
+  (0.6 to 1.1). The file of a session is its log; the other two folders belong to it.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from cachecost.base import limits
+from cachecost.base.errors import Fault, InputError
+from cachecost.conversations.input_files import read_input
+from cachecost.conversations.readers.common.sqlite_files import MAGIC, open_database, table_names
+from cachecost.conversations.readers.opencode.records import (
+    MessageRecord,
+    PartRecord,
+    SessionRecord,
+    StoredMessage,
+    StoredPart,
+    StoredSession,
+)
+
+TABLES = frozenset(("session", "message", "part"))
+COLUMNS = frozenset(("session_id", "time_created", "data"))
+"""Columns of `message` that only opencode's has together."""
+Kind = TypeVar("Kind", MessageRecord, PartRecord, SessionRecord)
+MESSAGES, PARTS = msgspec.json.Decoder(MessageRecord), msgspec.json.Decoder(PartRecord)
+SESSIONS = msgspec.json.Decoder(SessionRecord)
+MESSAGE_FILE, PART_FILE = "msg_", "prt_"
+
+
+@dataclass(slots=True)
+class OpencodeStore:
+    """What was read: the sessions with their messages in order of time, and the errors."""
+
+    sessions: list[StoredSession] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+
+
+def is_opencode_database(path: Path) -> bool:
+    """Whether a database has opencode's tables. Raises nothing."""
+    if not table_names(path) >= TABLES:
+        return False
+    try:
+        with open_database(path) as database:
+            return {row[1] for row in database.execute("PRAGMA table_info(message)")} >= COLUMNS
+    except InputError:
+        return False
+
+
+def read_store(path: Path, with_content: bool) -> OpencodeStore:
+    """The sessions of a database, of a session's file, or the one message of a message's file."""
+    with path.open("rb") as stream:
+        head = stream.read(len(MAGIC))
+    reading = _DatabaseReading if head == MAGIC else _FileReading
+    made = reading(path, with_content)
+    try:
+        made.read()
+    except InputError as error:
+        made.store.faults += error.faults
+    for session in made.store.sessions:
+        session.messages.sort(key=_message_order)
+        for message in session.messages:
+            message.parts.sort(key=_part_order)
+    made.store.sessions.sort(key=attrgetter("created"))
+    return made.store
+
+
+def _message_order(message: StoredMessage) -> tuple[float, str]:
+    return float(message.record.time.created or 0), message.id
+
+
+def _part_order(part: StoredPart) -> str:
+    return part.record.id
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What reading a store needs. Each record is decoded by `_decode`."""
+
+    path: Path
+    with_content: bool
+    store: OpencodeStore = field(default_factory=OpencodeStore)
+
+    def _decode(self, decoder: msgspec.json.Decoder[Kind], data: bytes, file: Path, place: str) -> Kind | None:
+        """The record, or None and an error."""
+        most = limits.LINE.value()
+        try:
+            if len(data) > most:
+                raise limits.LINE.error()
+            return decoder.decode(data)
+        except (msgspec.DecodeError, limits.OutOfLimits, UnicodeDecodeError, RecursionError) as error:
+            self.store.faults.append(Fault(str(file), f"{place}{_reason(error)}"))
+            return None
+
+    def _add_part(self, message: StoredMessage, data: bytes, record: PartRecord) -> None:
+        message.parts.append(StoredPart(record, len(data), data if self.with_content else b""))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, limits.OutOfLimits):
+        return str(error)
+    return f"damaged record: {'too many levels of nesting' if isinstance(error, RecursionError) else error}"
+
+
+class _DatabaseReading(_Reading):
+    """Reads a database. Records of sessions or messages that are gone are left out, as opencode deletes them."""
+
+    def read(self) -> None:
+        """Raises InputError where the database cannot be read to its end."""
+        with open_database(self.path) as database:
+            sessions = {session.record.id: session for session in self._sessions(database)}
+            self.store.sessions += sessions.values()
+            messages = dict(self._messages(database, sessions))
+            for part_id, message_id, data in _rows(database, "SELECT id, message_id, CAST(data AS BLOB) FROM part"):
+                if message_id in messages:
+                    self._take_part(str(part_id), messages[message_id], data)
+
+    def _sessions(self, database: sqlite3.Connection) -> Iterator[StoredSession]:
+        query = "SELECT id, directory, parent_id, version, time_created FROM session"
+        for session_id, directory, parent, version, created in _rows(database, query):
+            time = {"created": created if isinstance(created, (int, float)) else None}
+            row = {"id": session_id, "directory": directory or "", "parentID": parent, "version": version or ""}
+            try:
+                yield StoredSession(msgspec.convert({**row, "time": time}, SessionRecord))
+            except msgspec.ValidationError as error:
+                self.store.faults.append(Fault(str(self.path), f"session {session_id!r}: damaged record: {error}"))
+
+    def _messages(
+        self, database: sqlite3.Connection, sessions: dict[str, StoredSession]
+    ) -> Iterator[tuple[str, StoredMessage]]:
+        for message_id, session_id, data in _rows(database, "SELECT id, session_id, CAST(data AS BLOB) FROM message"):
+            record = self._decode(MESSAGES, data or b"", self.path, f"message {message_id}: ")
+            if record is None or session_id not in sessions:
+                continue
+            message = StoredMessage(str(message_id), record)
+            sessions[session_id].messages.append(message)
+            yield str(message_id), message
+
+    def _take_part(self, part_id: str, message: StoredMessage, data: bytes) -> None:
+        record = self._decode(PARTS, data or b"", self.path, f"part {part_id}: ")
+        if record is not None:
+            record.id = part_id
+            self._add_part(message, data, record)
+
+
+def _rows(database: sqlite3.Connection, query: str) -> Iterable[Any]:
+    rows: Iterable[Any] = database.execute(query)
+    return rows
+
+
+class _FileReading(_Reading):
+    """Reads the file of a session with the folders that belong to it, or the file of one message."""
+
+    def read(self) -> None:
+        """Raises InputError where the file cannot be read."""
+        if self.path.name.startswith(MESSAGE_FILE):
+            self._read_message_alone()
+            return
+        session = self._decode(SESSIONS, read_input(self.path), self.path, "")
+        if session is None:
+            return
+        stored = StoredSession(session)
+        self.store.sessions.append(stored)
+        storage = self.path.absolute().parents[2]
+        for file in sorted((storage / "message" / _name(session.id)).glob("*.json")):
+            stored.messages += self._message(file, storage)
+
+    def _read_message_alone(self) -> None:
+        """One message: its session is known by its name alone, unless its file is there."""
+        storage = self.path.absolute().parents[2]
+        for message in self._message(self.path, storage):
+            session = SessionRecord(message.record.sessionID, message.record.path.cwd if message.record.path else "")
+            for file in sorted(storage.glob(f"session/*/{_name(session.id)}.json")):
+                session = self._decode(SESSIONS, read_input(file), file, "") or session
+            self.store.sessions.append(StoredSession(session, [message]))
+
+    def _message(self, file: Path, storage: Path) -> Iterator[StoredMessage]:
+        record = self._decode(MESSAGES, read_input(file), file, "")
+        if record is None:
+            return
+        message = StoredMessage(record.id or file.stem, record)
+        for part_file in sorted((storage / "part" / _name(message.id)).glob("*.json")):
+            data = read_input(part_file)
+            part = self._decode(PARTS, data, part_file, "")
+            if part is not None:
+                self._add_part(message, data, part)
+        yield message
+
+
+def _name(identifier: str) -> str:
+    """An id as the name of a file or folder: nothing that leads elsewhere."""
+    return re.sub(r"[^\w.-]|\.\.", "_", identifier) or "_"
