@@ -13,11 +13,20 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn
-from cachecost.conversations.readers.detect import CALLS, UNRECOGNIZED, Unrecognized, calls_in_time, detect
+from cachecost.conversations.readers.detect import (
+    CALLS,
+    UNRECOGNIZED,
+    Unrecognized,
+    calls_in_time,
+    detect,
+    is_companion,
+)
 
 NEVER_LOGS = (
     *(".md", ".txt", ".png", ".jpg", ".py", ".toml", ".lock", ".html", ".css", ".js", ".sh", ".part"),
-    *("sessions-index.json", ".meta.json"),
+    *("sessions-index.json", ".meta.json", "-wal", "-shm"),
+    *("api_conversation_history.json", "task_metadata.json", "history_item.json", "context_history.json"),
+    *("taskHistory.json", ".compaction.json"),
 )
 """Endings of files in a log folder that are no logs; they are not opened."""
 
@@ -65,7 +74,8 @@ def _files_in(folder: Path, format_: str, warn: Warn, skipped: list[Fault]) -> I
         if not path.is_file() or path.name.startswith(".") or path.name.endswith(NEVER_LOGS) or found.is_empty:
             continue
         try:
-            _ = found.format
+            if is_companion(path, found.format[0], folder):
+                continue
         except Unrecognized as error:
             skipped += error.faults
             warn(f"{path}: {UNRECOGNIZED}, skipped ({error.hint})")

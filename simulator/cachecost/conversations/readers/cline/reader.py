@@ -14,7 +14,7 @@ from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.cline.sessions import ENDING, SdkCalls
-from cachecost.conversations.readers.cline.tasks import COMPANIONS, LOG, TaskCalls
+from cachecost.conversations.readers.cline.tasks import LOG, TaskCalls
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.stored_calls import RequestBuilder, number_calls
 
@@ -46,8 +46,8 @@ def _session_reason(text: bytes) -> str | None:
 
 
 def is_companion(path: Path, folder: Path) -> bool:
-    """Whether a file in `folder` belongs to another one there."""
-    return path.name in COMPANIONS or (path.suffix == ".json" and path.with_suffix(ENDING).is_file())
+    """Whether a file belongs to another one in `folder`: that of a session to its messages."""
+    return not path.name.endswith(ENDING) and path.with_suffix(ENDING).is_file()
 
 
 def stored_calls_of(path: Path, with_content: bool) -> TaskCalls | SdkCalls:

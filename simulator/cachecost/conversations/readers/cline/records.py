@@ -24,17 +24,17 @@ INCLUSIVE = frozenset(
 """Providers whose usage Cline stores as they send it: the input includes what was read."""
 
 
-class ModelInfo(msgspec.Struct):
+class ModelInfo(msgspec.Struct, rename="camel"):
     """The model of a message: of a task of Cline (`modelId`), or of a session of its SDK (`id`)."""
 
     id: str = ""
-    modelId: str = ""
+    model_id: str = ""
     provider: str = ""
-    providerId: str = ""
+    provider_id: str = ""
     mode: str = ""
 
 
-class UiMessage(msgspec.Struct):
+class UiMessage(msgspec.Struct, rename="camel"):
     """A message as Cline shows it. Those that say `api_req_started` are calls; `text` is then JSON (`CallInfo`)."""
 
     ts: Number = None
@@ -43,25 +43,25 @@ class UiMessage(msgspec.Struct):
     ask: str | None = None
     text: str | None = None
     partial: bool | None = None
-    modelInfo: ModelInfo | None = None
-    conversationHistoryDeletedRange: list[int] | None = None
+    model_info: ModelInfo | None = None
+    conversation_history_deleted_range: list[int] | None = None
 
 
-class CallInfo(msgspec.Struct):
+class CallInfo(msgspec.Struct, rename="camel"):
     """The usage of a call, filled in when its answer ends. Before that, it has no counts."""
 
-    tokensIn: Number = None
-    tokensOut: Number = None
-    cacheWrites: Number = None
-    cacheReads: Number = None
-    apiProtocol: str | None = None
+    tokens_in: Number = None
+    tokens_out: Number = None
+    cache_writes: Number = None
+    cache_reads: Number = None
+    api_protocol: str | None = None
     request: str | None = None
-    cancelReason: str | None = None
-    streamingFailedMessage: str | None = None
+    cancel_reason: str | None = None
+    streaming_failed_message: str | None = None
 
     @property
     def has_counts(self) -> bool:
-        return bool(self.tokensIn or self.tokensOut or self.cacheReads or self.cacheWrites)
+        return bool(self.tokens_in or self.tokens_out or self.cache_reads or self.cache_writes)
 
 
 class ModelUse(msgspec.Struct):
@@ -76,16 +76,16 @@ class TaskMetadata(msgspec.Struct):
     model_usage: list[ModelUse] = []
 
 
-class TaskItem(msgspec.Struct):
+class TaskItem(msgspec.Struct, rename="camel"):
     """A task in a list of tasks: Roo Code's `history_item.json`, an entry of Cline's `state/taskHistory.json`."""
 
     id: str = ""
     workspace: str = ""
-    cwdOnTaskInitialization: str = ""
-    rootTaskId: str | None = None
-    parentTaskId: str | None = None
+    cwd_on_task_initialization: str = ""
+    root_task_id: str | None = None
+    parent_task_id: str | None = None
     mode: str | None = None
-    modelId: str = ""
+    model_id: str = ""
 
 
 class SentMessage(msgspec.Struct):
@@ -96,28 +96,28 @@ class SentMessage(msgspec.Struct):
     content: msgspec.Raw = msgspec.Raw(b"")
 
 
-class SdkMetrics(msgspec.Struct):
+class SdkMetrics(msgspec.Struct, rename="camel"):
     """The usage of one call in a session of the SDK. The input includes what was read or written."""
 
-    inputTokens: Number = None
-    outputTokens: Number = None
-    cacheReadTokens: Number = None
-    cacheWriteTokens: Number = None
+    input_tokens: Number = None
+    output_tokens: Number = None
+    cache_read_tokens: Number = None
+    cache_write_tokens: Number = None
 
 
-class SdkNote(msgspec.Struct):
+class SdkNote(msgspec.Struct, rename="camel"):
     """`kind` is "compaction_summary" for a summary in place of the history."""
 
     kind: str = ""
-    displayOnly: bool | None = None
+    display_only: bool | None = None
 
 
-class SdkMessage(msgspec.Struct):
+class SdkMessage(msgspec.Struct, rename="camel"):
     role: str = ""
     id: str = ""
     ts: Number = None
     content: msgspec.Raw = msgspec.Raw(b"")
-    modelInfo: ModelInfo | None = None
+    model_info: ModelInfo | None = None
     metrics: SdkMetrics | None = None
     metadata: SdkNote | None = None
 
@@ -126,11 +126,11 @@ class SdkOrigin(msgspec.Struct):
     version: str = ""
 
 
-class SdkSession(msgspec.Struct):
+class SdkSession(msgspec.Struct, rename="camel"):
     """`agent` is "lead", "subagent" or "teammate"."""
 
     messages: list[SdkMessage]
-    sessionId: str = ""
+    session_id: str = ""
     agent: str = ""
     origin: SdkOrigin | None = None
 
@@ -145,25 +145,28 @@ class SdkManifest(msgspec.Struct):
 
 def task_usage(info: CallInfo, provider: str, model: str, start: float | None, *, is_roo: bool) -> Usage:
     """The usage of a call of a task in Anthropic's convention. Raises ValueError with what is wrong with a number."""
-    told = _count(info.tokensIn, "tokensIn")
-    read, write = _count(info.cacheReads, "cacheReads"), _count(info.cacheWrites, "cacheWrites")
+    told = _count(info.tokens_in, "tokensIn")
+    read, write = _count(info.cache_reads, "cacheReads"), _count(info.cache_writes, "cacheWrites")
     includes = _includes_cached(info, provider, model, start) if is_roo else provider in INCLUSIVE
     cached = read + write if includes and told >= read + write else 0
-    return Usage(told - cached, read, write, 0, _count(info.tokensOut, "tokensOut"))
+    return Usage(told - cached, read, write, 0, _count(info.tokens_out, "tokensOut"))
 
 
 def _includes_cached(info: CallInfo, provider: str, model: str, start: float | None) -> bool:
     """Whether `tokensIn` of a call of Roo Code or Kilo Code includes what was read or written."""
     if start is None or start >= WHOLE_PROMPT_SINCE:
         return True
-    protocol = info.apiProtocol or ("anthropic" if "claude" in model else "openai")
+    protocol = info.api_protocol or ("anthropic" if "claude" in model else "openai")
     return protocol != "anthropic"
 
 
 def sdk_usage(metrics: SdkMetrics) -> Usage:
     """The usage of a call of an SDK session. Raises ValueError with what is wrong with a number."""
-    told, output = _count(metrics.inputTokens, "inputTokens"), _count(metrics.outputTokens, "outputTokens")
-    read, write = _count(metrics.cacheReadTokens, "cacheReadTokens"), _count(metrics.cacheWriteTokens, "cacheWriteTokens")
+    told, output = _count(metrics.input_tokens, "inputTokens"), _count(metrics.output_tokens, "outputTokens")
+    read, write = (
+        _count(metrics.cache_read_tokens, "cacheReadTokens"),
+        _count(metrics.cache_write_tokens, "cacheWriteTokens"),
+    )
     if told < read + write:
         raise ValueError(f"inputTokens: expected at least the {read + write} tokens read and written; got {told}")
     return Usage(told - read - write, read, write, 0, output)

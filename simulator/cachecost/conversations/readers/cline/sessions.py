@@ -54,7 +54,7 @@ class SdkCalls:
         folder, own = self.path.absolute().parent.name, self.path.name.removesuffix(ENDING)
         manifest = self._manifest(folder)
         version = (session.origin or SdkOrigin()).version
-        is_agent = own not in (folder, session.sessionId) or session.agent in ("subagent", "teammate")
+        is_agent = own not in (folder, session.session_id) or session.agent in ("subagent", "teammate")
         found = list(self._calls(session.messages, manifest, is_agent))
         for call in found:
             call.session, call.agent = folder, own if is_agent else ""
@@ -67,7 +67,7 @@ class SdkCalls:
 
     def _calls(self, messages: list[SdkMessage], manifest: SdkManifest, is_agent: bool) -> Iterator[StoredCall]:
         for number, message in enumerate(messages):
-            if message.metadata and message.metadata.displayOnly:
+            if message.metadata and message.metadata.display_only:
                 self._events.add("error")
             elif message.role == "user":
                 self._take_user(message, number, is_agent)
@@ -102,7 +102,7 @@ class SdkCalls:
         return self._new_call(message, number, manifest, StoredCall("", usage))
 
     def _new_call(self, message: SdkMessage, number: int, manifest: SdkManifest, call: StoredCall) -> StoredCall:
-        told = message.modelInfo
+        told = message.model_info
         model, provider = (told.id, told.provider) if told and told.id else (manifest.model, manifest.provider)
         call.model, call.host = parse_provider_model(model, provider)
         call.end = to_seconds(message.ts)

@@ -39,10 +39,6 @@ from cachecost.conversations.readers.common.stored_calls import StoredCall
 from cachecost.providers.usage import Usage
 
 LOG, SENT = "ui_messages.json", "api_conversation_history.json"
-COMPANIONS = (
-    *(SENT, "task_metadata.json", "history_item.json", "context_history.json"),
-    *("settings.json", "focus_chain_taskid.md", "_index.json", "taskHistory.json"),
-)
 COMPACTIONS = ("condense_context", "sliding_window_truncation")
 HUMAN = ("user_feedback", "user_feedback_diff", "task")
 ROO_FOLDERS = ("rooveterinaryinc.roo-cline", "kilocode.kilo-code", ".vscode-mock")
@@ -93,7 +89,7 @@ class TaskCalls:
 
     def _take_range(self, message: UiMessage) -> None:
         """Cline leaves out another part of the history."""
-        deleted = message.conversationHistoryDeletedRange
+        deleted = message.conversation_history_deleted_range
         if deleted and deleted != self._deleted:
             self._events.add("compaction")
         self._deleted = deleted or self._deleted
@@ -115,7 +111,7 @@ class TaskCalls:
         if info is None:
             return None
         if not info.has_counts:
-            self._events |= {"error"} if info.streamingFailedMessage else set()
+            self._events |= {"error"} if info.streaming_failed_message else set()
             self.notes.skip("request", "no usage (stopped, or still running)")
             return None
         start = to_seconds(message.ts)
@@ -139,7 +135,7 @@ class TaskCalls:
             self._events.add("model")
         call.events, call.is_cut = frozenset(self._events), "compaction" in self._events
         call.id = f"cline {self.path.absolute().parent.name} {message.ts}"
-        self._last, self._events = call, {"error"} if info.streamingFailedMessage else set()
+        self._last, self._events = call, {"error"} if info.streaming_failed_message else set()
         self._chars = 0
         return call
 
@@ -148,7 +144,7 @@ class TaskCalls:
         if self._is_in_roo is None:
             is_in_folder = any(part in ROO_FOLDERS for part in self.path.absolute().parts)
             self._is_in_roo = is_in_folder or self.path.with_name("history_item.json").is_file()
-        return self._is_in_roo or info.apiProtocol is not None
+        return self._is_in_roo or info.api_protocol is not None
 
     # -------------------------------------------------------------------------------- models, folder and parent
 
@@ -165,11 +161,11 @@ class TaskCalls:
 
     def _model(self, message: UiMessage, start: float | None) -> tuple[str, str]:
         """(provider, model) of a call."""
-        if message.modelInfo and (message.modelInfo.modelId or message.modelInfo.id):
-            told = message.modelInfo
-            return told.providerId or told.provider, told.modelId or told.id
+        if message.model_info and (message.model_info.model_id or message.model_info.id):
+            told = message.model_info
+            return told.provider_id or told.provider, told.model_id or told.id
         if not self._models:
-            return "", self._item().modelId
+            return "", self._item().model_id
         known = [use for use in self._models if (use.ts or 0) / 1000 <= (start or 0) + 1]
         use = known[-1] if known else self._models[0]
         return use.model_provider_id, use.model_id
@@ -177,11 +173,11 @@ class TaskCalls:
     def _place(self, found: list[StoredCall], messages: list[UiMessage]) -> None:
         """Session, folder and agent of all calls."""
         item, own = self._item(), self.path.absolute().parent.name
-        folder = item.workspace or item.cwdOnTaskInitialization or self._folder(messages)
+        folder = item.workspace or item.cwd_on_task_initialization or self._folder(messages)
         for call in found:
             call.project = folder
-            call.session = (item.rootTaskId or item.parentTaskId) if item.parentTaskId else own
-            call.agent = f"{item.mode or 'subtask'} {own[:8]}" if item.parentTaskId else ""
+            call.session = (item.root_task_id or item.parent_task_id) if item.parent_task_id else own
+            call.agent = f"{item.mode or 'subtask'} {own[:8]}" if item.parent_task_id else ""
 
     def _item(self) -> TaskItem:
         item = read_json(self.path.with_name("history_item.json"), TaskItem, self.faults)

@@ -26,7 +26,7 @@ from cachecost.providers.usage import Usage
 
 BYTES_PER_TOKEN = 4
 """Rough: it only divides the first call of a chain into static prefix and messages, whose sum is billed."""
-Body = Mapping[str, Any]
+Body = dict[str, Any]
 
 
 @dataclass(slots=True, eq=False)
@@ -35,7 +35,8 @@ class StoredCall:
 
     `messages` are messages of the Messages API (role and content blocks), `answer` content blocks; both are empty where
     the store or the caller has no content. With `is_cut` the request begins with `messages`: the history was compacted.
-    Times are seconds since the epoch. `id` is equal for all copies of a call. `usage` is None where it is unknown.
+    `prefix` names a static prefix that is not that of the chain: a summary has a prompt of its own. Times are seconds
+    since the epoch. `id` is equal for all copies of a call. `usage` is None where it is unknown.
     """
 
     model: str
@@ -58,6 +59,7 @@ class StoredCall:
     messages: list[Body] = field(default_factory=list)
     answer: list[Body] = field(default_factory=list)
     is_cut: bool = False
+    prefix: str = ""
     number: int = 0
 
 
@@ -167,7 +169,7 @@ class RequestBuilder:
 
     def _prefix(self, call: StoredCall, thread: Thread) -> Part:
         """The unknown static prefix of the call's chain with this model, as its first call was billed."""
-        key = f"{call.session} {call.agent}", call.model
+        key = f"{call.session} {call.agent} {call.prefix}", call.model
         if key not in self._prefixes:
             self._prefixes[key] = self._new_prefix(call, thread)
         return self._prefixes[key]
@@ -208,4 +210,6 @@ def _last_block(node: Thread) -> Iterator[Breakpoint]:
 
 
 def _block(role: str, item: Any, keep_content: bool) -> Block:
-    return block_of(role, item, keep_content) if isinstance(item, Mapping) else text_block(role, str(item), keep_content)
+    return (
+        block_of(role, item, keep_content) if isinstance(item, Mapping) else text_block(role, str(item), keep_content)
+    )

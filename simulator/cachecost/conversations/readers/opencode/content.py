@@ -35,7 +35,7 @@ def answer_blocks(parts: Iterable[StoredPart]) -> list[Body]:
             found.append(_thinking(data))
         elif part.record.type == "tool":
             state = object_or_empty(data.get("state"))
-            told = {"name": str(data.get("tool") or ""), "input": object_or_empty(state.get("input"))}
+            told: Body = {"name": str(data.get("tool") or ""), "input": object_or_empty(state.get("input"))}
             found.append({"type": "tool_use", "id": str(data.get("callID") or ""), **told})
     return found
 
@@ -57,7 +57,7 @@ def _thinking(data: Mapping[str, Any]) -> Body:
 
 def _result(data: Mapping[str, Any]) -> Body:
     state = object_or_empty(data.get("state"))
-    made = {"type": "tool_result", "tool_use_id": str(data.get("callID") or "")}
+    made: Body = {"type": "tool_result", "tool_use_id": str(data.get("callID") or "")}
     if state.get("status") == "error":
         return {**made, "content": str(state.get("error") or ""), "is_error": True}
     return {**made, "content": str(state.get("output") or "")}

@@ -18,6 +18,12 @@ from cachecost.providers.usage import Usage
 Number = int | float | None
 
 
+def _wire_name(name: str) -> str:
+    """ "session_id" -> "sessionID"."""
+    head, _, end = name.partition("_id")
+    return f"{head}ID" if head and not end and name.endswith("_id") else name
+
+
 class CacheTokens(msgspec.Struct):
     read: Number = None
     write: Number = None
@@ -43,9 +49,9 @@ class RecordTimes(msgspec.Struct):
     compacted: Number = None
 
 
-class ModelChoice(msgspec.Struct):
-    providerID: str = ""
-    modelID: str = ""
+class ModelChoice(msgspec.Struct, rename=_wire_name):
+    provider_id: str = ""
+    model_id: str = ""
     variant: str | None = None
 
 
@@ -53,16 +59,16 @@ class WorkingFolder(msgspec.Struct):
     cwd: str = ""
 
 
-class MessageRecord(msgspec.Struct):
+class MessageRecord(msgspec.Struct, rename=_wire_name):
     """A message without its parts. An assistant message is one call; before 1.0 it could be several, one a step."""
 
     role: str
     id: str = ""
-    sessionID: str = ""
+    session_id: str = ""
     time: RecordTimes = msgspec.field(default_factory=RecordTimes)
     tokens: StepTokens | None = None
-    modelID: str = ""
-    providerID: str = ""
+    model_id: str = ""
+    provider_id: str = ""
     agent: str | None = None
     mode: str | None = None
     variant: str | None = None
@@ -90,27 +96,27 @@ class ToolState(msgspec.Struct):
     time: RecordTimes | None = None
 
 
-class PartRecord(msgspec.Struct):
+class PartRecord(msgspec.Struct, rename=_wire_name):
     """A part of a message: text, reasoning, tool, step-finish, compaction …"""
 
     type: str
     id: str = ""
-    messageID: str = ""
-    sessionID: str = ""
+    message_id: str = ""
+    session_id: str = ""
     tokens: StepTokens | None = None
     state: ToolState | None = None
     synthetic: bool | None = None
 
 
-class SessionRecord(msgspec.Struct):
+class SessionRecord(msgspec.Struct, rename=_wire_name):
     """A session: a conversation with a person, or a sub-agent's (`parentID`)."""
 
     id: str
     directory: str = ""
-    parentID: str | None = None
+    parent_id: str | None = None
     version: str = ""
     time: RecordTimes = msgspec.field(default_factory=RecordTimes)
-    projectID: str = ""
+    project_id: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -171,4 +177,4 @@ def _count(number: Number, name: str) -> int:
 
 def model_of(record: MessageRecord) -> tuple[str, str | None]:
     """(model, host) of an assistant message."""
-    return parse_provider_model(record.modelID, record.providerID)
+    return parse_provider_model(record.model_id, record.provider_id)

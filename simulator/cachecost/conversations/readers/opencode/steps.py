@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from cachecost.conversations.readers.common.notes import ReaderNotes
-from cachecost.conversations.readers.common.stored_calls import StoredCall
+from cachecost.conversations.readers.common.stored_calls import Body, StoredCall
 from cachecost.conversations.readers.opencode.content import answer_blocks, result_blocks, user_blocks
 from cachecost.conversations.readers.opencode.records import (
     MessageRecord,
@@ -36,7 +37,7 @@ from cachecost.providers.usage import Usage
 
 STEP_END = "step-finish"
 BLOCKS = ("text", "file", "reasoning", "tool")
-COMPACTION_REQUEST = [{"type": "text", "text": "summary of the conversation so far"}]
+COMPACTION_REQUEST: list[Body] = [{"type": "text", "text": "summary of the conversation so far"}]
 """Stands for the words that opencode puts before a summary: they are not stored."""
 
 
@@ -56,7 +57,7 @@ class _Chain:
 
     last: StoredCall | None = None
     events: set[str] = field(default_factory=set)
-    waiting: list[dict[str, object]] = field(default_factory=list)
+    waiting: list[Body] = field(default_factory=list)
     chars: int = 0
     blocks: int = 0
     history: int = 0
@@ -67,7 +68,7 @@ class _Chain:
     """Whether the last call is one of the session that this one was forked from."""
     agent: str = ""
 
-    def add(self, role: str, blocks: list[dict[str, object]]) -> None:
+    def add(self, role: str, blocks: list[Body]) -> None:
         if not blocks:
             return
         if self.waiting and self.waiting[-1]["role"] == role:
@@ -76,7 +77,7 @@ class _Chain:
             self.waiting.append({"role": role, "content": blocks})
 
 
-def _content(message: dict[str, object]) -> list[object]:
+def _content(message: Body) -> list[Any]:
     content = message["content"]
     return content if isinstance(content, list) else []
 
@@ -112,7 +113,7 @@ class SessionCalls:
     def _root(self, session: StoredSession) -> StoredSession:
         """The session at the top: itself, unless it is a sub-agent's."""
         seen = {session.record.id}
-        while (parent := self._sessions.get(session.record.parentID or "")) and parent.record.id not in seen:
+        while (parent := self._sessions.get(session.record.parent_id or "")) and parent.record.id not in seen:
             session = parent
             seen.add(session.record.id)
         return session
@@ -170,7 +171,7 @@ class SessionCalls:
     def _usage(self, message: StoredMessage, step: _Step) -> Usage | None:
         """The usage of a step; None where it has none, or where it is damaged."""
         try:
-            usage = usage_of(step.tokens, message.record.modelID)
+            usage = usage_of(step.tokens, message.record.model_id)
         except ValueError as error:
             self.damaged.append(f"message {message.id}: {error}")
             return None
@@ -185,7 +186,7 @@ class SessionCalls:
         start = _seconds(record.time.created) if step.is_first else None
         call = StoredCall(model, usage, host, start or (chain.last.end if chain.last else None))
         call.end = _seconds(record.time.completed) if step.is_last else _tool_end(step.parts)
-        call.before, call.is_cut = chain.last, chain.is_cut
+        call.before, call.is_cut, call.prefix = chain.last, chain.is_cut, "summary" if record.is_summary else ""
         call.events = frozenset(_events(call, record, chain))
         call.blocks, call.new_chars = chain.history + chain.blocks, chain.chars
         call.has_thinking = any(part.record.type == "reasoning" for part in step.parts)
@@ -214,10 +215,10 @@ class SessionCalls:
         chain.last, chain.history, chain.blocks = chain.last or call, 0, 1
         chain.chars = 4 * (call.usage.output_tokens if call.usage else 0)
         if self.with_content:
-            chain.add("user", [*COMPACTION_REQUEST])
-            chain.add("assistant", [dict(block) for block in call.answer])
+            chain.add("user", COMPACTION_REQUEST)
+            chain.add("assistant", call.answer)
 
-    def _content(self, message: StoredMessage, blocks: object, parts: Iterable[StoredPart]) -> list[dict[str, object]]:
+    def _content(self, message: StoredMessage, blocks: object, parts: Iterable[StoredPart]) -> list[Body]:
         """The blocks of parts; none, and an error, where one is beyond a limit."""
         try:
             return blocks(parts)  # type: ignore[operator,no-any-return]

@@ -181,7 +181,7 @@ class _FileReading(_Reading):
         """One message: its session is known by its name alone, unless its file is there."""
         storage = self.path.absolute().parents[2]
         for message in self._message(self.path, storage):
-            session = SessionRecord(message.record.sessionID, message.record.path.cwd if message.record.path else "")
+            session = SessionRecord(message.record.session_id, message.record.path.cwd if message.record.path else "")
             for file in sorted(storage.glob(f"session/*/{_name(session.id)}.json")):
                 session = self._decode(SESSIONS, read_input(file), file, "") or session
             self.store.sessions.append(StoredSession(session, [message]))
