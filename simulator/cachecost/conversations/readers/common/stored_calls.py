@@ -64,11 +64,14 @@ class StoredCall:
 
 
 def number_calls(found: Iterable[StoredCall]) -> list[StoredCall]:
-    """The calls in the order of their times, numbered from 1; those without a time keep their place."""
+    """The calls in the order of their times, numbered from 1. One without a time keeps its place, and none comes before
+    the one that it continues."""
     calls, last = list(found), 0.0
     times: dict[int, float] = {}
     for call in calls:
-        last = times[id(call)] = last if call.start is None else call.start
+        last = last if call.start is None else call.start
+        last = max(last, times.get(id(call.before), last))
+        times[id(call)] = last
     calls.sort(key=lambda call: times[id(call)])
     for number, call in enumerate(calls, 1):
         call.number = number
