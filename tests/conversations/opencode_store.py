@@ -51,8 +51,15 @@ def answer(
 ) -> list[Record]:
     """An answer with (input, read, written, output) tokens, and its parts."""
     record = {
-        "id": name, "sessionID": session, "role": "assistant", "mode": "build", "agent": "build", "cost": 0.5,
-        "path": {"cwd": "/home/me/app", "root": "/"}, "modelID": "claude-opus-4-6", "providerID": "anthropic",
+        "id": name,
+        "sessionID": session,
+        "role": "assistant",
+        "mode": "build",
+        "agent": "build",
+        "cost": 0.5,
+        "path": {"cwd": "/home/me/app", "root": "/"},
+        "modelID": "claude-opus-4-6",
+        "providerID": "anthropic",
         "time": {"created": START + at, "completed": START + at + 900},
         "tokens": usage(*tokens),
         **more,

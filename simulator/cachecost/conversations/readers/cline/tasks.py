@@ -26,6 +26,7 @@ from cachecost.conversations.readers.cline.files import content_blocks, decode, 
 from cachecost.conversations.readers.cline.records import (
     CallInfo,
     ModelUse,
+    Number,
     SentMessage,
     TaskItem,
     TaskMetadata,
@@ -39,6 +40,7 @@ from cachecost.conversations.readers.common.stored_calls import StoredCall
 from cachecost.providers.usage import Usage
 
 LOG, SENT = "ui_messages.json", "api_conversation_history.json"
+STARTED = "api_req_started"
 COMPACTIONS = ("condense_context", "sliding_window_truncation")
 HUMAN = ("user_feedback", "user_feedback_diff", "task")
 ROO_FOLDERS = ("rooveterinaryinc.roo-cline", "kilocode.kilo-code", ".vscode-mock")
@@ -78,10 +80,12 @@ class TaskCalls:
 
     def _calls(self, messages: list[UiMessage]) -> Iterator[StoredCall]:
         self._models = self._model_uses()
+        starts = [message.ts for message in messages if message.say == STARTED]
+        following = iter([*starts[1:], None])
         for number, message in enumerate(messages):
             self._take_range(message)
-            if message.say == "api_req_started":
-                call = self._call(message, number, messages)
+            if message.say == STARTED:
+                call = self._call(message, number, next(following))
                 if call is not None:
                     yield call
             else:
@@ -105,8 +109,8 @@ class TaskCalls:
         elif message.ask in ("resume_task", "resume_completed_task"):
             self._events.add("resume")
 
-    def _call(self, message: UiMessage, number: int, messages: list[UiMessage]) -> StoredCall | None:
-        """The call of a message; None if it has no counts, or is damaged."""
+    def _call(self, message: UiMessage, number: int, following: Number) -> StoredCall | None:
+        """The call of a message; None if it has no counts, or is damaged. `following` is when the next one began."""
         info = decode(message.text or "{}", CallInfo, self.path, self.faults, f"[{number}].text: ")
         if info is None:
             return None
@@ -115,7 +119,7 @@ class TaskCalls:
             self.notes.skip("request", "no usage (stopped, or still running)")
             return None
         start = to_seconds(message.ts)
-        provider, model = self._model(message, start)
+        provider, model = self._model(message, following)
         usage = self._usage(info, provider, model, start, number)
         return None if usage is None else self._new_call(message, info, usage, model, provider, start)
 
@@ -134,7 +138,7 @@ class TaskCalls:
         if self._last is not None and (self._last.model, self._last.host) != (own, host):
             self._events.add("model")
         call.events, call.is_cut = frozenset(self._events), "compaction" in self._events
-        call.id = f"cline {self.path.absolute().parent.name} {message.ts}"
+        call.id = f"cline {self.path.absolute().parent.name} {message.ts}" if message.ts is not None else ""
         self._last, self._events = call, {"error"} if info.streaming_failed_message else set()
         self._chars = 0
         return call
@@ -159,14 +163,14 @@ class TaskCalls:
         """What was sent."""
         return read_json(self.path.with_name(SENT), list[SentMessage], self.faults) or []
 
-    def _model(self, message: UiMessage, start: float | None) -> tuple[str, str]:
-        """(provider, model) of a call."""
+    def _model(self, message: UiMessage, following: Number) -> tuple[str, str]:
+        """(provider, model) of a call. What is noted of it comes after its start, and before that of the next one."""
         if message.model_info and (message.model_info.model_id or message.model_info.id):
             told = message.model_info
             return told.provider_id or told.provider, told.model_id or told.id
         if not self._models:
             return "", self._item().model_id
-        known = [use for use in self._models if (use.ts or 0) / 1000 <= (start or 0) + 1]
+        known = [use for use in self._models if following is None or (use.ts or 0) < following]
         use = known[-1] if known else self._models[0]
         return use.model_provider_id, use.model_id
 
@@ -182,11 +186,12 @@ class TaskCalls:
     def _item(self) -> TaskItem:
         item = read_json(self.path.with_name("history_item.json"), TaskItem, self.faults)
         own = self.path.absolute().parent
-        return item or task_items(own.parents[1] / "state" / "taskHistory.json").get(own.name) or TaskItem()
+        tasks = own.parent.parent / "state" / "taskHistory.json"
+        return item or task_items(tasks).get(own.name) or TaskItem()
 
     def _folder(self, messages: list[UiMessage]) -> str:
         """The folder that the first request names."""
-        started = next((message.text for message in messages if message.say == "api_req_started"), None) or ""
+        started = next((message.text for message in messages if message.say == STARTED), None) or ""
         sent = self.path.with_name(SENT)
         start = started.replace("\\n", "\n")
         found = FOLDER.search(start) or FOLDER.search(read_start(sent, HISTORY_START).decode("utf-8", "replace"))

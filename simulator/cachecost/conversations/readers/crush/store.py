@@ -108,13 +108,14 @@ def _parts(data: bytes, path: Path, message: str, faults: list[Fault]) -> list[M
     """The parts of a message; None and an error where they are damaged."""
     found = limits.LINE.error() if len(data) > limits.LINE.value() else parse_json(data)
     if isinstance(found, ValueError):
-        faults.append(Fault(str(path), f"message {message}: {reason(found)}"))
-    elif not isinstance(found, list) or not all(isinstance(part, Mapping) for part in found):
-        faults.append(
-            Fault(str(path), f"message {message}: parts: expected an array of objects; got {show_found(found)}")
-        )
+        wrong = reason(found)
+    elif not isinstance(found, list):
+        wrong = f"parts: expected an array; got {show_found(found)}"
+    elif others := [number for number, part in enumerate(found) if not isinstance(part, Mapping)]:
+        wrong = f"parts[{others[0]}]: expected an object; got {show_found(found[others[0]])}"
     else:
         return found
+    faults.append(Fault(str(path), f"message {message}: {wrong}"))
     return None
 
 

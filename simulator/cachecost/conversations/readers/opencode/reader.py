@@ -18,7 +18,7 @@ from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.sqlite_files import is_database
 from cachecost.conversations.readers.common.stored_calls import RequestBuilder, number_calls
 from cachecost.conversations.readers.opencode.steps import SessionCalls
-from cachecost.conversations.readers.opencode.store import PART_FILE, is_opencode_database, read_store
+from cachecost.conversations.readers.opencode.store import PART_FILE, is_opencode_database, read_store, storage_of
 
 LACKS = (
     "opencode stores neither system prompt, tools nor breakpoints (sized by the bill; breakpoints as opencode places"
@@ -54,7 +54,7 @@ def is_companion(path: Path, folder: Path) -> bool:
     """Whether a file in `folder` belongs to another one there: messages and parts to the file of their session."""
     if path.name.startswith(PART_FILE):
         return True
-    storage = path.absolute().parents[2]
+    storage = storage_of(path)
     has_session = next(storage.glob(f"session/*/{path.parent.name}.json"), None) is not None
     return path.parent.parent.name == "message" and has_session and folder.absolute() in (storage, *storage.parents)
 

@@ -173,13 +173,13 @@ class _FileReading(_Reading):
             return
         stored = StoredSession(session)
         self.store.sessions.append(stored)
-        storage = self.path.absolute().parents[2]
+        storage = storage_of(self.path)
         for file in sorted((storage / "message" / _name(session.id)).glob("*.json")):
             stored.messages += self._message(file, storage)
 
     def _read_message_alone(self) -> None:
         """One message: its session is known by its name alone, unless its file is there."""
-        storage = self.path.absolute().parents[2]
+        storage = storage_of(self.path)
         for message in self._message(self.path, storage):
             session = SessionRecord(message.record.session_id, message.record.path.cwd if message.record.path else "")
             for file in sorted(storage.glob(f"session/*/{_name(session.id)}.json")):
@@ -197,6 +197,12 @@ class _FileReading(_Reading):
             if part is not None:
                 self._add_part(message, data, part)
         yield message
+
+
+def storage_of(path: Path) -> Path:
+    """The folder that a record's file is three levels below."""
+    folders = path.absolute().parents
+    return folders[min(2, len(folders) - 1)]
 
 
 def _name(identifier: str) -> str:
