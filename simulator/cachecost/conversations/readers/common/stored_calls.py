@@ -5,12 +5,14 @@ Stores keep messages, usage and times, but neither tools nor system prompt nor b
 are filled in:
 
 - **Static prefix**: a block of the system layer, as long as the first call of a chain was billed without its messages.
-  What that call read was there before the session, so chains that begin with the same read share that much.
+  What that call read was there before the session, so chains that begin with the same read share that much; a chain
+  that read nothing shares it with the next one of its kind.
 - **Breakpoints**: on the static prefix and on the messages that the client is known to mark, for Claude alone.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +28,8 @@ from cachecost.providers.usage import Usage
 
 BYTES_PER_TOKEN = 4
 """Rough: it only divides the first call of a chain into static prefix and messages, whose sum is billed."""
+NUMBER = re.compile(r" \d+$")
+"""What tells sub-agents of one kind apart."""
 Body = dict[str, Any]
 
 
@@ -117,8 +121,13 @@ class RequestBuilder:
     _root: Thread = field(default_factory=Thread)
     _threads: dict[int, Thread] = field(default_factory=dict)
     _prefixes: dict[tuple[str, str], Part] = field(default_factory=dict)
+    _reads: dict[tuple[str, ...], list[tuple[int, int]]] = field(default_factory=dict)
+    """(number, read) of the calls that begin a chain and read something, by the kind of their static prefix."""
 
-    def calls(self, found: Iterable[StoredCall]) -> Iterator[RecordedCall]:
+    def calls(self, found: list[StoredCall]) -> Iterator[RecordedCall]:
+        for call in found:
+            if call.before is None and call.usage and call.usage.read:
+                self._reads.setdefault(_kind(call), []).append((call.number, call.usage.read))
         for call in found:
             yield self._recorded_call(call, self._thread(call))
 
@@ -182,9 +191,15 @@ class RequestBuilder:
             return NOTHING
         messages = sum(block.size for message in thread.messages() for block in message.blocks) // BYTES_PER_TOKEN
         whole = max(0, call.usage.total_input - messages)
-        shared = min(whole, call.usage.read)
-        parts = ((f"{call.model} {shared}", shared), (f"{call.model} {whole}", whole - shared))
+        shared = min(whole, call.usage.read or self._read_later(call))
+        kind = " ".join(filter(None, _kind(call)))
+        parts = ((f"{kind} {shared}", shared), (f"{kind} {whole}", whole - shared))
         return Part(tuple(self._unknown(name, tokens) for name, tokens in parts if tokens))
+
+    def _read_later(self, call: StoredCall) -> int:
+        """What the next chain of the same kind read in its first call; 0 if there is none."""
+        later = (read for number, read in self._reads.get(_kind(call), ()) if number > call.number)
+        return next(later, 0)
 
     def _unknown(self, name: str, tokens: int) -> Block:
         return given_block("text", "system", f"unknown head of {self.client} {name}", tokens)
@@ -196,6 +211,11 @@ class RequestBuilder:
         chosen = nodes[-1:] if self.marks_first else nodes[: self.marked][::-1]
         for node in chosen:
             yield from _last_block(node)
+
+
+def _kind(call: StoredCall) -> tuple[str, ...]:
+    """What calls with the same static prefix have in common."""
+    return call.model, NUMBER.sub("", call.agent), call.prefix, call.project
 
 
 def _continued(call: StoredCall) -> StoredCall | None:

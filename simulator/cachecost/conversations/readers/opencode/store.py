@@ -92,12 +92,12 @@ class _Reading:
     path: Path
     with_content: bool
     store: OpencodeStore = field(default_factory=OpencodeStore)
+    most: int = field(default_factory=limits.LINE.value)
 
     def _decode(self, decoder: msgspec.json.Decoder[Kind], data: bytes, file: Path, place: str) -> Kind | None:
         """The record, or None and an error."""
-        most = limits.LINE.value()
         try:
-            if len(data) > most:
+            if len(data) > self.most:
                 raise limits.LINE.error()
             return decoder.decode(data)
         except (msgspec.DecodeError, limits.OutOfLimits, UnicodeDecodeError, RecursionError) as error:
