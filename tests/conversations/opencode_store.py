@@ -131,3 +131,24 @@ def write(path: Path, record: Record) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record, indent=2))
     return path
+
+
+def later_database(folder: Path, sessions: list[Record], rows: list[tuple[str, str, Record]]) -> Path:
+    """A database of opencode 2: rows of (session, type, data)."""
+    path = folder / "opencode.db"
+    connection = sqlite3.connect(path)
+    connection.execute(TABLES[0].replace("`session`", "`session_v2`"))
+    connection.execute(
+        "CREATE TABLE `session_message` (`id` text PRIMARY KEY, `session_id` text NOT NULL, `type` text NOT NULL,"
+        " `seq` integer NOT NULL, `time_created` integer NOT NULL, `data` text NOT NULL)"
+    )
+    for one in sessions:
+        row = one["id"], one.get("parentID"), one["directory"], one["version"], one["time"]["created"], one["title"]
+        connection.execute("INSERT INTO session_v2 VALUES (?, ?, ?, ?, ?, ?)", row)
+    for number, (name, kind, data) in enumerate(rows):
+        created = data["time"]["created"]
+        row = (f"msg_{number}", name, kind, number, created, json.dumps(data))
+        connection.execute("INSERT INTO session_message VALUES (?, ?, ?, ?, ?, ?)", row)
+    connection.commit()
+    connection.close()
+    return path

@@ -31,6 +31,7 @@ from conversations.opencode_store import (
     calls_tool,
     database,
     fill,
+    later_database,
     part,
     says,
     session,
@@ -304,6 +305,36 @@ def test_other_databases_are_not_opencode(tmp_path: Path) -> None:
 )
 def test_a_record_is_known_by_its_keys(tmp_path: Path, record: Record, why: str | None) -> None:
     assert sniff(json.dumps(record).encode()) == why
+
+
+def later_answer(at: int, tokens: Record, *content: Record) -> Record:
+    model = {"id": "claude-opus-4-6", "providerID": "anthropic"}
+    time = {"created": START + at, "completed": START + at + 900}
+    return {"agent": "build", "model": model, "content": list(content), "tokens": tokens, "time": time}
+
+
+def test_messages_of_version_2(tmp_path: Path) -> None:
+    tool = {
+        **{"type": "tool", "id": "toolu_1", "name": "bash", "time": {"created": START, "completed": START + 300}},
+        "state": {"status": "completed", "input": {}, "content": [{"type": "text", "text": "done"}]},
+    }
+    rows = [
+        ("ses_1", "user", {"text": "list the files", "time": {"created": START + 100}}),
+        ("ses_1", "assistant", later_answer(200, usage(2, 0, 5000, 50) | {"reasoning": 10}, tool)),
+        ("ses_1", "agent-switched", {"agent": "plan", "time": {"created": START + 1000}}),
+        ("ses_1", "assistant", later_answer(1200, usage(2, 5000, 80, 20), {"type": "text", "id": "t", "text": "none"})),
+        ("ses_1", "compaction", {"summary": "a summary", "time": {"created": START + 3000}}),
+        ("ses_1", "user", {"text": "go on", "time": {"created": START + 4000}}),
+        ("ses_1", "assistant", later_answer(4100, usage(2, 4900, 60, 5))),
+    ]
+    path = later_database(tmp_path, [session()], rows)
+    assert detect(path) == ("opencode", "a database with opencode's tables")
+    first, second, third = calls(path)
+    assert [call.billed for call in (first, second)] == [Usage(2, 0, 5000, 0, 60), Usage(2, 5000, 80, 0, 20)]
+    assert (first.request.model, first.host, first.project) == ("claude-opus-4-6", "anthropic", "/home/me/app")
+    assert blocks(second) == [("user", ["text"]), ("assistant", ["tool_use"]), ("user", ["tool_result"])]
+    assert blocks(third) == [("user", ["text", "text"])]
+    assert [call.events for call in billed(path)] == [("human",), (), ("human", "compaction")]
 
 
 def test_a_folder_has_each_session_once(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from cachecost.providers.usage import Usage
 Number = int | float | None
 
 
-def _wire_name(name: str) -> str:
+def wire_name(name: str) -> str:
     """ "session_id" -> "sessionID"."""
     head, _, end = name.partition("_id")
     return f"{head}ID" if head and not end and name.endswith("_id") else name
@@ -49,7 +49,7 @@ class RecordTimes(msgspec.Struct):
     compacted: Number = None
 
 
-class ModelChoice(msgspec.Struct, rename=_wire_name):
+class ModelChoice(msgspec.Struct, rename=wire_name):
     provider_id: str = ""
     model_id: str = ""
     variant: str | None = None
@@ -59,7 +59,7 @@ class WorkingFolder(msgspec.Struct):
     cwd: str = ""
 
 
-class MessageRecord(msgspec.Struct, rename=_wire_name):
+class MessageRecord(msgspec.Struct, rename=wire_name):
     """A message without its parts. An assistant message is one call; before 1.0 it could be several, one a step."""
 
     role: str
@@ -96,7 +96,7 @@ class ToolState(msgspec.Struct):
     time: RecordTimes | None = None
 
 
-class PartRecord(msgspec.Struct, rename=_wire_name):
+class PartRecord(msgspec.Struct, rename=wire_name):
     """A part of a message: text, reasoning, tool, step-finish, compaction …"""
 
     type: str
@@ -108,7 +108,7 @@ class PartRecord(msgspec.Struct, rename=_wire_name):
     synthetic: bool | None = None
 
 
-class SessionRecord(msgspec.Struct, rename=_wire_name):
+class SessionRecord(msgspec.Struct, rename=wire_name):
     """A session: a conversation with a person, or a sub-agent's (`parentID`)."""
 
     id: str

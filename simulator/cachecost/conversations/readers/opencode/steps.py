@@ -107,6 +107,8 @@ class SessionCalls:
         for message in session.messages:
             if message.record.role == "user":
                 self._take_user(message, chain, bool(agent))
+            elif message.record.role == "compaction":
+                self._take_summary(message, chain)
             elif message.record.role == "assistant":
                 yield from self._take_answer(message, chain, session, root, agent)
 
@@ -217,6 +219,13 @@ class SessionCalls:
         if self.with_content:
             chain.add("user", COMPACTION_REQUEST)
             chain.add("assistant", call.answer)
+
+    def _take_summary(self, message: StoredMessage, chain: _Chain) -> None:
+        """A summary whose call is not stored (opencode 2)."""
+        chain.events, chain.waiting, chain.is_cut = chain.events | {"compaction"}, [], True
+        chain.history, chain.blocks, chain.chars = 0, 1, sum(part.size for part in message.parts)
+        if self.with_content:
+            chain.add("user", self._content(message, user_blocks, message.parts))
 
     def _content(self, message: StoredMessage, blocks: object, parts: Iterable[StoredPart]) -> list[Body]:
         """The blocks of parts; none, and an error, where one is beyond a limit."""

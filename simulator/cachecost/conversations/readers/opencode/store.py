@@ -2,6 +2,7 @@
 
 - `opencode.db` (also `opencode-CHANNEL.db`): tables session, message and part; the last two have their record as JSON
   in `data`. Sessions of older versions were moved into it; their JSON files stayed.
+  Version 2 has its messages in session_message instead (later.py).
 - `storage/session/PROJECT/SESSION.json`, `storage/message/SESSION/MESSAGE.json`, `storage/part/MESSAGE/PART.json`
   (0.6 to 1.1). The file of a session is its log; the other two folders belong to it.
 """
@@ -22,6 +23,7 @@ from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.input_files import read_input
 from cachecost.conversations.readers.common.sqlite_files import MAGIC, open_database, table_names
+from cachecost.conversations.readers.opencode import later
 from cachecost.conversations.readers.opencode.records import (
     MessageRecord,
     PartRecord,
@@ -31,12 +33,14 @@ from cachecost.conversations.readers.opencode.records import (
     StoredSession,
 )
 
-TABLES = frozenset(("session", "message", "part"))
+SESSION_TABLES = ("session", "session_v2")
+"""Of opencode 1 and of 2, which has either name."""
+MESSAGE_TABLE = "message"
 COLUMNS = frozenset(("session_id", "time_created", "data"))
-"""Columns of `message` that only opencode's has together."""
-Kind = TypeVar("Kind", MessageRecord, PartRecord, SessionRecord)
+"""Columns that opencode's tables of messages have together."""
+Kind = TypeVar("Kind", MessageRecord, PartRecord, SessionRecord, later.LaterMessage)
 MESSAGES, PARTS = msgspec.json.Decoder(MessageRecord), msgspec.json.Decoder(PartRecord)
-SESSIONS = msgspec.json.Decoder(SessionRecord)
+SESSIONS, LATER_MESSAGES = msgspec.json.Decoder(SessionRecord), msgspec.json.Decoder(later.LaterMessage)
 MESSAGE_FILE, PART_FILE = "msg_", "prt_"
 
 
@@ -50,11 +54,14 @@ class OpencodeStore:
 
 def is_opencode_database(path: Path) -> bool:
     """Whether a database has opencode's tables. Raises nothing."""
-    if not table_names(path) >= TABLES:
+    tables = table_names(path)
+    messages = [name for name in (MESSAGE_TABLE, later.TABLE) if name in tables]
+    if not messages or not tables & set(SESSION_TABLES):
         return False
     try:
         with open_database(path) as database:
-            return {row[1] for row in database.execute("PRAGMA table_info(message)")} >= COLUMNS
+            columns = [{row[1] for row in database.execute(f"PRAGMA table_info({name})")} for name in messages]
+            return all(found >= COLUMNS for found in columns)
     except InputError:
         return False
 
@@ -120,15 +127,36 @@ class _DatabaseReading(_Reading):
     def read(self) -> None:
         """Raises InputError where the database cannot be read to its end."""
         with open_database(self.path) as database:
-            sessions = {session.record.id: session for session in self._sessions(database)}
+            tables = {name for (name,) in _rows(database, "SELECT name FROM sqlite_master WHERE type = 'table'")}
+            sessions = {session.record.id: session for session in self._sessions(database, tables)}
             self.store.sessions += sessions.values()
-            messages = dict(self._messages(database, sessions))
-            for part_id, message_id, data in _rows(database, "SELECT id, message_id, CAST(data AS BLOB) FROM part"):
-                if message_id in messages:
-                    self._take_part(str(part_id), messages[message_id], data)
+            if MESSAGE_TABLE in tables:
+                self._read_messages(database, sessions)
+            if later.TABLE in tables:
+                self._read_later_messages(database, sessions)
 
-    def _sessions(self, database: sqlite3.Connection) -> Iterator[StoredSession]:
-        query = "SELECT id, directory, parent_id, version, time_created FROM session"
+    def _read_messages(self, database: sqlite3.Connection, sessions: dict[str, StoredSession]) -> None:
+        messages = dict(self._messages(database, sessions))
+        for part_id, message_id, data in _rows(database, "SELECT id, message_id, CAST(data AS BLOB) FROM part"):
+            if message_id in messages:
+                self._take_part(str(part_id), messages[message_id], data)
+
+    def _read_later_messages(self, database: sqlite3.Connection, sessions: dict[str, StoredSession]) -> None:
+        query = f"SELECT id, session_id, type, CAST(data AS BLOB) FROM {later.TABLE} ORDER BY session_id, seq"
+        for message_id, session_id, kind, data in _rows(database, query):
+            place = f"message {message_id}: "
+            told = self._decode(LATER_MESSAGES, data or b"", self.path, place) if kind in later.ROLES else None
+            if told is None or session_id not in sessions:
+                continue
+            try:
+                made = later.message_of(str(message_id), kind, told, with_content=self.with_content)
+                sessions[session_id].messages.append(made)
+            except (ValueError, RecursionError) as error:
+                self.store.faults.append(Fault(str(self.path), f"{place}{_reason(error)}"))
+
+    def _sessions(self, database: sqlite3.Connection, tables: set[str]) -> Iterator[StoredSession]:
+        names = [name for name in SESSION_TABLES if name in tables]
+        query = " UNION ".join(f"SELECT id, directory, parent_id, version, time_created FROM {name}" for name in names)
         for session_id, directory, parent, version, created in _rows(database, query):
             time = {"created": created if isinstance(created, (int, float)) else None}
             row = {"id": session_id, "directory": directory or "", "parentID": parent, "version": version or ""}
