@@ -315,7 +315,10 @@ def later_answer(at: int, tokens: Record, *content: Record) -> Record:
 
 def test_messages_of_version_2(tmp_path: Path) -> None:
     tool = {
-        **{"type": "tool", "id": "toolu_1", "name": "bash", "time": {"created": START, "completed": START + 300}},
+        "type": "tool",
+        "id": "toolu_1",
+        "name": "bash",
+        "time": {"created": START, "completed": START + 300},
         "state": {"status": "completed", "input": {}, "content": [{"type": "text", "text": "done"}]},
     }
     rows = [
