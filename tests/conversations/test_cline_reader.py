@@ -177,6 +177,15 @@ def test_each_answer_of_an_sdk_session_is_a_call(tmp_path: Path) -> None:
     )
 
 
+def test_the_bill_counts_the_blocks_that_are_new(tmp_path: Path) -> None:
+    last = (
+        said("user", 2000, text("and"), text("now?")),
+        said("assistant", 2900, text("no"), metrics=(5150, 5000, 0, 3)),
+    )
+    file = session_file(sdk_session(tmp_path, [*MESSAGES, *last]))
+    assert [call.blocks for call in file.calls] == [1, 2, 3]
+
+
 def test_an_sdk_session_marks_the_first_message_alone(tmp_path: Path) -> None:
     second = list(calls(sdk_session(tmp_path, MESSAGES)))[1]
     first, nodes = second.request.breakpoints[0], [one.node for one in second.request.breakpoints if one.node]

@@ -168,6 +168,11 @@ def test_after_a_compaction_the_request_begins_with_the_summary(tmp_path: Path) 
     ]
 
 
+def test_the_bill_counts_the_blocks_that_are_new(tmp_path: Path) -> None:
+    after = [*user("msg_4", 3000, "a", "b"), *answer("msg_5", 3100, (2, 5080, 30, 5))]
+    assert [call.blocks for call in billed(database(tmp_path, [session()], [*TURN, *after]))] == [1, 3, 3]
+
+
 def test_another_model_another_agent_and_a_cleared_output_are_events(tmp_path: Path) -> None:
     cleared = calls_tool(time={"start": START, "end": START + 50, "compacted": START + 4000})
     records = [

@@ -45,6 +45,14 @@ def content_blocks(raw: msgspec.Raw) -> list[Any]:
     return [{"type": "text", "text": found}] if isinstance(found, str) else found if isinstance(found, list) else []
 
 
+def count_blocks(raw: msgspec.Raw) -> int:
+    """How many blocks the content of a message has; a text is one, and so is what is damaged."""
+    try:
+        return len(msgspec.json.decode(raw, type=list[msgspec.Raw]))
+    except DAMAGED:
+        return 1
+
+
 def read_start(file: Path, size: int) -> bytes:
     """The beginning of a file; nothing where it cannot be read."""
     try:

@@ -14,7 +14,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.conversations.input_files import read_input
-from cachecost.conversations.readers.cline.files import content_blocks, decode, read_json
+from cachecost.conversations.readers.cline.files import content_blocks, count_blocks, decode, read_json
 from cachecost.conversations.readers.cline.records import (
     SdkManifest,
     SdkMessage,
@@ -44,6 +44,7 @@ class SdkCalls:
     _events: set[str] = field(default_factory=set)
     _waiting: list[dict[str, Any]] = field(default_factory=list)
     _chars: int = 0
+    _new_blocks: int = 0
     _time: float | None = None
 
     def calls(self) -> list[StoredCall]:
@@ -84,6 +85,7 @@ class SdkCalls:
         elif not is_agent and RESULT not in content:
             self._events.add("human")
         self._chars += len(content)
+        self._new_blocks += count_blocks(message.content)
         if self.with_content:
             self._waiting.append({"role": "user", "content": self._blocks(message, number)})
 
@@ -110,12 +112,14 @@ class SdkCalls:
         call.before, call.is_cut = self._last, "compaction" in self._events
         if self._last is not None and (self._last.model, self._last.host) != (call.model, call.host):
             self._events.add("model")
-        call.events, call.new_chars, call.id = frozenset(self._events), self._chars, message.id or str(number)
+        call.events, call.id = frozenset(self._events), message.id or str(number)
+        call.blocks, call.new_chars = self._new_blocks, self._chars
         content = bytes(message.content)
         call.has_thinking = any(kind in content for kind in THINKING)
         if self.with_content:
             call.messages, call.answer = self._waiting, self._blocks(message, number)
-        self._last, self._events, self._waiting, self._chars = call, set(), [], len(content)
+        self._last, self._events, self._waiting = call, set(), []
+        self._new_blocks, self._chars = count_blocks(message.content), len(content)
         return call
 
     def _blocks(self, message: SdkMessage, number: int) -> list[Any]:

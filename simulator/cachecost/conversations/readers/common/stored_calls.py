@@ -40,7 +40,8 @@ class StoredCall:
     `messages` are messages of the Messages API (role and content blocks), `answer` content blocks; both are empty where
     the store or the caller has no content. With `is_cut` the request begins with `messages`: the history was compacted.
     `prefix` names a static prefix that is not that of the chain: a summary has a prompt of its own. Times are seconds
-    since the epoch. `id` is equal for all copies of a call. `usage` is None where it is unknown.
+    since the epoch. `blocks` and `new_chars` are those of the content that the request has and the one before did not
+    (its answer is part of it). `id` is equal for all copies of a call. `usage` is None where it is unknown.
     """
 
     model: str

@@ -60,7 +60,6 @@ class _Chain:
     waiting: list[Body] = field(default_factory=list)
     chars: int = 0
     blocks: int = 0
-    history: int = 0
     clears: list[float] = field(default_factory=list)
     effort: str = ""
     is_cut: bool = False
@@ -190,7 +189,7 @@ class SessionCalls:
         call.end = _seconds(record.time.completed) if step.is_last else _tool_end(step.parts)
         call.before, call.is_cut, call.prefix = chain.last, chain.is_cut, "summary" if record.is_summary else ""
         call.events = frozenset(_events(call, record, chain))
-        call.blocks, call.new_chars = chain.history + chain.blocks, chain.chars
+        call.blocks, call.new_chars = chain.blocks, chain.chars
         call.has_thinking = any(part.record.type == "reasoning" for part in step.parts)
         if self.with_content:
             call.messages, call.answer = [*chain.waiting], self._content(message, answer_blocks, step.parts)
@@ -203,10 +202,9 @@ class SessionCalls:
             return
         tools = [part for part in step.parts if part.record.type == "tool"]
         answered = [part for part in step.parts if part.record.type in BLOCKS]
-        chain.history += chain.blocks + len(answered)
         chain.last, chain.events, chain.waiting, chain.is_cut = call, set(), [], False
         chain.is_copied, chain.agent = is_copy, message.record.agent or message.record.mode or ""
-        chain.blocks, chain.chars = len(tools), sum(part.size for part in answered)
+        chain.blocks, chain.chars = len(answered) + len(tools), sum(part.size for part in answered)
         chain.clears += _clears(tools)
         if self.with_content:
             chain.add("user", self._content(message, result_blocks, tools))
@@ -214,7 +212,7 @@ class SessionCalls:
     def _compact(self, chain: _Chain, call: StoredCall) -> None:
         """The next request begins with the summary. The call before it is still the last of the main thread."""
         chain.events, chain.waiting, chain.is_cut = {"compaction"}, [], True
-        chain.last, chain.history, chain.blocks = chain.last or call, 0, 1
+        chain.last, chain.blocks = chain.last or call, 1
         chain.chars = 4 * (call.usage.output_tokens if call.usage else 0)
         if self.with_content:
             chain.add("user", COMPACTION_REQUEST)
@@ -223,7 +221,7 @@ class SessionCalls:
     def _take_summary(self, message: StoredMessage, chain: _Chain) -> None:
         """A summary whose call is not stored (opencode 2)."""
         chain.events, chain.waiting, chain.is_cut = chain.events | {"compaction"}, [], True
-        chain.history, chain.blocks, chain.chars = 0, 1, sum(part.size for part in message.parts)
+        chain.blocks, chain.chars = 1, sum(part.size for part in message.parts)
         if self.with_content:
             chain.add("user", self._content(message, user_blocks, message.parts))
 
