@@ -104,7 +104,10 @@ CALLS: Readers[CallReader] = Readers(
         "langfuse": ("readers.langfuse.reader", ('"traceId"', '"trace_id"', '"observations"')),
         "langsmith": ("readers.langsmith.reader", ('"run_type"', '"run_id"', '"inputs"')),
         "litellm": ("readers.litellm.reader", ('"call_type"',)),
-        "otel": ("readers.otel.reader", ('"resourceSpans"', '"resourceLogs"', '"trace_id"')),
+        "otel": (
+            "readers.otel.reader",
+            ('"resourceSpans"', '"resourceLogs"', '"trace_id"', "claude_code.", "instrumentationScope"),
+        ),
         "har": ("readers.http.har", ('"log"',)),
         "vcr": ("readers.http.vcr", ("interactions", "^[", "^-")),
         "mitmproxy": ("readers.http.mitmproxy", tuple(f"^{digit}" for digit in range(10))),
