@@ -31,6 +31,9 @@ def read_session_files(paths: Sequence[Path], format_: str = "auto") -> SessionF
         found = SessionReading(store, format_).read_all(_files(paths))
     for fault in found.skipped:
         print_diagnostic(f"{fault}, skipped")
+    for session in found.sessions:
+        for note in session.notes:
+            print_diagnostic(f"{session.path}: {note}")
     return found
 
 

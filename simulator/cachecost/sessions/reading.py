@@ -12,9 +12,9 @@ import msgspec
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.billed_calls import SessionFile
-from cachecost.conversations.readers.claude_code.transcript import sniff_lines
+from cachecost.conversations.readers.claude_code.transcript import sniff
 from cachecost.conversations.readers.detect import detect
-from cachecost.sessions.bill_readers import bill_reader
+from cachecost.sessions.bill_readers import BILL_READERS
 from cachecost.sessions.store import FileIdentity, RememberedFile, SessionStore
 
 TAIL_BYTES = 1024
@@ -87,17 +87,17 @@ class SessionReading:
 
     def _read_file(self, path: Path, identity: FileIdentity, remembered: RememberedFile | None) -> None:
         format_ = self._format(path)
-        reader = bill_reader(format_)
+        reader = BILL_READERS.get(format_)
         if reader is None:
             self.found.logs.append(path)
             return
         state = b""
         if remembered and self.store and _has_grown(path, identity, remembered):
             state = self.store.state(str(path))
-        sessions, state = reader.read_sessions(path, state)
+        sessions, state = reader.read(path, state)
         self._add(sessions)
         self.found.read_bytes += identity.size
-        if self.store:
+        if self.store and reader.is_whole:
             tail = _tail(path, identity.size)
             self._remember(str(path), RememberedFile(identity, tail, encode(sessions)), state)
 
@@ -105,7 +105,7 @@ class SessionReading:
         """The format of a file. Transcripts are known by their first lines, without the looks of other readers."""
         if self.format_ == "auto":
             with path.open("rb") as stream:
-                if sniff_lines(stream.read(HEAD_BYTES)):
+                if sniff(stream.read(HEAD_BYTES)):
                     return TRANSCRIPT
         return detect(path, self.format_)[0]
 

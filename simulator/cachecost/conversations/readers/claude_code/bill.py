@@ -30,15 +30,19 @@ from cachecost.conversations.readers.claude_code.bill_lines import (
     extra_passes,
     has_passes,
     is_client_generated,
+    kind_of_header,
     modes_in,
     piece_types,
 )
 from cachecost.conversations.readers.claude_code.line import THINKING
+from cachecost.conversations.readers.claude_code.steps_bill import steps_file
 from cachecost.conversations.readers.claude_code.transcript import BOUNDARIES, HANDLERS
+from cachecost.conversations.transcript_steps import KIND
 
 CLIENT = "claude-code"
 NOT_JSON = "is not valid JSON"
 NO_STEP = 0
+HEADER_BYTES = 1 << 12
 SUMS_LINE = "cost-state"
 REQUEST_LINES = ("api-request", "api-request-shape")
 COMPARED = ("tools", "system", "thinking", "effort")
@@ -365,9 +369,17 @@ def read_sessions(path: Path, state: bytes = b"") -> tuple[list[SessionFile], by
 
     Raises InputError where the file cannot be read.
     """
+    if is_content_free(path):
+        return [steps_file(path)], b""
     bill = TranscriptBill(path, decode_state(state) if state else None)
     file = bill.read()
     return [file] if file.calls or file.damaged else [], encode_state(bill.state)
+
+
+def is_content_free(path: Path) -> bool:
+    """Whether a file is a transcript without its content. Raises InputError."""
+    with open_input(path) as stream:
+        return kind_of_header(stream.readline(HEADER_BYTES)) == KIND
 
 
 decode_state = msgspec.msgpack.Decoder(TranscriptState).decode

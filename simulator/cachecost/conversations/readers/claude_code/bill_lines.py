@@ -169,6 +169,7 @@ class LineEnvelope(msgspec.Struct, gc=False):
     """A line whose parts do not have the expected types: its type says whether that matters."""
 
     type: str | None = None
+    kind: str | None = None
 
 
 decode_line = msgspec.json.Decoder(TranscriptLine).decode
@@ -234,6 +235,14 @@ def command_in(text: bytes) -> bytes:
     """The command that a person typed, as in `<command-name>/compact</command-name>`."""
     before, found, rest = text.partition(COMMAND)
     return rest.partition(b"<")[0].strip() if found and len(before) < 60 else b""
+
+
+def kind_of_header(line: bytes) -> str | None:
+    """What the first line of a file says that it is; None where it says nothing."""
+    try:
+        return decode_envelope(line).kind
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def digest(raw: msgspec.Raw) -> bytes:
