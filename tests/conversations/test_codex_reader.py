@@ -181,6 +181,12 @@ def test_an_older_compaction_leaves_its_summary(tmp_path: Path) -> None:
     ]
 
 
+def test_a_summary_that_is_none_is_not_read(tmp_path: Path) -> None:
+    thought = codex_line(3, "response_item", type="reasoning", summary=True, content=5)
+    (only,), _ = read(tmp_path, *OLD, thought, codex_bill(4, "r1", FIRST))
+    assert [block.content for block in only.response] == [{"type": "thinking", "thinking": ""}]
+
+
 def test_events_between_two_calls(tmp_path: Path) -> None:
     picture = codex_line(
         11,
