@@ -181,11 +181,14 @@ def test_the_host_is_the_protocol_s_or_the_maker_s(tmp_path: Path, auth: str, mo
 
 def test_a_damaged_line_is_listed_and_the_others_count(tmp_path: Path) -> None:
     wrong = qwen_response("e9", "a2", 9, (5, 0, 9), input_token_count=-5)
-    path = write_lines(tmp_path / NAME, [*qwen_session(), wrong, {"type": "user", "cwd": 5}], end='\n{"uuid": "cu')
+    long = qwen_response("e8", "a2", 9, (5, 0, 9), duration_ms=1e9 + 1)
+    rows = [*qwen_session(), wrong, {"type": "user", "cwd": 5}, long]
+    path = write_lines(tmp_path / NAME, rows, end='\n{"uuid": "cu')
     billed = session_file(path)
     expected = (
         (7, "uiEvent.input_token_count: expected a whole number of tokens; got -5"),
         (8, "expected `str | null`, got `int` - at `$.cwd`"),
+        (9, "uiEvent.duration_ms: expected milliseconds from 0 to 1,000,000,000; got 1000000001.0"),
     )
     assert (billed.damaged, [call.id for call in billed.calls]) == (expected, ["r-e1", "r-e2"])
     with pytest.raises(InputError) as error:

@@ -25,6 +25,7 @@ from cachecost.conversations.readers.common.model_names import host_of
 from cachecost.conversations.readers.common.session_calls import Piece, Session, SessionCall, last_of, piece_of, time_of
 from cachecost.conversations.readers.qwen_code import lines
 from cachecost.conversations.usage_shapes import usage_from
+from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 
 HOSTS = {"anthropic": "anthropic", "gemini": "gemini", "vertex-ai": "google-cloud", "qwen-oauth": "qwen"}
@@ -98,9 +99,10 @@ class QwenSession:
         """A call that telemetry tells of; its content comes with the assistant record after it, if at all."""
         usage = usage_from(msgspec.to_builtins(event), "uiEvent", "qwen-code")
         end = time_of(event.timestamp) or node.time
-        start = None if end is None else end - (event.duration_ms or 0.0) / 1000
+        took = _milliseconds(event.duration_ms, "duration_ms")
+        start = None if end is None else end - took
         call = self._new_call(record, number, event.model, usage, start, end)
-        call.has_content, call.first_token_s = False, (event.ttft_ms or 0.0) / 1000
+        call.has_content, call.first_token_s = False, _milliseconds(event.ttft_ms, "ttft_ms")
         call.host = HOSTS.get(event.auth_type or "") or host_of(call.model)
         if event.subagent_id or event.subagent_name:
             self._of_agent(call, record, event.subagent_id or "", event.subagent_name or "")
@@ -213,6 +215,16 @@ class _Way:
             self.request += reversed(node.cut)
             self.events.add("compaction")
             self.is_cut = True
+
+
+MOST_MILLISECONDS = 10**9
+
+
+def _milliseconds(told: float | None, name: str) -> float:
+    """Seconds; 0 where nothing is told. Raises NotAMessage."""
+    if not 0 <= (told or 0.0) <= MOST_MILLISECONDS:
+        raise NotAMessage(f"uiEvent.{name}", f"milliseconds from 0 to {MOST_MILLISECONDS:,}", told)
+    return (told or 0.0) / 1000
 
 
 class _Flags(msgspec.Struct):
