@@ -84,6 +84,14 @@ def test_the_total_tells_whether_thoughts_are_output_already(tmp_path: Path, tot
     assert only.billed == Usage(800, 0, 0, 0, output)
 
 
+def test_an_input_smaller_than_what_was_read_excludes_it(tmp_path: Path) -> None:
+    """As 0.15 stores Anthropic's usage."""
+    (only,), _ = read(
+        tmp_path, qwen_user("u1", None, 1), qwen_response("e1", "u1", 3, (2, 900, 30), thoughts_token_count=0)
+    )
+    assert only.billed == Usage(2, 900, 0, 0, 30)
+
+
 def test_a_sub_agent_s_calls_have_the_same_ids_in_both_files(tmp_path: Path) -> None:
     twice = [qwen_response(name, "a1", second, (500, 256, 9), **SIDE) for name, second in (("e8", 4), ("e9", 5))]
     recorded, billed = read(tmp_path, *qwen_session()[:3], *twice, *qwen_session()[3:])

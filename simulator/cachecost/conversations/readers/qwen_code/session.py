@@ -8,7 +8,8 @@ sub-agent), and its recording services (QwenLM/qwen-code).
 - **Bill**: every `qwen-code.api_response`, and every assistant record that has none. Calls of sub-agents and of
   background agents are in the telemetry of the session, without content; a sub-agent also has a file of its own
   (`subagents/SESSION/agent-ID.jsonl`), whose calls have the same ids.
-- The input includes what was read from a cache, and what was written to it: a write is not told.
+- The input includes what was read from a cache, and what was written to it: a write is not told. With Anthropic's
+  protocol, 0.15 counts neither in the input.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ HOSTS = {"anthropic": "anthropic", "gemini": "gemini", "vertex-ai": "google-clou
 """The host of each `auth_type`; for "openai" (any server with that protocol) the host of the model's maker."""
 API_RESPONSE = "qwen-code.api_response"
 UNKNOWN_MODEL = "unknown"
-NO_WRITES = "cache writes count as uncached input: Qwen Code does not store them"
+NO_WRITES = "Qwen Code does not store cache writes: they count as uncached input, before version 0.24 maybe not at all"
 
 
 @dataclass(slots=True, eq=False)
