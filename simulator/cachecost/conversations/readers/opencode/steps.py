@@ -35,6 +35,7 @@ from cachecost.conversations.readers.opencode.records import (
 )
 from cachecost.providers.usage import Usage
 
+MISSING = "of calls that are no longer stored"
 STEP_END = "step-finish"
 BLOCKS = ("text", "file", "reasoning", "tool")
 COMPACTION_REQUEST: list[Body] = [{"type": "text", "text": "summary of the conversation so far"}]
@@ -66,6 +67,8 @@ class _Chain:
     is_copied: bool = False
     """Whether the last call is one of the session that this one was forked from."""
     agent: str = ""
+    tokens: int = 0
+    """Those of all messages so far, copies included."""
 
     def add(self, role: str, blocks: list[Body]) -> None:
         if not blocks:
@@ -83,13 +86,15 @@ def _content(message: Body) -> list[Any]:
 
 class SessionCalls:
     """Makes calls of sessions. `families` maps each session to the one that its calls are listed with: the session at
-    the top, or the one that it was forked from. `damaged` are the reasons why calls could not be read."""
+    the top, or the one that it was forked from. `damaged` are the reasons why calls could not be read, `missing` the
+    tokens of calls that a session no longer has."""
 
     def __init__(self, sessions: list[StoredSession], with_content: bool) -> None:
         self.with_content = with_content
         self.notes = ReaderNotes()
         self.damaged: list[str] = []
         self.families: dict[str, str] = {}
+        self.missing: dict[str, int] = {}
         self._sessions = {session.record.id: session for session in sessions}
         self._known: dict[str, StoredCall] = {}
         self._agents: Counter[tuple[str, str]] = Counter()
@@ -110,6 +115,14 @@ class SessionCalls:
                 self._take_summary(message, chain)
             elif message.record.role == "assistant":
                 yield from self._take_answer(message, chain, session, root, agent)
+        self._note_missing(session, chain)
+
+    def _note_missing(self, session: StoredSession, chain: _Chain) -> None:
+        """What the session was billed by its own count, and no message of it was: messages that were undone."""
+        missing = session.record.tokens - chain.tokens
+        if missing > 0:
+            self.missing[session.record.id] = missing
+            self.notes.add("token", MISSING, missing)
 
     def _root(self, session: StoredSession) -> StoredSession:
         """The session at the top: itself, unless it is a sub-agent's."""
@@ -151,6 +164,7 @@ class SessionCalls:
             usage = self._usage(message, step)
             if usage is None:
                 continue
+            chain.tokens += usage.total_input + usage.output_tokens
             call = self._new_call(message, step, usage, chain)
             call.session, call.agent = root.record.id, agent
             call.project = record.path.cwd if record.path and record.path.cwd else session.record.directory
