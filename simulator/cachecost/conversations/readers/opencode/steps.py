@@ -53,7 +53,7 @@ class _Step:
 
 
 @dataclass(slots=True)
-class _Chain:
+class _SessionChain:
     """What a session has had since its last call, and whether its history goes into the next request."""
 
     last: StoredCall | None = None
@@ -105,7 +105,7 @@ class SessionCalls:
 
     def _session_calls(self, session: StoredSession) -> Iterator[StoredCall]:
         root = self._root(session)
-        chain = _Chain()
+        chain = _SessionChain()
         agent = self._agent_name(session, root.record.id) if root is not session else ""
         self.families[session.record.id] = self.families.get(root.record.id, root.record.id)
         for message in session.messages:
@@ -117,7 +117,7 @@ class SessionCalls:
                 yield from self._take_answer(message, chain, session, root, agent)
         self._note_missing(session, chain)
 
-    def _note_missing(self, session: StoredSession, chain: _Chain) -> None:
+    def _note_missing(self, session: StoredSession, chain: _SessionChain) -> None:
         """What the session was billed by its own count, and no message of it was: messages that were undone."""
         missing = session.record.tokens - chain.tokens
         if missing > 0:
@@ -140,7 +140,7 @@ class SessionCalls:
         number = self._agents[root, name]
         return name if number == 1 else f"{name} {number}"
 
-    def _take_user(self, message: StoredMessage, chain: _Chain, is_agent: bool) -> None:
+    def _take_user(self, message: StoredMessage, chain: _SessionChain, is_agent: bool) -> None:
         if any(part.record.type == "compaction" for part in message.parts):
             return
         texts = [part for part in message.parts if part.record.type in BLOCKS]
@@ -155,7 +155,7 @@ class SessionCalls:
             chain.add("user", self._content(message, user_blocks, message.parts))
 
     def _take_answer(
-        self, message: StoredMessage, chain: _Chain, session: StoredSession, root: StoredSession, agent: str
+        self, message: StoredMessage, chain: _SessionChain, session: StoredSession, root: StoredSession, agent: str
     ) -> Iterator[StoredCall]:
         record = message.record
         if record.has_error or any(part.record.type == "retry" for part in message.parts):
@@ -177,7 +177,7 @@ class SessionCalls:
                 yield call
             self._continue(chain, known, message, step, is_copy=known is not call)
 
-    def _join(self, session: str, known: StoredCall, chain: _Chain) -> None:
+    def _join(self, session: str, known: StoredCall, chain: _SessionChain) -> None:
         """A copied call: its session was forked from that of the call."""
         self.notes.skip("message", "copied from the session that this one was forked from")
         self.families[session] = self.families.get(known.session, known.session)
@@ -195,7 +195,7 @@ class SessionCalls:
         self.notes.skip("message", "no usage (stopped, or still being written)")
         return None
 
-    def _new_call(self, message: StoredMessage, step: _Step, usage: Usage, chain: _Chain) -> StoredCall:
+    def _new_call(self, message: StoredMessage, step: _Step, usage: Usage, chain: _SessionChain) -> StoredCall:
         record = message.record
         model, host = model_of(record)
         start = _seconds(record.time.created) if step.is_first else None
@@ -209,7 +209,9 @@ class SessionCalls:
             call.messages, call.answer = [*chain.waiting], self._content(message, answer_blocks, step.parts)
         return call
 
-    def _continue(self, chain: _Chain, call: StoredCall, message: StoredMessage, step: _Step, *, is_copy: bool) -> None:
+    def _continue(
+        self, chain: _SessionChain, call: StoredCall, message: StoredMessage, step: _Step, *, is_copy: bool
+    ) -> None:
         """What the session has after this call."""
         if message.record.is_summary:
             self._compact(chain, call)
@@ -223,7 +225,7 @@ class SessionCalls:
         if self.with_content:
             chain.add("user", self._content(message, result_blocks, tools))
 
-    def _compact(self, chain: _Chain, call: StoredCall) -> None:
+    def _compact(self, chain: _SessionChain, call: StoredCall) -> None:
         """The next request begins with the summary. The call before it is still the last of the main thread."""
         chain.events, chain.waiting, chain.is_cut = {"compaction"}, [], True
         chain.last, chain.blocks = chain.last or call, 1
@@ -232,7 +234,7 @@ class SessionCalls:
             chain.add("user", COMPACTION_REQUEST)
             chain.add("assistant", call.answer)
 
-    def _take_summary(self, message: StoredMessage, chain: _Chain) -> None:
+    def _take_summary(self, message: StoredMessage, chain: _SessionChain) -> None:
         """A summary whose call is not stored (opencode 2)."""
         chain.events, chain.waiting, chain.is_cut = chain.events | {"compaction"}, [], True
         chain.blocks, chain.chars = 1, sum(part.size for part in message.parts)
@@ -262,7 +264,7 @@ def _steps(message: StoredMessage) -> Iterator[_Step]:
             parts = []
 
 
-def _events(call: StoredCall, record: MessageRecord, chain: _Chain) -> Iterator[str]:
+def _events(call: StoredCall, record: MessageRecord, chain: _SessionChain) -> Iterator[str]:
     """What lies between a call and the one that it continues."""
     yield from chain.events
     if record.is_summary:
