@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from conversations.test_anthropic_batch_reader import request, result
+from conversations.test_claude_events import collected, console
+from conversations.test_claude_events import request as api_request
 from conversations.test_har_reader import archive, entry
 from conversations.test_jp_reader import answer, ask, config, question, say, story, think, use
 from conversations.test_jp_reader import result as tool_result
@@ -129,11 +131,19 @@ def _logs(folder: Path) -> list[Path]:
         log(folder, run(), run(3), name="runs.jsonl"),
         log(folder, payload(), name="litellm.jsonl"),
         log(folder, exported(span(current()), span(current(), 5, "a2")), name="spans.jsonl"),
+        log(folder, collected(api_request(), api_request(2)), name="events.jsonl"),
+        printed_file(folder / "console.txt"),
         dump(folder, flow(), flow()),
         trace_file(folder, row(0, 900, [1, 2]), row(3000, 1400, [1, 2, 3])),
         cassette(folder, vcrpy(), vcrpy()),
         folder / "17700000001-a-title.events.json",
     ]
+
+
+def printed_file(path: Path) -> Path:
+    """Events as a console prints them."""
+    path.write_text("".join(f"{console(api_request(number))}\n" for number in (1, 2)))
+    return path
 
 
 def _events() -> list[dict[str, object]]:
