@@ -59,6 +59,8 @@ def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) 
 )
 @click.option("--project", metavar="TEXT", help="Only sessions whose folder contains this text.")
 @format_option
+@click.option("--apply", "applies", is_flag=True, help="Write the advised settings into Claude Code's settings file.")
+@click.option("--yes", "is_confirmed", is_flag=True, help="With --apply: do not ask.")
 @skip_option
 @html_option("Also write the bill as an HTML page.")
 @csv_option
@@ -72,6 +74,8 @@ def bill(
     session: str | None,
     project: str | None,
     format_: str,
+    applies: bool,
+    is_confirmed: bool,
     may_skip: bool,
     html: Path | None,
     csv_file: Path | None,
@@ -83,20 +87,27 @@ def bill(
     Without PATH, the sessions of the agents found on this machine. Dollars are list prices. What was read is
     remembered in the file that CACHECOST_STORE names (off: nothing is).
     """
+    from cachecost.analysis.bill.advice import best_advice
     from cachecost.analysis.bill.summary import summarize
+    from cachecost.views.bill.advice import advice_lines, advice_object, cause_notes
     from cachecost.views.bill.json_output import bill_object, csv_rows
 
     found = read_session_files(paths, format_)
     account = account_of(found, shared.setup, format_, project, _in_period(since, until))
-    summary = summarize(account, by or "session")
+    summary, advice = summarize(account, by or "session"), best_advice(account)
     write_rows(csv_file, csv_rows(summary))
     if as_json:
-        sys.stdout.write(json.dumps(bill_object(summary, account.rewrites, found.skipped), ensure_ascii=False) + "\n")
+        made = bill_object(summary, account.rewrites, found.skipped) | {"advice": list(map(advice_object, advice))}
+        sys.stdout.write(json.dumps(made, ensure_ascii=False) + "\n")
     else:
         from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill
 
-        hints = [list_price_note(summary.total.cost)]
-        print_bill(summary, account.rewrites, {}, hints, sys.stdout, None if by else ROWS_SHOWN)
+        hints = [*advice_lines(advice), list_price_note(summary.total.cost)]
+        print_bill(summary, account.rewrites, cause_notes(account), hints, sys.stdout, None if by else ROWS_SHOWN)
+    if applies:
+        from cachecost.commands.settings_file import apply_advice
+
+        apply_advice(advice, is_confirmed)
     if found.skipped and not may_skip:
         return ExitCode.INVALID_INPUT
     return ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK

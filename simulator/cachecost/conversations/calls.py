@@ -57,6 +57,11 @@ class Call:
         return ""
 
     @property
+    def may_be_refused(self) -> bool:
+        """Whether a call that the log does not show in full may be one that its host refuses."""
+        return False
+
+    @property
     def pass_bills(self) -> tuple[Usage, ...]:
         """The bill of each pass of a call that the API compacted in; empty for any other call."""
         return ()
@@ -178,6 +183,10 @@ class RecordedCall(Call):
         if self.request.params.get("compaction") and not self.pass_bills:
             return ON_DEMAND
         return why_not_whole(self.request.params)
+
+    @property
+    def may_be_refused(self) -> bool:
+        return self.billed is None and not self.is_bill_only
 
     @property
     def simulated_response(self) -> tuple[Block, ...]:

@@ -14,12 +14,21 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn
-from cachecost.conversations.readers.detect import CALLS, UNRECOGNIZED, Unrecognized, calls_in_time, detect
+from cachecost.conversations.readers.detect import (
+    CALLS,
+    UNRECOGNIZED,
+    Unrecognized,
+    calls_in_time,
+    detect,
+    is_companion,
+)
 from cachecost.conversations.start_times import SECONDS_BETWEEN_UNTIMED
 
 NEVER_LOGS = (
     *(".md", ".txt", ".png", ".jpg", ".py", ".toml", ".lock", ".html", ".css", ".js", ".sh", ".part"),
-    *("sessions-index.json", ".meta.json"),
+    *("sessions-index.json", ".meta.json", "-wal", "-shm"),
+    *("api_conversation_history.json", "task_metadata.json", "history_item.json", "context_history.json"),
+    *("taskHistory.json", ".compaction.json"),
 )
 """Endings of files in a log folder that are no logs; they are not opened."""
 
@@ -55,20 +64,25 @@ def find_input_files(paths: Sequence[Path], format_: str, warn: Warn, skipped: l
 
     Files that no reader knows are added to `skipped`, with a warning. Empty files are ignored, with a warning.
     """
-    for path in expand_folders(paths):
+    for path, folder in _expand(paths):
         found = InputFile(path, format_)
-        if _is_log(found, warn, skipped):
+        if _is_log(found, warn, skipped) and not (folder and is_companion(path, found.format[0], folder)):
             yield found
 
 
 def expand_folders(paths: Sequence[Path]) -> Iterator[Path]:
     """The files of `paths` and of its folders, each once; in folders only those that may be logs."""
+    return (path for path, _ in _expand(paths))
+
+
+def _expand(paths: Sequence[Path]) -> Iterator[tuple[Path, Path | None]]:
+    """Each file, and the folder among `paths` that it is in (None: it was named)."""
     seen = set()
     for path in paths:
         for one in _files_in(path) if path.is_dir() else [path]:
             if (where := one.resolve()) not in seen:
                 seen.add(where)
-                yield one
+                yield one, path if path.is_dir() else None
 
 
 def _files_in(folder: Path) -> Iterator[Path]:

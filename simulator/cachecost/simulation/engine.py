@@ -20,7 +20,7 @@ from cachecost.ledger.rows import WARM_START, ZERO, CallRow, Cost
 from cachecost.ledger.timelines import EMPTY_TIMELINE, CallTimeline, build_timeline
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.counting import TokenCounter
-from cachecost.prompts.refusals import refusal
+from cachecost.prompts.refusals import lacking_feature, refusal
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
@@ -180,10 +180,14 @@ class Simulation:
     def simulate(self, call: Call) -> SimulatedCall:
         """As `row`, with what the cache did."""
         self._number += 1
-        if call.why_unknown and not call.has_failed:
-            return self._without_usage(call, None, call.why_unknown, NOT_EVALUATED)
+        why = "" if call.has_failed else call.why_unknown
+        if why and not call.may_be_refused:
+            return self._without_usage(call, None, why, NOT_EVALUATED)
         try:
             rules = self._setup.rules_for(call)
+            if why:
+                refused = lacking_feature(call.request, rules)
+                return self._without_usage(call, None, refused or why, REFUSED if refused else NOT_EVALUATED)
             return self._evaluate(call, rules)
         except CannotEvaluate as error:
             return self._without_usage(call, None, str(error), NOT_EVALUATED)

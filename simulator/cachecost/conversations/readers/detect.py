@@ -104,10 +104,16 @@ CALLS: Readers[CallReader] = Readers(
         "langfuse": ("readers.langfuse.reader", ('"traceId"', '"trace_id"', '"observations"')),
         "langsmith": ("readers.langsmith.reader", ('"run_type"', '"run_id"', '"inputs"')),
         "litellm": ("readers.litellm.reader", ('"call_type"',)),
-        "otel": ("readers.otel.reader", ('"resourceSpans"', '"resourceLogs"', '"trace_id"')),
+        "otel": (
+            "readers.otel.reader",
+            ('"resourceSpans"', '"resourceLogs"', '"trace_id"', "claude_code.", "instrumentationScope"),
+        ),
         "har": ("readers.http.har", ('"log"',)),
         "vcr": ("readers.http.vcr", ("interactions", "^[", "^-")),
         "mitmproxy": ("readers.http.mitmproxy", tuple(f"^{digit}" for digit in range(10))),
+        "opencode": ("readers.opencode.reader", ("SQLite format 3", '"sessionID"', '"projectID"')),
+        "crush": ("readers.crush.reader", ("SQLite format 3",)),
+        "cline": ("readers.cline.reader", ('"api_req_started"', '"sessionId"', '"session_id"')),
         "request-log": ("readers.request_log.reader", ('"request"',)),
         "claude-code": ("readers.claude_code.reader", ('"type"',)),
     }
@@ -141,7 +147,7 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
         return otherwise, "it can be read only once"
     for head in _heads(path):
         for name in READERS.possible(head):
-            if reason := READERS[name].sniff(head):
+            if reason := _sniff(READERS[name], path, head):
                 return name, reason
     error = Unrecognized(path, READERS.nearest(head, path.suffix.lower())) if head.strip() else _empty(path)
     if otherwise:
@@ -163,6 +169,18 @@ def _skip_line(stream: BinaryIO) -> bool:
     pieces = (stream.readline(HEAD_BYTES) for _ in range(LINE.value() // HEAD_BYTES))
     last = next((piece for piece in pieces if len(piece) < HEAD_BYTES or piece.endswith(b"\n")), b"")
     return last.endswith(b"\n")
+
+
+def _sniff(reader: Reader, path: Path, head: bytes) -> str | None:
+    """Why a file is in the format of a reader. Where its beginning does not show that, the reader looks at the file."""
+    sniff_file = getattr(reader, "sniff_file", None)
+    return sniff_file(path, head) if sniff_file and path.is_file() else reader.sniff(head)
+
+
+def is_companion(path: Path, name: str, folder: Path) -> bool:
+    """Whether a file of the format `name` is no log of its own, as it belongs to another one in `folder`."""
+    belongs = getattr(READERS[name], "is_companion", None)
+    return bool(belongs and belongs(path, folder))
 
 
 def _empty(path: Path) -> InputError:
