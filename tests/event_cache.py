@@ -98,6 +98,8 @@ class EventCall:
     output: int
     before: EventCall | None = None
     event: str = ""
+    is_lost: bool = False
+    """Whether the server has lost all but the static prefix."""
     id: str = ""
     file: str = ""
     line: int = 0
@@ -150,7 +152,7 @@ def bill_calls(calls: Iterable[EventCall]) -> None:
 
 def _bill(call: EventCall, entries: dict[tuple[str, str], _Entry]) -> Bill:
     now, read = call.start, 0
-    for node in call.prompt.back():
+    for node in (call.static if call.is_lost else call.prompt).back():
         entry = entries.get((call.model, node.key))
         if entry is not None and entry.readable <= now < entry.expires:
             entry.refresh(now)

@@ -188,3 +188,11 @@ def system(at: float, subtype: str, cuts: bool = False, **fields: Any) -> Record
 def outside_tree(at: float, kind: str, **fields: Any) -> Record:
     """A line of the client's own that is no part of the conversation."""
     return Record(at, {"type": kind, **fields}, in_tree=False)
+
+
+def client_answer(at: float, text: str) -> Record:
+    """What the client writes in place of an answer when the API fails: not a call."""
+    zeros = {"input_tokens": 0, "output_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+    message = {"id": uuid_of(at, text), "type": "message", "role": "assistant", "model": "<synthetic>", "usage": zeros,
+               "content": [{"type": "text", "text": text}], "stop_reason": "stop_sequence"}  # fmt: skip
+    return Record(at, {"type": "assistant", "message": message, "isApiErrorMessage": True, "error": "overloaded"})

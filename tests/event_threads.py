@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import event_lines as lines
-from event_cache import EMPTY, EventCall, Prefix
+from event_cache import EMPTY, TTL_SECONDS, EventCall, Prefix
 from event_lines import File
 
 ANSWER_SECONDS = 6.0
@@ -53,6 +53,33 @@ class Thread:
         """A pause that is longer than the TTL."""
         self._happen("ttl_expired")
         self.say(60, seconds)
+
+    def wait_until(self, since_last: float) -> None:
+        """Say something so long after the last call began: an event only if its cache has expired by then."""
+        assert self.calls
+        if since_last >= TTL_SECONDS[self.ttl]:
+            self._happen("ttl_expired")
+        self.say(60, max(0.0, self.calls[-1].start + since_last - self.clock))
+
+    def lose(self) -> None:
+        """The server loses all but the static prefix; nothing in the transcript tells."""
+        self._happen("billed_not_explained")
+        self.say(60, 9.0)
+
+    def defer_tools(self) -> None:
+        """An MCP server whose tools are deferred: a note at the end of the prompt, and no other list of tools."""
+        names = [f"mcp__server_{len(self.file.records)}__search"]
+        self._add(25)
+        delta = {"addedNames": names, "addedLines": names, "removedNames": []}
+        self.file.records.append(lines.attachment(self.clock, "deferred_tools_delta", **delta))
+
+    def fail(self) -> None:
+        """The API fails and the client says so in place of an answer; the person asks again."""
+        self.say(40, 6.0)
+        error = {"level": "error", "error": {"status": 529}, "retryInMs": 500, "retryAttempt": 1, "maxRetries": 10}
+        self.file.records.append(lines.system(self.clock + 1.0, "api_error", **error))
+        self.file.records.append(lines.client_answer(self.clock + 2.0, "API Error: 529"))
+        self.clock += 2.0
 
     def resume(self, seconds: float) -> None:
         """The session is left and resumed later in a new process: the same file goes on."""
@@ -124,6 +151,7 @@ class Thread:
         call = EventCall(self.file.session, self.file.agent, number, self.clock, self.model, self.ttl, self.static,
                          self.prompt, 2 + self.random.randrange(8), output, self._before, self.event)  # fmt: skip
         call.id = f"msg_{lines.hex_of('message', self.file.path, number, length=24)}"
+        call.is_lost = call.event == "billed_not_explained"
         self.event, self._before = "", call
         self.calls.append(call)
         self.clock += 2.5
