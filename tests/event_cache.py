@@ -83,7 +83,8 @@ class EventCall:
     """A planned call; `bill` is filled in by `bill_calls`.
 
     `start` is in seconds since the epoch, `number` the call's number in its own file, `event` the cause that was put
-    between it and the call `before` ("" for none).
+    between it and the call `before` ("" for none). `base` is the call before in the same process whose `messages` this
+    one repeats.
     """
 
     session: str
@@ -97,6 +98,8 @@ class EventCall:
     uncached: int
     output: int
     before: EventCall | None = None
+    messages: int = 1
+    base: EventCall | None = None
     event: str = ""
     is_lost: bool = False
     """Whether the server has lost all but the static prefix."""

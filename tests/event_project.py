@@ -29,7 +29,7 @@ SERVER_TOKENS = 3_900
 CONNECT_AT = 102_900
 """The size of the prompt at which the MCP server connects."""
 VERSIONS = ("2.1.276", "2.1.290")
-"""Clients without and with `diagnostics` in their answers (since 2.1.282)."""
+"""Clients without and with recorded requests and `diagnostics` in their answers (since 2.1.282)."""
 
 
 @dataclass(frozen=True)

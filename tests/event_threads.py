@@ -28,6 +28,7 @@ class Thread:
         """The type of a sub-agent."""
         self.event = ""
         self._before: EventCall | None = None
+        self._base: EventCall | None = None
         self._parts = 0
         self._messages: list[int] = []
 
@@ -76,14 +77,15 @@ class Thread:
     def fail(self) -> None:
         """The API fails and the client says so in place of an answer; the person asks again."""
         self.say(40, 6.0)
-        error = {"level": "error", "error": {"status": 529}, "retryInMs": 500, "retryAttempt": 1, "maxRetries": 10}
-        self.file.records.append(lines.system(self.clock + 1.0, "api_error", **error))
+        retry: lines.JSON = {"error": {"status": 529}, "retryInMs": 500}
+        self.file.records.append(lines.system(self.clock + 1.0, "api_error", level="error", retryAttempt=1, **retry))
         self.file.records.append(lines.client_answer(self.clock + 2.0, "API Error: 529"))
         self.clock += 2.0
 
     def resume(self, seconds: float) -> None:
         """The session is left and resumed later in a new process: the same file goes on."""
         self._happen("ttl_expired")
+        self._base = None
         records = self.file.records
         records.append(lines.outside_tree(self.clock, "last-prompt", lastPrompt="go on", sessionId=self.file.session))
         self.clock += seconds
@@ -115,7 +117,7 @@ class Thread:
         """The summary takes the place of all messages. The call that writes it is in no transcript."""
         self._happen("compaction")
         before, self.clock = self.prompt.size, self.clock + 40.0
-        self.prompt, self._messages = self.static, []
+        self.prompt, self._messages, self._base = self.static, [], None
         metadata = {"trigger": "manual", "preTokens": before, "durationMs": 38_000}
         boundary = {"content": "Conversation compacted", "level": "info", "compactMetadata": metadata}
         self._add(summary)
@@ -149,8 +151,10 @@ class Thread:
         """One call that begins at the last line; its answer uses so many tools."""
         number = self.copied + len(self.calls) + 1
         call = EventCall(self.file.session, self.file.agent, number, self.clock, self.model, self.ttl, self.static,
-                         self.prompt, 2 + self.random.randrange(8), output, self._before, self.event)  # fmt: skip
+                         self.prompt, 2 + self.random.randrange(8), output)  # fmt: skip
+        call.before, call.event = self._before, self.event
         call.id = f"msg_{lines.hex_of('message', self.file.path, number, length=24)}"
+        call.messages, call.base, self._base = len(self._messages), self._base, call
         call.is_lost = call.event == "billed_not_explained"
         self.event, self._before = "", call
         self.calls.append(call)

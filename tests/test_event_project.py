@@ -116,6 +116,22 @@ def test_only_newer_clients_say_what_the_api_says_of_a_miss() -> None:
         assert len({reason["cache_miss_reason"]["type"] for reason in reasons if reason}) == kinds
 
 
+def test_newer_clients_record_each_request_with_what_it_adds() -> None:
+    project = event_project(version=VERSIONS[1])
+    lines = [row for path in sorted(project.files) if path.endswith("l") for row in rows(project, path)]
+    requests = {row["id"]: row for row in lines if row["type"] == "api-request"}
+    assert len(requests) == len(project.calls)
+    assert {row["requestRef"] for row in lines if "requestId" in row} == set(requests)
+    starts = [row for row in requests.values() if "base" not in row]
+    assert len(starts) == 1 + 4 + 2, "the session, its agents, the compaction and the resume"
+    for row in requests.values():
+        base = requests.get(row.get("base", ""))
+        assert row["keep"] == (base["keep"] + len(base["tail"]) if base else 0)
+        assert row["tail"]
+    shapes = [row["shapeHash"] for row in lines if row["type"] == "api-request-shape" and "agentId" not in row]
+    assert len(shapes) == 3 and len(set(shapes)) == 2, "once more after the compaction"
+
+
 def test_shorter_sessions_have_one_event_each_and_start_warm() -> None:
     project = event_project(sessions=5)
     later = [finding for finding in project.findings if finding.session != project.calls[0].session]
