@@ -24,8 +24,6 @@ from session_shapes import Draws, EscapedText
 START = datetime(2026, 1, 8, 8, tzinfo=UTC)
 PROJECTS = 12
 CHARS_PER_TOKEN = 3.6
-ANSWER_S = 2.0
-"""From a request, which follows the last result, to the first line of its answer."""
 TTL_S = {"5m": 300.0, "1h": 3600.0}
 COMPACT_AT = 155_000
 LOST_SHARE = 0.005
@@ -34,7 +32,9 @@ AGENT_SHARE = 0.16
 """Of the sessions, those that start sub-agents."""
 COPY_EVERY = 20
 """One session in so many begins with a copy of the session before."""
-MODELS = ("claude-opus-4-5-20251101", "claude-opus-4-5-20251101", "claude-opus-4-6", "claude-sonnet-4-5-20250929")
+MODELS = ("claude-opus-4-5-20251101", "claude-opus-4-5-20251101", "claude-sonnet-4-5-20250929")
+NEW_MODEL, NEW_MODEL_AT = "claude-opus-4-6", 29 * 86_400
+"""A model that came out on 2026-02-05; seconds since START from when half of the sessions take it."""
 VERSIONS = ("2.0.76", "2.1.4", "2.1.12", "2.1.14", "2.1.17", "2.1.29", "2.1.33", "2.1.37", "2.1.37", "2.1.276")
 NEWEST = "2.1.276"
 """It writes attachments where the others write progress."""
@@ -137,7 +137,9 @@ class Folder:
         """A session that begins with nothing but its static prefix."""
         draws, project = self.draws, self.draws.below(PROJECTS)
         session, static = self._uuid().decode(), 16_000 + 700 * project
-        model, version = MODELS[draws.below(len(MODELS))], VERSIONS[number * len(VERSIONS) // self.sessions]
+        is_new = self.now > NEW_MODEL_AT and draws.random() < 0.5
+        model = NEW_MODEL if is_new else MODELS[draws.below(len(MODELS))]
+        version = VERSIONS[number * len(VERSIONS) // self.sessions]
         ttl = "1h" if draws.random() < 0.6 else "5m"
         size = static + 3_000 + draws.below(6_000)
         path = self.folder / f"-home-dev-project-{project}" / f"{session}.jsonl"
@@ -193,14 +195,15 @@ class Folder:
             turn = min(calls, round(self.draws.of(shapes.TURN_CALLS)) if not thread.agent else calls)
             self._human(file, thread)
             for left in range(turn - 1, -1, -1):
-                self._call(file, thread, is_last=left == 0)
+                next_at = self._call(file, thread, is_last=left == 0)
             self._end_turn(file, thread)
+            self.now = max(self.now, next_at)
             calls -= turn
 
     # --------------------------------------------------------------------------------------------------- calls
 
-    def _call(self, file: BinaryIO, thread: Thread, is_last: bool) -> None:
-        """One call: its answer, a line a block, and the result of its tool."""
+    def _call(self, file: BinaryIO, thread: Thread, is_last: bool) -> float:
+        """One call: its answer, a line a block, and the results of its tools. When the next call begins."""
         if thread.size > COMPACT_AT:
             self._compact(file, thread)
         usage, output = self._bill(thread)
@@ -216,12 +219,13 @@ class Folder:
         self.totals.answer_lines += len(blocks)
         self.totals.output += output
         thread.calls += 1
-        self.now = max(self.now, before + self.draws.of(shapes.PAUSE) - ANSWER_S)
         shown = sum(len(block) for _, block in blocks)
+        next_at = before + self.draws.of(shapes.PAUSE)
+        self.now = max(self.now, next_at) if not is_last else self.now
         uses = [index for index, (kind, _) in enumerate(blocks) if kind == b"tool_use"]
         shown += sum(self._result(file, thread, b"%b%d" % (message, index)) for index in uses)
         thread.size += 40 + int(shown / CHARS_PER_TOKEN)
-        self.now += ANSWER_S
+        return next_at
 
     def _bill(self, thread: Thread) -> tuple[bytes, int]:
         """The usage of a call, without its output; and that. It reads what is cached and alive, and writes the rest."""
