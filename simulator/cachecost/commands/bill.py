@@ -66,7 +66,7 @@ def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) 
 )
 @click.option("--project", metavar="TEXT", help="Only sessions whose folder contains this text.")
 @format_option
-@click.option("--skip", is_flag=True, help="Skip files that cannot be read; without it the exit code is 2.")
+@click.option("--skip", is_flag=True, help="Skip files and lines that cannot be read; without it the exit code is 2.")
 @html_option("Also write the bill as an HTML page.")
 @csv_option
 @json_option
@@ -126,7 +126,10 @@ def _read(paths: Sequence[Path], format_: str) -> SessionFiles:
     from cachecost.sessions.reading import SessionReading
 
     with _open_store() as store:
-        return SessionReading(store, format_).read_all(_files(paths))
+        found = SessionReading(store, format_).read_all(_files(paths))
+    if found.store_error:
+        print_diagnostic(f"{_store_path()}: sessions are not remembered: {found.store_error}")
+    return found
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -145,26 +148,29 @@ def _open_store() -> Iterator[SessionStore | None]:
     """The store; None where there is to be none, or it cannot be used."""
     from cachecost.sessions.store import SessionStore
 
-    named = os.environ.get(STORE_VARIABLE, "")
-    if named == NO_STORE:
+    if os.environ.get(STORE_VARIABLE) == NO_STORE:
         yield None
         return
-    path = Path(named) if named else _default_store()
+    path = _store_path()
     try:
         store = SessionStore(path)
     except (sqlite3.Error, OSError) as error:
-        print_diagnostic(f"{path}: not used to remember sessions: {error}")
+        print_diagnostic(f"{path}: sessions are not remembered: {error}")
         yield None
         return
     with store:
         yield store
 
 
-def _default_store() -> Path:
+def _store_path() -> Path:
+    if named := os.environ.get(STORE_VARIABLE):
+        return Path(named)
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if base else Path.home() / ".cache") / "cachecost" / "sessions.sqlite"
 
 
 def _report_skipped(found: SessionFiles) -> None:
+    for note in found.notes:
+        print_diagnostic(note)
     for fault in found.skipped:
         print_diagnostic(f"{fault}; skipped")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
+from stat import S_ISREG
 
 import msgspec
 
@@ -17,7 +18,8 @@ from cachecost.sessions.bill_readers import bill_reader
 from cachecost.sessions.store import FileIdentity, RememberedFile, SessionStore
 
 TAIL_BYTES = 1024
-"""A file has only grown if the bytes before its old end are the same."""
+"""A file has only grown if the bytes before its old end are the same. A change before them that kept their place is
+not seen if the file grew, too; a change that kept size and time is never seen."""
 BATCH_BYTES = 32 << 20
 """Written to the store at once: states are not kept in memory for longer."""
 decode_sessions = msgspec.msgpack.Decoder(list[SessionFile]).decode
@@ -27,18 +29,33 @@ Progress = Callable[[Path, int], None]
 
 @dataclass(slots=True)
 class SessionFiles:
-    """Sessions that were read, and the files that could not be (`skipped`) or are not whole (`damaged`)."""
+    """Sessions that were read. `skipped` are the files and lines that could not be, `notes` what else is to be said.
+
+    `store_error` says why what was read is not remembered.
+    """
 
     sessions: list[SessionFile] = field(default_factory=list)
     skipped: list[Fault] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     read_bytes: int = 0
     remembered: int = 0
     files: int = 0
+    store_error: str = ""
+
+    def add(self, sessions: Iterable[SessionFile]) -> None:
+        """Add the sessions of a file, and what of it is damaged."""
+        for session in sessions:
+            self.sessions.append(session)
+            self.skipped += [Fault(session.path, reason, line) for line, reason in session.damaged]
+            self.notes += session.notes
 
 
 @dataclass(slots=True)
 class SessionReading:
-    """Reads files into `found`; `store` remembers them (None: nothing is remembered)."""
+    """Reads files into `found`; `store` remembers them (None: nothing is remembered).
+
+    Files whose format is named are not remembered: with another name they would be read otherwise.
+    """
 
     store: SessionStore | None
     format_: str = "auto"
@@ -46,32 +63,65 @@ class SessionReading:
     found: SessionFiles = field(default_factory=SessionFiles)
     _pending: list[tuple[str, RememberedFile, bytes]] = field(default_factory=list)
     _pending_bytes: int = 0
+    _seen: set[tuple[int, int]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if self.format_ != "auto":
+            self.store = None
 
     def read_all(self, paths: Iterable[Path]) -> SessionFiles:
-        """Read the files. One that cannot be read is skipped, with its errors."""
-        known = self.store.files() if self.store else {}
+        """Read the files, each once. One that cannot be read is skipped, with its errors."""
+        known = self._known()
         for path in paths:
-            self.found.files += 1
             try:
                 self._read(path, known.get(str(path)))
             except InputError as error:
                 self.found.skipped += error.faults
             except OSError as error:
-                self.found.skipped.append(Fault(str(path), f"cannot be read: {error.strerror}"))
+                self.found.skipped.append(Fault(str(path), f"cannot be read: {error.strerror or error}"))
         self._flush()
+        self._forget(known)
         return self.found
+
+    def _known(self) -> Mapping[str, RememberedFile]:
+        """What is remembered."""
+        try:
+            return self.store.files() if self.store else {}
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            self._give_up(error)
+            return {}
+
+    def _give_up(self, error: Exception) -> None:
+        """Go on without a store that is locked, full or damaged: the result does not depend on it."""
+        self.store, self.found.store_error = None, str(error)
+        self._pending, self._pending_bytes = [], 0
 
     def _read(self, path: Path, remembered: RememberedFile | None) -> None:
         status = path.stat()
-        if not status.st_size:
+        if (status.st_dev, status.st_ino) in self._seen:
+            return
+        self._seen.add((status.st_dev, status.st_ino))
+        self.found.files += 1
+        is_regular = S_ISREG(status.st_mode)
+        if not is_regular and self.format_ == "auto":
+            raise InputError([Fault(str(path), "is not a regular file; name its format with --format")])
+        if is_regular and not status.st_size:
             return
         identity = FileIdentity(status.st_ino, status.st_size, status.st_mtime_ns)
-        if remembered and remembered.identity == identity:
-            self.found.sessions += decode_sessions(remembered.sessions)
-            self.found.remembered += 1
-            return
-        self.progress(path, status.st_size)
-        self._read_file(path, identity, remembered)
+        if not self._add_remembered(identity, remembered):
+            self.progress(path, status.st_size)
+            self._read_file(path, identity, remembered)
+
+    def _add_remembered(self, identity: FileIdentity, remembered: RememberedFile | None) -> bool:
+        """Add the sessions of a file that is as it was; whether it is."""
+        if remembered is None or remembered.identity != identity:
+            return False
+        try:
+            self.found.add(decode_sessions(remembered.sessions))
+        except (msgspec.DecodeError, TypeError):
+            return False
+        self.found.remembered += 1
+        return True
 
     def _read_file(self, path: Path, identity: FileIdentity, remembered: RememberedFile | None) -> None:
         format_, _ = detect(path, self.format_)
@@ -80,13 +130,23 @@ class SessionReading:
             raise InputError([Fault(str(path), f"has no sessions of an agent (format {format_})")])
         state = b""
         if remembered and self.store and _has_grown(path, identity, remembered):
-            state = self.store.state(str(path))
-        sessions, state = reader.read_sessions(path, state)
-        self.found.sessions += sessions
+            state = self._state(str(path))
+        try:
+            sessions, state = reader.read_sessions(path, state)
+        except (msgspec.DecodeError, TypeError):  # a damaged state
+            sessions, state = reader.read_sessions(path, b"")
+        self.found.add(sessions)
         self.found.read_bytes += identity.size
-        if self.store:
+        if self.store and is_unicode(str(path)):
             tail = _tail(path, identity.size)
             self._remember(str(path), RememberedFile(identity, tail, encode(sessions)), state)
+
+    def _state(self, path: str) -> bytes:
+        try:
+            return self.store.state(path) if self.store else b""
+        except sqlite3.Error as error:
+            self._give_up(error)
+            return b""
 
     def _remember(self, path: str, file: RememberedFile, state: bytes) -> None:
         self._pending.append((path, file, state))
@@ -95,22 +155,42 @@ class SessionReading:
             self._flush()
 
     def _flush(self) -> None:
-        """Write what was read. A store that is locked or full is given up: the result does not depend on it."""
+        """Write what was read."""
         if not self.store or not self._pending:
             return
         try:
             with self.store.writing():
                 for row in self._pending:
                     self.store.put(*row)
-        except sqlite3.Error:
-            self.store = None
+        except sqlite3.Error as error:
+            self._give_up(error)
         self._pending, self._pending_bytes = [], 0
+
+    def _forget(self, known: Iterable[str]) -> None:
+        """Remove files that no longer exist from the store."""
+        gone = [path for path in known if not Path(path).exists()]
+        if not self.store or not gone:
+            return
+        try:
+            self.store.forget(gone)
+        except sqlite3.Error as error:
+            self._give_up(error)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be stored: a path of other bytes cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _has_grown(path: Path, identity: FileIdentity, remembered: RememberedFile) -> bool:
     """Whether a file is the one that was read, with more at its end."""
     old = remembered.identity
-    return old.inode == identity.inode and identity.size > old.size and _tail(path, old.size) == remembered.tail
+    may_be = old.inode == identity.inode and isinstance(old.size, int) and identity.size > old.size
+    return may_be and _tail(path, old.size) == remembered.tail
 
 
 def _tail(path: Path, size: int) -> bytes:

@@ -376,7 +376,7 @@ def read_sessions(path: Path, state: bytes = b"") -> tuple[list[SessionFile], by
 
     Raises InputError where the file cannot be read.
     """
-    if not state and is_content_free(path):
+    if not state and path.is_file() and is_content_free(path):
         return [SessionFile(str(path), CLIENT, calls=read_step_bills(path))], b""
     bill = TranscriptBill(path, decode_state(state) if state else None)
     file = bill.read()
