@@ -59,6 +59,10 @@ class BillAccount:
                 if id(call) not in copied and is_counted(call):
                     yield file, call
 
+    def is_copy(self, call: BilledCall) -> bool:
+        """Whether another file holds the call, too, and it counts there."""
+        return id(call) in self._copied
+
 
 def account_for(files: Sequence[SessionFile], prices: CallPrices, is_counted: IsCounted = bool) -> BillAccount:
     """The account of these files. What came before the period still counts as cached."""
@@ -94,9 +98,11 @@ def _rewrites(account: BillAccount, copied: frozenset[int]) -> Iterator[BilledRe
     shared, last_of = SharedPrefixes(), dict[str, EarlierCall]()
     for file in account.files:
         for call in file.calls:
-            is_first = not call.before or "clear" in call.events
+            if id(call) in copied:
+                continue
+            is_first = (not call.before or "clear" in call.events) and not call.is_summed
             shared.add(file, call, is_first and (call.agent != "" or call.session not in last_of))
-            if is_first and call.read and id(call) not in copied and account.is_counted(call):
+            if is_first and call.read and account.is_counted(call):
                 account.warm_calls += 1
                 account.warm_tokens += call.read
         for found in find_rewrites(file, account.prices.rules_of, last_of):
@@ -107,7 +113,7 @@ def _rewrites(account: BillAccount, copied: frozenset[int]) -> Iterator[BilledRe
                 )
     for prefix in shared.rewrites():
         file, call = prefix.first.file, prefix.first.call
-        if id(call) not in copied and account.is_counted(call):
+        if account.is_counted(call):
             cost = account.prices.rewrite_cost(call, prefix.tokens)
             yield BilledRewrite(file, call, None, prefix.evidence.cause, prefix.tokens, cost, prefix.evidence.words)
 

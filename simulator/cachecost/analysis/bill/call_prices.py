@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -49,10 +50,14 @@ class CallPrices:
         found = quote.of(call.total_input if total_input is None else total_input)
         return found if found.are_known else None
 
-    def why_unpriced(self, call: BilledCall) -> str:
-        """Why a call has no price."""
-        quote = self._quote(call, call.model)
-        return quote if isinstance(quote, str) else f"no price known for {call.model} on host {call.host or self.host}"
+    def why_unpriced(self, call: BilledCall) -> Sequence[str]:
+        """Why a call, or a pass of it of another model, has no price; empty if all has one."""
+        models = dict.fromkeys([call.model, *(model or call.model for model, _ in call.extra)])
+        return [self._why(call, model) for model in models if self.prices(call, model) is None]
+
+    def _why(self, call: BilledCall, model: str) -> str:
+        quote = self._quote(call, model)
+        return quote if isinstance(quote, str) else f"no price known for {model} on host {call.host or self.host}"
 
     def _quote(self, call: BilledCall, model: str) -> Quote | str:
         key = (call.host or self.host, model, self.day(call), call.modes)

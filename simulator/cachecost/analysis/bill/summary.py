@@ -175,8 +175,7 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
         row.add(call, prices)
         total.add(call, prices)
         sessions.add(call.session or file.path)
-        if prices.prices(call) is None:
-            unpriced[prices.why_unpriced(call)] += 1
+        unpriced.update(prices.why_unpriced(call))
         if not call.agent and by == "session":
             row.project = file.project
     for rewrite in account.rewrites:
