@@ -9,15 +9,15 @@ from cachecost.conversations.billed_calls import EVENTS, BilledCall, SessionFile
 
 START = 1_772_445_600.0
 MODELS = ("claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5", "nobody-1")
-COUNTS = (0, 0, 3, 100, 20_000, 150_000)
+COUNTS = (0, 0, 1, 3, 100, 20_000, 20_002, 20_003, 150_000)
 
 
 def random_files(random: Random, are_timed: bool = False) -> list[SessionFile]:
-    """One to three files of one to eight calls; some calls are in several."""
+    """One to three files of one to five calls; some calls are in several."""
     shared: list[BilledCall] = []
     files = []
-    for number in range(random.randint(1, 3)):
-        calls = [random_call(random, at, are_timed) for at in range(1, random.randint(2, 9))]
+    for number in range(random.choice((1, 1, 2, 2, 3))):
+        calls = [random_call(random, at, are_timed) for at in range(1, random.randint(2, 6))]
         for call in calls:
             if shared and random.random() < 0.3:
                 _copy(random, random.choice(shared), call)
@@ -54,7 +54,7 @@ def random_call(random: Random, number: int, are_timed: bool) -> BilledCall:
 
 
 def _tokens(random: Random) -> tuple[int, int, int, int, int]:
-    return tuple(random.choice(COUNTS) + random.choice((0, 1)) for _ in range(5))  # type: ignore[return-value]
+    return tuple(random.choices(COUNTS, k=5))  # type: ignore[return-value]
 
 
 def _copy(random: Random, original: BilledCall, call: BilledCall) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Decimal
 from functools import cache
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -146,7 +147,7 @@ def test_periods_partition_the_bill(seed: int, cuts: list[int]) -> None:
     total = summarize(whole).total
     parts = [
         account_for(files, prices(), lambda call, low=low, high=high: low <= (call.start or 0) < high)
-        for low, high in zip(edges, edges[1:], strict=False)
+        for low, high in pairwise(edges)
     ]
     sums = [summarize(part).total for part in parts]
     assert sum((one.cost for one in sums), ZERO) == total.cost
