@@ -98,7 +98,7 @@ def plain_call_cost(call: BilledCall) -> Decimal:
     passes = [(call.model, call.tokens), *((model or call.model, tokens) for model, tokens in call.extra)]
     total = ZERO
     for model, tokens in passes:
-        found = prices().prices(call, model, sum(tokens[:4]))
+        found = prices().prices_of(call, model, sum(tokens[:4]))
         if found is not None:
             each = (found.input, found.read, found.write_5m, found.write_1h, found.output)
             total += sum((count * price for count, price in zip(tokens, each, strict=True)), ZERO) / 10**6

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from cachecost.base.exit_codes import ExitCode
-from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
+from cachecost.commands.log_arguments import skip_option
 from cachecost.commands.options import (
     SharedOptions,
     csv_option,
@@ -28,14 +24,11 @@ from cachecost.commands.options import (
     shared_options,
     write_rows,
 )
+from cachecost.commands.session_input import account_of, read_session_files
 
 if TYPE_CHECKING:
     from cachecost.analysis.bill.account import IsCounted
-    from cachecost.sessions.reading import SessionFiles
-    from cachecost.sessions.store import SessionStore
 
-STORE_VARIABLE = "CACHECOST_STORE"
-NO_STORE = "off"
 BY = ("session", "project", "day", "week", "month", "model", "agent")
 SPAN = re.compile(r"(\d+)([hdwm])")
 SPAN_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400, "m": 30 * 86400}
@@ -66,7 +59,9 @@ def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) 
 )
 @click.option("--project", metavar="TEXT", help="Only sessions whose folder contains this text.")
 @format_option
-@click.option("--skip", is_flag=True, help="Skip files and lines that cannot be read; without it the exit code is 2.")
+@click.option("--apply", "applies", is_flag=True, help="Write the advised settings into Claude Code's settings file.")
+@click.option("--yes", "is_confirmed", is_flag=True, help="With --apply: do not ask.")
+@skip_option
 @html_option("Also write the bill as an HTML page.")
 @csv_option
 @json_option
@@ -79,7 +74,9 @@ def bill(
     session: str | None,
     project: str | None,
     format_: str,
-    skip: bool,
+    applies: bool,
+    is_confirmed: bool,
+    may_skip: bool,
     html: Path | None,
     csv_file: Path | None,
     as_json: bool,
@@ -90,26 +87,28 @@ def bill(
     Without PATH, the sessions of the agents found on this machine. Dollars are list prices. What was read is
     remembered in the file that CACHECOST_STORE names (off: nothing is).
     """
-    from cachecost.analysis.bill.account import account_for
-    from cachecost.analysis.bill.call_prices import CallPrices
+    from cachecost.analysis.bill.advice import best_advice
     from cachecost.analysis.bill.summary import summarize
+    from cachecost.views.bill.advice import advice_lines, advice_object, cause_notes
     from cachecost.views.bill.json_output import bill_object, csv_rows
 
-    found = _read(paths, format_)
-    _report_skipped(found)
-    files = [file for file in found.sessions if project is None or project in file.project]
-    setup = shared.setup
-    account = account_for(files, CallPrices(setup.prices, setup.rules, setup.host), _in_period(since, until))
-    summary = summarize(account, by or "session")
+    found = read_session_files(paths, format_)
+    account = account_of(found, shared.setup, format_, project, _in_period(since, until))
+    summary, advice = summarize(account, by or "session"), best_advice(account)
     write_rows(csv_file, csv_rows(summary))
     if as_json:
-        sys.stdout.write(json.dumps(bill_object(summary, account.rewrites, found.skipped), ensure_ascii=False) + "\n")
+        made = bill_object(summary, account.rewrites, found.skipped) | {"advice": list(map(advice_object, advice))}
+        sys.stdout.write(json.dumps(made, ensure_ascii=False) + "\n")
     else:
         from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill
 
-        hints = [list_price_note(summary.total.cost)]
-        print_bill(summary, account.rewrites, {}, hints, sys.stdout, None if by else ROWS_SHOWN)
-    if found.skipped and not skip:
+        hints = [*advice_lines(advice), list_price_note(summary.total.cost)]
+        print_bill(summary, account.rewrites, cause_notes(account), hints, sys.stdout, None if by else ROWS_SHOWN)
+    if applies:
+        from cachecost.commands.settings_file import apply_advice
+
+        apply_advice(advice, is_confirmed)
+    if found.skipped and not may_skip:
         return ExitCode.INVALID_INPUT
     return ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK
 
@@ -119,58 +118,3 @@ def _in_period(since: float | None, until: float | None) -> IsCounted:
         return bool
     low, high = since or float("-inf"), float("inf") if until is None else until
     return lambda call: call.start is not None and low <= call.start < high
-
-
-def _read(paths: Sequence[Path], format_: str) -> SessionFiles:
-    """The sessions in these files and folders, or in those of this machine."""
-    from cachecost.sessions.reading import SessionReading
-
-    with _open_store() as store:
-        found = SessionReading(store, format_).read_all(_files(paths))
-    if found.store_error:
-        print_diagnostic(f"{_store_path()}: sessions are not remembered: {found.store_error}")
-    return found
-
-
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    from cachecost.sessions.locations import locations
-
-    if paths:
-        for path in paths:
-            yield from sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
-        return
-    for location in locations():
-        yield from location.find(Path.home(), os.environ)
-
-
-@contextmanager
-def _open_store() -> Iterator[SessionStore | None]:
-    """The store; None where there is to be none, or it cannot be used."""
-    from cachecost.sessions.store import SessionStore
-
-    if os.environ.get(STORE_VARIABLE) == NO_STORE:
-        yield None
-        return
-    path = _store_path()
-    try:
-        store = SessionStore(path)
-    except (sqlite3.Error, OSError) as error:
-        print_diagnostic(f"{path}: sessions are not remembered: {error}")
-        yield None
-        return
-    with store:
-        yield store
-
-
-def _store_path() -> Path:
-    if named := os.environ.get(STORE_VARIABLE):
-        return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base else Path.home() / ".cache") / "cachecost" / "sessions.sqlite"
-
-
-def _report_skipped(found: SessionFiles) -> None:
-    for note in found.notes:
-        print_diagnostic(note)
-    for fault in found.skipped:
-        print_diagnostic(f"{fault}; skipped")

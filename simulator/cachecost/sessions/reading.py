@@ -13,6 +13,7 @@ import msgspec
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.billed_calls import SessionFile
+from cachecost.conversations.readers.claude_code.transcript import sniff_lines
 from cachecost.conversations.readers.detect import detect
 from cachecost.sessions.bill_readers import bill_reader
 from cachecost.sessions.store import FileIdentity, RememberedFile, SessionStore
@@ -24,6 +25,8 @@ BATCH_BYTES = 32 << 20
 """Written to the store at once: states are not kept in memory for longer."""
 decode_sessions = msgspec.msgpack.Decoder(list[SessionFile]).decode
 encode = msgspec.msgpack.Encoder().encode
+HEAD_BYTES = 1 << 16
+TRANSCRIPT = "claude-code"
 Progress = Callable[[Path, int], None]
 
 
@@ -35,6 +38,8 @@ class SessionFiles:
     """
 
     sessions: list[SessionFile] = field(default_factory=list)
+    logs: list[Path] = field(default_factory=list)
+    """Files of formats that are read call by call."""
     skipped: list[Fault] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     read_bytes: int = 0
@@ -46,7 +51,8 @@ class SessionFiles:
         """Add the sessions of a file, and what of it is damaged."""
         for session in sessions:
             self.sessions.append(session)
-            self.skipped += [Fault(session.path, reason, line) for line, reason in session.damaged]
+            faults = (Fault(session.path, f"{reason}; the other lines count", line) for line, reason in session.damaged)
+            self.skipped.extend(faults)
             self.notes += session.notes
 
 
@@ -124,10 +130,11 @@ class SessionReading:
         return True
 
     def _read_file(self, path: Path, identity: FileIdentity, remembered: RememberedFile | None) -> None:
-        format_, _ = detect(path, self.format_)
+        format_ = self._format(path)
         reader = bill_reader(format_)
         if reader is None:
-            raise InputError([Fault(str(path), f"has no sessions of an agent (format {format_})")])
+            self.found.logs.append(path)
+            return
         state = b""
         if remembered and self.store and _has_grown(path, identity, remembered):
             state = self._state(str(path))
@@ -147,6 +154,14 @@ class SessionReading:
         except sqlite3.Error as error:
             self._give_up(error)
             return b""
+
+    def _format(self, path: Path) -> str:
+        """The format of a file. Transcripts are known by their first lines, without the looks of other readers."""
+        if self.format_ == "auto":
+            with path.open("rb") as stream:
+                if sniff_lines(stream.read(HEAD_BYTES)):
+                    return TRANSCRIPT
+        return detect(path, self.format_)[0]
 
     def _remember(self, path: str, file: RememberedFile, state: bytes) -> None:
         self._pending.append((path, file, state))

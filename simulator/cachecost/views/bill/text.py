@@ -8,6 +8,7 @@ from typing import IO
 
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.summary import BillSummary
+from cachecost.analysis.bill.unwritten import unwritten_cost
 from cachecost.base.formatting import count_text, dollars, percent, tokens
 from cachecost.caches.causes import Cause
 from cachecost.views.bill.tables import causes_table, rows_table
@@ -84,6 +85,9 @@ def accounted(summary: BillSummary) -> Iterator[str]:
         yield f"  {first_calls} read {tokens(summary.warm_tokens)} tokens cached before the session: no loss."
     if summary.copies:
         yield f"  {count_text(summary.copies, 'repeated call')} of resumed or copied sessions counted once."
+    unwritten = unwritten_cost(summary.unwritten)
+    if unwritten:
+        yield f"  {dollars(unwritten)} more for calls in no transcript (compactions, titles), by the client's own sums."
     for reason, calls in sorted(summary.unpriced.items()):
         yield f"  {count_text(calls, 'call')} not in the dollars: {reason}"
 
