@@ -19,6 +19,7 @@ BLOCKS: tuple[Any, ...] = (
     "a text",
 )
 RESULT = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
+COUNTERS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 SUBTYPES = ("compact_boundary", "microcompact_boundary", "api_error", "turn_duration", "nobody knows")
 OTHERS = ("progress", "attachment", "file-history-snapshot", "mood", "queue-operation")
 DAMAGE = (
@@ -53,6 +54,8 @@ class RandomTranscript:
     damaged: list[int] = field(default_factory=list)
     uuids: list[str] = field(default_factory=list)
     second: float = 0.0
+    has_copies: bool = False
+    """Whether there are answers of another file, whose usage is zero."""
 
     def fill(self, most: int, damage: bool) -> RandomTranscript:
         self.lines.append(b'{"type": "user", "uuid": "first", "parentUuid": null, "message": {"content": "go"}}')
@@ -115,6 +118,8 @@ class RandomTranscript:
             message["id"] = f"msg_{random.randint(1, 6)}"
         if random.random() < 0.9:
             message["usage"] = self._usage()
+        if self.has_copies and random.random() < 0.3:
+            message |= {"id": f"copy_{random.randint(1, 3)}", "usage": dict.fromkeys(COUNTERS, 0)}
         if random.random() < 0.08:
             message["model"] = "<synthetic>"
         request = {"requestId": random.choice(("r", "r", "q"))} if self._often() else {}
@@ -126,8 +131,8 @@ class RandomTranscript:
 
     def _usage(self) -> dict[str, Any]:
         random, count = self.random, lambda: self.random.choice((0, 1, 7, 3000, 50_000))
-        names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-        usage: dict[str, Any] = {name: random.choice((count(), count(), None)) for name in names}
+        usage: dict[str, Any] = {name: random.choice((count(), count(), None)) for name in COUNTERS}
+        usage["input_tokens"] = usage["input_tokens"] or 1
         split = {f"ephemeral_{ttl}_input_tokens": count() for ttl in ("5m", "1h")}
         usage["cache_creation"] = random.choice((None, split, {"ephemeral_1h_input_tokens": count()}))
         usage["service_tier"] = random.choice(("standard", "batch", None))
