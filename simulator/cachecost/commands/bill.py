@@ -8,7 +8,7 @@ import re
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,7 +30,9 @@ from cachecost.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from cachecost.analysis.bill.account import IsCounted
+    from cachecost.analysis.bill.account import BillAccount, IsCounted
+    from cachecost.analysis.bill.timeline import TimelineCall
+    from cachecost.conversations.billed_calls import SessionFile
     from cachecost.sessions.reading import SessionFiles
     from cachecost.sessions.store import SessionStore
 
@@ -64,6 +66,7 @@ def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option(
     "--session", "session", metavar="ID", help="Show this session call by call; the beginning of its id is enough."
 )
+@click.option("--all-calls", is_flag=True, help="With --session: a row for every call; without it, runs are one row.")
 @click.option("--project", metavar="TEXT", help="Only sessions whose folder contains this text.")
 @format_option
 @click.option("--skip", is_flag=True, help="Skip files that cannot be read; without it the exit code is 2.")
@@ -77,6 +80,7 @@ def bill(
     until: float | None,
     by: str | None,
     session: str | None,
+    all_calls: bool,
     project: str | None,
     format_: str,
     skip: bool,
@@ -93,17 +97,29 @@ def bill(
     from cachecost.analysis.bill.account import account_for
     from cachecost.analysis.bill.call_prices import CallPrices
     from cachecost.analysis.bill.summary import summarize
-    from cachecost.views.bill.json_output import bill_object, csv_rows
+    from cachecost.views.bill.json_output import bill_object, call_object, csv_rows
 
+    _check_session_options(session, by, all_calls)
     found = _read(paths, format_)
     _report_skipped(found)
     files = [file for file in found.sessions if project is None or project in file.project]
-    setup = shared.setup
-    account = account_for(files, CallPrices(setup.prices, setup.rules, setup.host), _in_period(since, until))
+    setup, is_counted = shared.setup, _in_period(since, until)
+    key, is_counted = _choose_session(session, files, is_counted)
+    account = account_for(files, CallPrices(setup.prices, setup.rules, setup.host), is_counted)
     summary = summarize(account, by or "session")
-    write_rows(csv_file, csv_rows(summary))
+    calls = _session_calls(account, key)
+    write_rows(csv_file, map(call_object, calls) if session else csv_rows(summary))
     if as_json:
-        sys.stdout.write(json.dumps(bill_object(summary, account.rewrites, found.skipped), ensure_ascii=False) + "\n")
+        result = bill_object(summary, account.rewrites, found.skipped)
+        result |= {"calls": [call_object(one) for one in calls]} if session else {}
+        sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
+    elif session:
+        from cachecost.views.bill.session import print_session
+        from cachecost.views.bill.text import list_price_note
+
+        print_session(
+            summary, calls, _first_words(calls), [list_price_note(summary.total.cost)], sys.stdout, not all_calls
+        )
     else:
         from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill
 
@@ -112,6 +128,47 @@ def bill(
     if found.skipped and not skip:
         return ExitCode.INVALID_INPUT
     return ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK
+
+
+def _check_session_options(session: str | None, by: str | None, all_calls: bool) -> None:
+    """Raises UsageError for options that do not go together."""
+    if session is not None and by is not None:
+        raise click.UsageError("--by: not with --session, which shows one session call by call")
+    if session is None and all_calls:
+        raise click.UsageError("--all-calls: only with --session")
+
+
+def _choose_session(session: str | None, files: Sequence[SessionFile], is_counted: IsCounted) -> tuple[str, IsCounted]:
+    """The session that --session names, and what counts its calls; "" and what is counted without it."""
+    from cachecost.analysis.bill.timeline import only_session, sessions_by_time
+    from cachecost.commands.session_choice import choose_session
+
+    if session is None:
+        return "", is_counted
+    key = choose_session(session, sessions_by_time(files))
+    return key, only_session(files, key, is_counted)
+
+
+def _session_calls(account: BillAccount, key: str) -> Sequence[TimelineCall]:
+    from cachecost.analysis.bill.timeline import session_timelines
+
+    return session_timelines(account, [key])[key] if key else ()
+
+
+def _first_words(calls: Sequence[TimelineCall]) -> Mapping[int, str]:
+    """The beginning of the person's message before each call, by its number; read again from the session's files."""
+    from cachecost.sessions.first_words import first_words
+
+    lines: dict[str, dict[int, int]] = {}
+    for one in calls:
+        if "human" in one.call.events:
+            lines.setdefault(one.file.path, {})[one.call.line] = one.number
+    files = {one.file.path: one.file for one in calls}
+    return {
+        numbers[line]: words
+        for path, numbers in lines.items()
+        for line, words in first_words(files[path], numbers).items()
+    }
 
 
 def _in_period(since: float | None, until: float | None) -> IsCounted:
