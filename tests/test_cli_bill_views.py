@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from bill_sessions import MAIN, SMALL, write_sessions
 from cachecost.commands.bill import bill
 from goldens import Golden
-from views.bill_sessions import MAIN, SMALL, write_sessions
 
 
 @pytest.fixture
@@ -147,3 +147,12 @@ def test_csv_has_a_row_a_call(folder: Path) -> None:
     assert done.exit_code == 0 and done.stderr == "calls.csv written\n"
     lines = Path("calls.csv").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 15 and lines[0].startswith("number,time,session,agent,agent_type,model,file,line,usage.")
+
+
+def test_a_page_is_written_and_says_how_to_write_it_again(folder: Path) -> None:
+    done = run("sessions", "--session", "1e0816ef", "--since", "2026-03-02", "--html", "bill page.html")
+    assert (done.exit_code, done.stderr) == (0, "bill page.html written\n")
+    again = (
+        "cachecost bill sessions --since 2026-03-02T00:00:00.000000Z --session 1e0816ef --html &#39;bill page.html&#39;"
+    )
+    assert f"<pre><code>{again}</code></pre>" in Path("bill page.html").read_text(encoding="utf-8")

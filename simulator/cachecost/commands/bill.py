@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sqlite3
 import sys
 import time
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cachecost.base.exit_codes import ExitCode
+from cachecost.base.times import iso
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
@@ -125,6 +127,8 @@ def bill(
 
         hints = [list_price_note(summary.total.cost)]
         print_bill(summary, account.rewrites, {}, hints, sys.stdout, None if by else ROWS_SHOWN)
+    if html is not None:
+        _write_page(html, account, _command(paths, session, since, until, html))
     if found.skipped and not skip:
         return ExitCode.INVALID_INPUT
     return ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK
@@ -169,6 +173,21 @@ def _first_words(calls: Sequence[TimelineCall]) -> Mapping[int, str]:
         for path, numbers in lines.items()
         for line, words in first_words(files[path], numbers).items()
     }
+
+
+def _write_page(html: Path, account: BillAccount, again: str) -> None:
+    from cachecost.views.bill.page import bill_page
+    from cachecost.views.html.frame import write_page
+
+    write_page(html, bill_page(account, again))
+    print_diagnostic(f"{html} written")
+
+
+def _command(paths: Sequence[Path], session: str | None, since: float | None, until: float | None, html: Path) -> str:
+    """The command that makes the page again: a period in days before now has become a date."""
+    times = {"--since": since and iso(since), "--until": until and iso(until), "--session": session}
+    options = [word for name, value in times.items() if value for word in (name, str(value))]
+    return shlex.join(["cachecost", "bill", *map(str, paths), *options, "--html", str(html)])
 
 
 def _in_period(since: float | None, until: float | None) -> IsCounted:

@@ -106,25 +106,32 @@ def _example(rewrites: Sequence[BilledRewrite], names: Mapping[str, str]) -> str
     return f"{most}{first.words}{session}"
 
 
-def rows_table(summary: BillSummary, rewrites: Sequence[BilledRewrite], most: int | None = None) -> Table:
+def rows_table(
+    summary: BillSummary, rewrites: Sequence[BilledRewrite], most: int | None = None, project_cells: int = PROJECT_CELLS
+) -> Table:
     """A row a session, project, day …"""
     rows, by = summary.rows[:most], summary.by
     by_row = _rewrites_by_session(rewrites) if by == "session" else {}
     projects = project_names(row.project for row in summary.rows)
     columns = [Column("key", by, row_names(summary)[:most], right=False)]
     if by == "session":
-        cells = [shorten_middle(projects[row.project], PROJECT_CELLS) for row in rows]
+        cells = [shorten_middle(projects[row.project], project_cells) for row in rows]
         columns.append(Column("project", "project", cells, right=False, rank=COMPARISON))
     columns += [
         Column("calls", "calls", [f"{row.calls:,}" for row in rows], rank=COUNT),
         Column("hit_rate", "hit rate", percent_column([row.hit_rate for row in rows]), rank=COMPARISON),
-        Column("cost", "cost", dollar_column([row.cost for row in rows])),
+        Column("cost", "cost", dollar_column([known_cost(row) for row in rows])),
         Column("rewritten", "rewritten", dollar_column([row.rewritten for row in rows])),
         Column(MOST, "most of it", [main_cause(row, by_row.get(row.key, [])) for row in rows], right=False),
     ]
     if by != "model":
         columns.append(Column("model", "models", [", ".join(row.models) for row in rows], right=False, rank=DETAIL))
     return Table(columns, f"The bill by {by}")
+
+
+def known_cost(row: BillRow) -> Decimal | None:
+    """USD of a row; None where no call of it has a price."""
+    return None if row.calls == row.unpriced else row.cost
 
 
 def row_names(summary: BillSummary) -> list[str]:
