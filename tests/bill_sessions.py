@@ -52,7 +52,7 @@ class SessionWriter:
             "cache_creation": {f"ephemeral_{ttl}_input_tokens": written},
             "output_tokens": output,
         }
-        name = f"msg_{self.session[:8]}{self.agent}{len(self.lines)}"
+        name = f"msg_{self.session[:8]}{self.agent}{self.at:.0f}"
         content = [{"type": "text", "text": "An answer that is never shown."}]
         message = {"id": name, "role": "assistant", "model": model, "content": content, "usage": usage}
         self.add("assistant", requestId=f"req_{name}", message=message)
