@@ -7,6 +7,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from cachecost.analysis.bill.account import BillAccount, account_for
+from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.providers.assumptions import Assumptions
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import RuleBook
+from cachecost.sessions.reading import SessionReading
+
 BEGIN = datetime(2026, 3, 2, 23, 50, tzinfo=UTC)
 OPUS, SONNET = "claude-opus-4-5-20251101", "claude-sonnet-4-5-20250929"
 ANSWERED_AFTER_S = 2
@@ -107,3 +114,12 @@ def write_sessions(folder: Path) -> Path:
     small.answer(20_000, 100, ttl="1h")
     small.save(folder / "play" / f"{SMALL}.jsonl")
     return folder
+
+
+def list_prices() -> CallPrices:
+    return CallPrices(PriceBook.load(None, None), RuleBook(Assumptions(), None))
+
+
+def account_in(folder: Path) -> BillAccount:
+    """The account of the transcripts in a folder."""
+    return account_for(SessionReading(None).read_all(sorted(folder.rglob("*.jsonl"))).sessions, list_prices())

@@ -61,6 +61,15 @@ def refused(body: dict[str, Any], items: list[Item], rules: ModelRules) -> str |
     return refused_times(automatic, items, marked) or refused_choice(body, rules)
 
 
+def refused_thread(breakpoints: int, idle_s: float, rules: ModelRules) -> str | None:
+    """Why a request in a message thread with this many breakpoints, this long after the last one, is refused."""
+    if not rules.accepts_threads:
+        return "thread: Extra inputs are not permitted"
+    if breakpoints > rules.thread_breakpoints:
+        return f"thread: a maximum of {rules.thread_breakpoints} blocks with cache_control may be provided"
+    return "No thread state was found" if idle_s > rules.thread_held_s else None
+
+
 def refused_times(automatic: str | None, items: list[Item], marked: list[Item]) -> str | None:
     targets = [item for item in items if breakpoint_places(item)]
     if automatic and targets and targets[-1].ttl != automatic:

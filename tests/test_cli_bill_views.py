@@ -40,11 +40,9 @@ def as_json(*arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-@pytest.mark.parametrize(
-    "options", ["sessions", "sessions --session 1e0816ef", "sessions --session 1e0816ef --all-calls"]
-)
-def test_what_it_prints(folder: Path, golden: Golden, options: str, columns: int) -> None:
-    golden.check(shown(*options.split(), columns=columns))
+@pytest.mark.parametrize("options", ["", "--all-calls"])
+def test_a_session_call_by_call(folder: Path, golden: Golden, options: str, columns: int) -> None:
+    golden.check(shown("sessions", "--session", "1e0816ef", *options.split(), columns=columns))
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 120, 180])

@@ -95,6 +95,9 @@ def test_json(tmp_path: Path) -> None:
         "tokens": 1472,
         "offset": 24,
         "excerpt": "You help. Current time: 2026-03-06T21:24:07Z▮…",
+        "session": "",
+        "file": "",
+        "line": None,
     }
 
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bill_sessions import MAIN, OPUS, SONNET, SessionWriter, write_sessions
-from cachecost.analysis.bill.account import BillAccount, BilledRewrite, account_for
-from cachecost.analysis.bill.call_prices import CallPrices
+from bill_sessions import MAIN, OPUS, SMALL, SONNET, SessionWriter, account_in, list_prices, write_sessions
+from cachecost.analysis.bill.account import BilledRewrite, account_for
 from cachecost.analysis.bill.timeline import (
     LONG_IDLE_S,
     CallDollars,
@@ -20,22 +19,14 @@ from cachecost.analysis.bill.timeline import (
     call_cost,
     call_dollars,
     fold_timeline,
-    only_session,
+    session_account,
     session_timelines,
     sessions_by_time,
 )
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
-from cachecost.providers.assumptions import Assumptions
-from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import RuleBook
-from cachecost.sessions.reading import SessionReading
 
-PRICES = CallPrices(PriceBook.load(None, None), RuleBook(Assumptions(), None))
+PRICES = list_prices()
 FILE = SessionFile("session.jsonl", "claude-code")
-
-
-def account_in(folder: Path) -> BillAccount:
-    return account_for(SessionReading(None).read_all(sorted(folder.rglob("*.jsonl"))).sessions, PRICES)
 
 
 def calls_in(folder: Path, key: str) -> list[TimelineCall]:
@@ -144,7 +135,17 @@ def test_sessions_by_time_and_one_of_them() -> None:
     calls = [BilledCall(n, n, OPUS, (1, 0, 0, 0, 0), start=float(n), session=f"s{n % 2}") for n in (1, 2, 3)]
     nameless = [BilledCall(1, 1, OPUS, (1, 0, 0, 0, 0), start=9.0)]
     files = [SessionFile("a", "c", calls=calls), SessionFile("/b/c.jsonl", "c", calls=nameless)]
-    assert sessions_by_time(files) == ["/b/c.jsonl", "s1", "s0"]
-    assert [only_session(files, "s1")(call) for call in calls] == [True, False, True]
-    assert not only_session(files, "s1", lambda call: call.number > 1)(calls[0])
-    assert only_session(files, "/b/c.jsonl")(nameless[0])
+    account = account_for(files, PRICES)
+    assert sessions_by_time(account) == ["/b/c.jsonl", "s1", "s0"]
+    assert [call.number for _, call in session_account(account, "s1").calls()] == [1, 3]
+    assert [call for _, call in session_account(account, "/b/c.jsonl").calls()] == nameless
+    late = account_for(files, PRICES, lambda call: call.start is not None and call.start > 1)
+    assert [call.number for _, call in session_account(late, "s1").calls()] == [3]
+
+
+def test_a_session_alone_has_its_own_rewrites_and_warm_starts(tmp_path: Path) -> None:
+    account = account_in(write_sessions(tmp_path))
+    main, small = session_account(account, MAIN), session_account(account, SMALL)
+    assert [one.cause for one in main.rewrites] == ["ttl_expired", "model_changed", "concurrent_write", "compaction"]
+    assert [one.cause for one in small.rewrites] == ["cold_start"]
+    assert (main.warm_calls, main.warm_tokens) == (1, 18_000) and small.warm_calls == 0

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from cachecost.analysis.fidelity.chains import check_steps, check_transcript
+from cachecost.analysis.fidelity.chains import check_steps
 from cachecost.analysis.fidelity.evidence import evidence_of
-from cachecost.conversations.readers.claude_code.transcript import TranscriptStep, steps_to_records
+from cachecost.conversations.readers.claude_code.transcript import TranscriptStep, read_steps, steps_to_records
 from cachecost.ledger.results import Judgement
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -391,7 +391,7 @@ def test_a_file_is_judged_as_its_content_free_form_is(tmp_path: Path) -> None:
     path = tmp_path / "steps.jsonl"
     records = steps_to_records([FIRST, second, after(second, 400, 900, words=("human",))], "x")
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    made, left = check_transcript(path, RULES, PRICES)
+    made, left = check_steps(read_steps(path), str(path), RULES, PRICES)
     assert [(one.source, one.call, one.line, one.kind) for one in made] == [
         (str(path), 1, 2, "cold"),
         (str(path), 2, 3, "hit"),

@@ -131,8 +131,8 @@ def test_the_recorded_session_keeps_its_figures(claude_code: WhatifReport) -> No
     }
     assert round(claude_code.cost, 4) == Decimal("5.1737")
     assert savings == {
-        "ttl=1h": Decimal("-0.5027"),
-        "breakpoints=none": Decimal("-22.2528"),
+        "ttl=1h": Decimal("-0.5285"),
+        "breakpoints=none": Decimal("-22.2133"),
         "compaction=50k": Decimal("0.2725"),
     }
     assert claude_code.break_even is not None

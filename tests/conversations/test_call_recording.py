@@ -29,6 +29,7 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.raw import count_content
 from cachecost.tokens.tiktoken_ import Cl100k
 from cachecost.views.replay.call_rows import call_object
+from row_places import without_names
 
 KEY = b"a key for tests"
 RULES, PRICES = RuleBook(), PriceBook.load()
@@ -71,7 +72,7 @@ def saved(folder: Path, data: bytes) -> Path:
 
 def replayed(read: Any, tokens: str) -> list[str]:
     simulation = Simulation(ReplaySetup(RULES, PRICES, tokens=tokens))
-    return [json.dumps(call_object(row)) for row in simulation.rows(read)]
+    return [json.dumps(without_names(call_object(row))) for row in simulation.rows(read)]
 
 
 def shape(call: RecordedCall) -> tuple[Any, ...]:

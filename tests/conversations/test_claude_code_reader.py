@@ -16,6 +16,7 @@ from cachecost.base.errors import InputError
 from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.claude_code.reader import calls
+from cachecost.conversations.readers.claude_code.transcript import read_steps
 from cachecost.conversations.sessions import conversations_of
 from cachecost.prompts.request import Breakpoint
 from cachecost.providers.prices import PriceBook
@@ -23,6 +24,7 @@ from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.strategy_ledger import replay_strategy
+from cachecost.simulation.workload import recorded_workload
 from conversations.test_transcript_reader import CALL, MODEL, RESULT, SAYS, START, answer, system, user
 
 PRICES = PriceBook.load(None, None)
@@ -111,7 +113,7 @@ def test_the_head_is_what_the_first_bill_leaves_and_what_it_read_is_shared(tmp_p
     assert [block.tokens for block in main.request.system.blocks] == [4000, 1010 - message]
     assert [block.tokens for block in side.request.system.blocks] == [4000, 505 - message]
     assert main.request.system.blocks[0].digest == side.request.system.blocks[0].digest
-    assert (main.session, side.session) == ("", "side 1")
+    assert [(call.session, call.agent) for call in (main, side)] == [("", ""), ("", "x")]
 
 
 def test_a_chain_that_wrote_the_head_shares_it_with_those_that_read_it(tmp_path: Path) -> None:
@@ -142,12 +144,87 @@ def test_breakpoints_are_those_of_the_client_with_the_lifetime_that_the_bill_tel
         assert message_breakpoint == Breakpoint(message_breakpoint.layer, 0, "1h", call.request.thread)
 
 
+def breakpoints_of(call: RecordedCall) -> list[tuple[str, int]]:
+    """The breakpoints in messages: role and index of the block."""
+    nodes = [(one.node, one.index) for one in call.request.breakpoints if one.node is not None]
+    return [(node.message.role, index) for node, index in nodes if node.message]
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("2.0.32", [("assistant", 1), ("user", 0)]),
+        ("2.1.58", [("assistant", 1), ("user", 0)]),
+        ("2.1.59", [("user", 0)]),
+        ("2.1.330", [("user", 0)]),
+        ("", [("user", 0)]),
+    ],
+)
+def test_old_clients_place_a_breakpoint_on_the_last_two_messages(
+    tmp_path: Path, version: str, expected: list[tuple[str, int]]
+) -> None:
+    said = [*SAYS, *CALL, {"type": "thinking", "thinking": "hm"}]
+    lines = [
+        user("a", None, 0, version=version),
+        answer("b", "a", 3, (10, 0, 5000, 30), said, version=version),
+        user("z", "b", 7, RESULT, version=version),
+        answer(*NEXT, version=version),
+    ]
+    first, second = calls_of(tmp_path, lines)
+    assert breakpoints_of(first) == [("user", 0)]
+    assert breakpoints_of(second) == expected
+
+
+@pytest.mark.parametrize(("version", "read"), [("2.1.58", True), ("2.1.59", False)])
+def test_twelve_tools_at_once_are_read_in_full_by_old_clients_only(tmp_path: Path, version: str, read: bool) -> None:
+    """24 blocks lie between two ends of a request; a breakpoint looks back over 20."""
+    names = [f"toolu_{number}" for number in range(12)]
+    lines = [
+        user("a", None, 0, version=version),
+        answer("b", "a", 3, (10, 0, 5000, 30), [{**CALL[0], "id": name} for name in names], version=version),
+        user("z", "b", 7, [{**RESULT[0], "tool_use_id": name} for name in names], version=version),
+        answer(*NEXT, version=version),
+    ]
+    made = calls_of(tmp_path, lines)
+    workload = recorded_workload("log", made, ReplaySetup(RuleBook(), PRICES, bills=made))
+    first, second = workload.simulation().rows(made)
+    assert first.cause == "cold_start"
+    assert second.cause == ("hit" if read else "lookback_exceeded")
+    assert (second.usage.read == 5000) is read
+
+
 def test_a_copy_of_a_call_in_another_file_has_the_same_id(tmp_path: Path) -> None:
     whole = turns(user("z", "b", 7, RESULT), answer(*NEXT))
     copied = [{**line, "uuid": f"copy {line['uuid']}", "parentUuid": None} for line in whole]
     assert [call.id for call in calls_of(tmp_path, whole)] == [
         call.id for call in calls_of(tmp_path, copied, "resumed.jsonl")
     ]
+
+
+def test_an_answer_copied_by_a_fork_with_a_usage_of_zero_is_no_call(tmp_path: Path) -> None:
+    """It stays part of the next request. What remains of its 5m part is not charged again."""
+    zero = {
+        **dict.fromkeys(("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"), 0),
+        "cache_creation": {"ephemeral_5m_input_tokens": 60, "ephemeral_1h_input_tokens": 0},
+    }
+    lines = [
+        user("a", None, 0, "in short", isCompactSummary=True),
+        answer("b", "a", 3, zero, SAYS),
+        user("z", "b", 7, "and now"),
+        answer(*NEXT),
+    ]
+    (only,) = calls_of(tmp_path, lines)
+    assert told(only) == [("user", ["in short"]), ("assistant", ["done"]), ("user", ["and now"])]
+    assert only.billed == Usage(2, 5010, 400, 0, 55)
+    assert [(step.number, step.before) for step in read_steps(tmp_path / "session.jsonl")] == [(2, None)]
+
+
+@pytest.mark.parametrize("name", ["input_tokens", "output_tokens", "cache_read_input_tokens"])
+def test_an_answer_that_counts_one_token_is_a_call(tmp_path: Path, name: str) -> None:
+    usage = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0}
+    (only,) = calls_of(tmp_path, [user("a", None, 0), answer("b", "a", 3, {**usage, name: 1}, SAYS)])
+    assert only.billed is not None
+    assert only.billed.total_input + only.billed.output_tokens == 1
 
 
 def test_blocks_whose_words_somebody_took_out_are_known_by_their_digests(tmp_path: Path) -> None:

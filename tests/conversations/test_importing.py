@@ -178,9 +178,11 @@ def test_a_format_can_be_named(tmp_path: Path) -> None:
 def test_where_it_cannot_go_is_told(tmp_path: Path) -> None:
     path = jp_file(tmp_path)
     out = tmp_path / "out.jsonl"
-    report = import_files([path, path], out)
+    other = tmp_path / "other.json"
+    other.write_bytes(path.read_bytes())
+    report = import_files([path, other, path], out)
     told = f"is a conversation (jp: {detect(path)[1]}): choose a folder for the output, not one file"
-    assert [str(fault) for fault in report.refused] == [f"{path} {told}"] * 2
+    assert [str(fault) for fault in report.refused] == [f"{path} {told}", f"{other} {told}"]
     assert not out.exists()
     with pytest.raises(InputError) as error:
         import_files([path], path / "folder")

@@ -98,7 +98,8 @@ def test_what_clients_keep_beside_their_logs_is_not_skipped_but_none(tmp_path: P
     (logs / "agent-1.meta.json").write_text('{"agentType": "Explore"}')
     (logs / "empty.jsonl").write_text("")
     report, said = imported(tmp_path, logs)
-    assert (report.files, report.skipped, len(said)) == (3, [], 2)
+    assert (report.files, report.skipped, len(said)) == (3, [], 3)
+    assert said[0] == f"{logs / 'empty.jsonl'}: empty, ignored"
 
 
 def test_a_damaged_log_among_others_is_refused_and_the_others_are_whole(tmp_path: Path, logs: Path) -> None:

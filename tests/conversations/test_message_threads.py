@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.importing import import_files
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.sessions import conversations_of
+from cachecost.providers.prices import PriceBook
+from row_places import without_place
 
 Row = dict[str, Any]
 LONG = "word " * 2_000
@@ -70,7 +74,7 @@ def replayed(log: Path, tokens: str, code: int = 0) -> list[Row]:
     command = [sys.executable, "-m", "cachecost", "replay", str(log), "--tokens", tokens, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [without_place(line) for line in done.stdout.splitlines()]
 
 
 @pytest.mark.parametrize("tokens", ["bytes", "tiktoken"])
@@ -149,3 +153,15 @@ def test_on_demand_compaction_costs_its_iteration(tmp_path: Path) -> None:
     (made,) = replayed(log, "calibrated")
     assert (made["usage"]["input_tokens"], made["usage"]["output_tokens"]) == (9_000, 300)
     assert made["cost_usd"] == "0.0525"
+
+
+def test_what_cannot_be_simulated_is_billed_all_the_same(tmp_path: Path) -> None:
+    """By hand: a million tokens of input at 4 dollars, ten thousand of output at 20 dollars a million."""
+    usage = {"input_tokens": 1_000_000, "output_tokens": 10_000}
+    compacting = row(1, {"messages": [user("a")], "compaction": {"type": "summarize"}}, usage=usage)
+    unknown = row(2, {"messages": [user("b")], "thread": goes_on(7)}, usage=usage)
+    total = BillTotal(PriceBook.load())
+    for call in read_calls(saved(tmp_path / "log.jsonl", compacting, unknown)):
+        assert call.why_unknown
+        total.add(call)
+    assert (total.calls, total.usage.input_tokens, total.dollars) == (2, 2_000_000, 2 * Decimal("4.2"))

@@ -22,6 +22,7 @@ from cachecost.conversations.readers.call_recording.reader import calls
 from cachecost.conversations.readers.common.line_times import TIMES
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.time_order import in_file_order, order_by_time
+from row_places import without_place
 
 LONG = "word " * 2_000
 AT = "2026-03-07T10:00:{:02}Z"
@@ -54,7 +55,7 @@ def cachecost(*arguments: object) -> str:
 
 
 def replayed(log: Path, *how: str) -> list[Row]:
-    return [json.loads(line) for line in cachecost("replay", log, "--json", *how).splitlines()]
+    return [without_place(line) for line in cachecost("replay", log, "--json", *how).splitlines()]
 
 
 @pytest.mark.parametrize("tokens", ["bytes", "calibrated"])

@@ -38,7 +38,7 @@ def answer(
     uuid: str,
     parent: str | None,
     at: float | None,
-    bill: Any = (0, 0, 0, 0),
+    bill: Any = (1, 0, 0, 0),
     content: Any = (),
     name: str = "msg_1",
     request: str | None = "req_1",

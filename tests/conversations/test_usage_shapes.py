@@ -422,6 +422,8 @@ def test_nothing_cached_is_the_same_everywhere() -> None:
         "litellm": chat(5, 7, cache_read_input_tokens=0, cache_creation_input_tokens=None),
         "langchain": {"input_tokens": 5, "output_tokens": 7, "input_token_details": {}},
         "gemini": {"promptTokenCount": 5, "candidatesTokenCount": 7, "totalTokenCount": 12},
+        "gemini-cli": {"input": 5, "output": 7, "cached": 0, "thoughts": 0, "tool": 0, "total": 12},
+        "qwen-code": {"promptTokenCount": 5, "candidatesTokenCount": 7, "totalTokenCount": 12},
         "bedrock": {"inputTokens": 5, "outputTokens": 7, "totalTokens": 12},
         "ai-sdk": {"inputTokens": 5, "outputTokens": 7, "totalTokens": 12, "cachedInputTokens": 0},
         "claude-code": {"input_tokens": 5, "output_tokens": 7, "cache_read_tokens": 0, "cache_creation_tokens": 0},

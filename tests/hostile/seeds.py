@@ -6,7 +6,12 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+from conversations.cline_store import MESSAGES, SENT, SHOWN, sdk_session, task
+from conversations.opencode_store import TURN, database, session, storage
+from conversations.session_stores import codex_session, gemini_session, qwen_session
 from conversations.test_anthropic_batch_reader import request, result
+from conversations.test_crush_reader import TURN as CRUSH_TURN
+from conversations.test_crush_reader import database as crush_database
 from conversations.test_har_reader import archive, entry
 from conversations.test_jp_reader import answer, ask, config, question, say, story, think, use
 from conversations.test_jp_reader import result as tool_result
@@ -133,6 +138,21 @@ def _logs(folder: Path) -> list[Path]:
         trace_file(folder, row(0, 900, [1, 2]), row(3000, 1400, [1, 2, 3])),
         cassette(folder, vcrpy(), vcrpy()),
         folder / "17700000001-a-title.events.json",
+        log(folder, *codex_session(), name="rollout-t-1.jsonl"),
+        log(folder, *gemini_session(), name="session-g-1.jsonl"),
+        log(folder, *qwen_session(), name="q-1.jsonl"),
+        *_stores(folder),
+    ]
+
+
+def _stores(folder: Path) -> list[Path]:
+    """Session stores of coding agents."""
+    return [
+        database(folder, [session()], TURN),
+        *storage(folder, [session()], TURN),
+        task(folder, SHOWN, api_conversation_history=SENT),
+        sdk_session(folder, MESSAGES),
+        crush_database(folder, CRUSH_TURN),
     ]
 
 

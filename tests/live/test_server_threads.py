@@ -7,10 +7,16 @@ import anthropic
 import pytest
 from server_fakes import BODY, MODEL, Letters, Says, lines_of, post, sdk_of, served_by
 
+from cachecost.live.clock import SteppingClock
 from cachecost.live.log import CallLog
 from cachecost.live.server.faults import faults_from
+from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import ModelAnswer
 from cachecost.live.server.threads import ResolvedCall, Threads, without_breakpoints
+from cachecost.prompts.request import MessageThread
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import RuleBook
+from cachecost.simulation.setup import ReplaySetup
 
 CREATE = {"type": "create"}
 BREAKPOINT = {"type": "ephemeral"}
@@ -83,7 +89,7 @@ def test_the_oldest_threads_go_first(monkeypatch):
     monkeypatch.setattr("cachecost.live.server.threads.MOST", 2)
     threads = Threads()
     for number in range(3):
-        threads.keep("w", ResolvedCall({"messages": []}, keeps=True), {"id": f"m{number}", "content": []})
+        threads.keep("w", ResolvedCall({"messages": []}, MessageThread("")), {"id": f"m{number}", "content": []})
     assert [isinstance(threads.resolve("w", {"thread": going_on(f"m{n}")}), ResolvedCall) for n in range(3)] == [
         False, True, True,
     ]  # fmt: skip
@@ -183,3 +189,42 @@ def test_a_tool_loop_survives_faults(monkeypatch):
             return await runner.until_done()
 
     assert asyncio.run(run()).content[0].text == "Done."
+
+
+def billed_by_rules(host="anthropic", step_s=2.0):
+    """A server on 7 November 2026 whose meter follows the rules."""
+    meter = Meter(ReplaySetup(RuleBook(), PriceBook.load(), host, "bytes"))
+    return served_by(meters=meter, clock=SteppingClock(step_s, 1_793_000_000 + 1_000_000))
+
+
+def marked(*texts):
+    return [{"type": "text", "text": text, "cache_control": BREAKPOINT} for text in texts]
+
+
+def test_a_fourth_breakpoint_in_a_thread_is_refused():
+    served = billed_by_rules()
+    asked = {**BODY, "model": "claude-opus-5-5", "messages": [{"role": "user", "content": marked("a", "b", "c", "d")}]}
+    assert post(served, asked).status_code == 200
+    refused = post(served, {**asked, "thread": CREATE})
+    assert error_of(refused) == (400, "invalid_request_error", "thread_unsupported_request")
+    assert refused.json()["error"]["message"].endswith("last cache-eligible block. Found 4.")
+    three = {**asked, "system": marked("s"), "messages": [{"role": "user", "content": marked("a", "b")}]}
+    one = post(served, {**three, "thread": CREATE})
+    assert one.status_code == 200
+    new = {**asked, "messages": [{"role": "user", "content": marked("a", "b", "c")}]}
+    assert post(served, {**new, "thread": going_on(one.json()["id"])}).status_code == 200
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(300.0, True), (301.0, False)])
+def test_a_thread_expires(seconds, found):
+    served, asked = billed_by_rules(step_s=seconds), {**BODY, "model": "claude-opus-5-5"}
+    one = post(served, {**asked, "thread": CREATE}).json()["id"]
+    again = post(served, {**asked, "thread": going_on(one)})
+    assert again.status_code == (200 if found else 404)
+    assert found or error_of(again) == (404, "not_found_error", "thread_not_found")
+
+
+def test_bedrock_has_no_threads():
+    refused = post(billed_by_rules("bedrock"), {**BODY, "model": "anthropic.claude-opus-4-6-v1", "thread": CREATE})
+    assert error_of(refused)[:2] == (400, "invalid_request_error")
+    assert refused.json()["error"]["message"] == "thread: Extra inputs are not permitted"

@@ -139,7 +139,7 @@ def test_which_lifetimes_a_breakpoint_may_ask_for(line: str) -> None:
 def test_what_a_host_does_not_say_holds_as_on_its_base(host: str) -> None:
     """Every other field is the base's, for each model on each day of the year."""
     own = {"host", "minimum_tokens", "collapses_runs", "scope", "lookback_positions", "assumptions", "retired", "day",
-           "accepts_automatic", "accepted_ttls", "endpoint"}  # fmt: skip
+           "accepts_automatic", "accepted_ttls", "accepts_threads", "accepts_compaction", "endpoint"}  # fmt: skip
     for model in catalogue(host).models:
         for day in (date(2026, 3, 7), date(2026, 11, 21)):
             if catalogue(host).models[model].released <= day:

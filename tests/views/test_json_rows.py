@@ -39,6 +39,11 @@ def test_a_call_is_what_the_contract_says() -> None:
             "purpose": "main",
             "turn": 0,
             "inquiry": None,
+            "session": "",
+            "project": "",
+            "agent": "",
+            "file": "",
+            "line": None,
         }
     )
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMNS = ("code", "cause", "call", "since", "layer", "block", "tokens", "cost_usd", "message", "fix")
+PLACE = ("session", "session_call", "project", "agent", "timestamp", "file", "line")
 MOST_CALLS = 6
 
 
@@ -38,10 +39,11 @@ class ExplainResult(Explanation):
 
     def frame(self) -> pd.DataFrame:
         """One row per finding: `code`, `cause`, `call` (from 1), `since` (the call it is compared with), `layer`,
-        `block` (path in the request), `tokens` that cost more than a read, `cost_usd` (Decimal), `message`, `fix`."""
+        `block` (path in the request), `tokens` that cost more than a read, `cost_usd` (Decimal), `message`, `fix`; of
+        the call `session`, `session_call` (its number there), `project`, `agent`, `timestamp`, `file`, `line`."""
         import pandas as pd
 
-        return pd.DataFrame([_row(finding) for finding in self.findings], columns=list(COLUMNS))
+        return pd.DataFrame([_row(finding) for finding in self.findings], columns=[*COLUMNS, *PLACE])
 
     def plot(self) -> Figure:
         """Avoidable USD, one bar per cause."""
@@ -113,5 +115,5 @@ def _calls(found: list[Finding]) -> str:
 
 
 def _row(one: Finding) -> dict[str, object]:
-    told: dict[str, object] = {name: getattr(one, name) for name in COLUMNS if name != "cost_usd"}
+    told: dict[str, object] = {name: getattr(one, name) for name in (*COLUMNS, *PLACE) if name != "cost_usd"}
     return {**told, "cause": str(one.cause), "layer": str(one.layer), "cost_usd": one.cost}

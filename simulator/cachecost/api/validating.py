@@ -48,7 +48,7 @@ class ValidationResult:
     def frame(self) -> pd.DataFrame:
         """One row per call: `source`, `call`, `model`, `project`; `kind` (hit, cold, unknown), `exact`; predicted and
         billed tokens; `token_error` (share of the billed input tokens); `predicted_usd` and `billed_usd` of the input
-        (Decimal); `reason` if it is not exact."""
+        (Decimal); `reason` if it is not exact; `session`, `agent`, `timestamp` and `line` of the call."""
         import pandas as pd
 
         return pd.DataFrame([_row(one) for one in self.fidelity.judgements])
@@ -113,7 +113,7 @@ def _row(one: Judgement) -> dict[str, Any]:
         "source": one.source,
         "call": one.call,
         "model": one.model,
-        "project": one.project,
+        "project": one.project or one.folder,
         "kind": one.kind,
         "exact": one.exact,
         "predicted_read": one.predicted.read,
@@ -126,4 +126,8 @@ def _row(one: Judgement) -> dict[str, Any]:
         "predicted_usd": one.predicted_usd,
         "billed_usd": one.billed_usd,
         "reason": one.reason,
+        "session": one.session,
+        "agent": one.agent,
+        "timestamp": one.timestamp,
+        "line": one.line,
     }

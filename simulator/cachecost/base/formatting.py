@@ -7,6 +7,7 @@ The numbers of one column have one precision: `dollar_places` and `percent_place
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_UP, ROUND_UP, Decimal
 
@@ -18,6 +19,8 @@ HALF = Decimal("0.5")
 TEN_ROUNDED = Decimal("9.95")
 """Percent from which on no place is written."""
 CENTS = 2
+LONG_NAME = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(~[0-9a-f]{8})[0-9a-f]{8}")
+"""A UUID, or the digest that stands for a name in a recording without content."""
 
 TOKEN_STEPS = (
     (1_000, 1, 0, ""),
@@ -233,3 +236,9 @@ def _without_end_zeros(size: Decimal) -> str:
 def _two_places_at_least(size: Decimal) -> str:
     whole, _, places = f"{size:,f}".partition(".")
     return f"{whole}.{places.rstrip('0').ljust(2, '0')}"
+
+
+def short_session(session: str) -> str:
+    """The first eight digits of a UUID or a digest; any other name as it is."""
+    found = LONG_NAME.fullmatch(session)
+    return (found[1] or found[2]) if found else session

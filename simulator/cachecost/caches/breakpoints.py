@@ -105,6 +105,10 @@ class Outcome:
         return Usage(self.uncached, self.read, self.write_5m, self.write_1h, output_tokens)
 
 
+ESTIMATED_PART = 50
+"""A length that no bill reveals may be off by one in so many tokens."""
+
+
 class PrefixCache:
     """Entries of all workspaces; a prefix belongs to one, since its root differs."""
 
@@ -171,6 +175,19 @@ class PrefixCache:
         """Store an entry that can be read at `start`, as if it had been written long ago and used just now."""
         entry = Entry(rules.minimum_tokens, ttl, rules.ttl_s[ttl], BEFORE_TIME, start, BEFORE_TIME)
         return self.keep(prefix, ttl, rules, entry)
+
+    def hold_read(self, prompt: Prompt, most: int, rules: ModelRules, sizes: PrefixSizes, start: float) -> None:
+        """Make a prompt read `most` tokens, as billed: longer entries are forgotten, and one ends there.
+
+        A prefix whose length is estimated may be a little longer than what was read.
+        """
+        node: Prefix | None = prompt.end
+        while node is not None and sizes.of(node) > most + most // ESTIMATED_PART:
+            for ttl in TTLS:
+                self._entries.pop(_key(node, ttl, rules.assumptions), None)
+            node = node.parent
+        if node is not None and node.depth and prompt.breakpoints:
+            self.warm(node, prompt.breakpoints[-1].ttl, rules, start)
 
     def find(
         self, breakpoints: tuple[BreakpointPrefix, ...], rules: ModelRules, now: float, sizes: PrefixSizes

@@ -101,6 +101,12 @@ class HostCaches:
         assert isinstance(breakpoints, PrefixCache)
         breakpoints.warm(prefix, ttl, rules, start)
 
+    def hold_read(self, prompt: Prompt, most: int, rules: ModelRules, sizes: PrefixSizes, start: float) -> None:
+        """Make a prompt read `most` tokens, as billed, on hosts with breakpoints."""
+        breakpoints = self._of(rules)
+        if isinstance(breakpoints, PrefixCache):
+            breakpoints.hold_read(prompt, most, rules, sizes, start)
+
     def entry(self, prefix: Prefix, rules: ModelRules) -> Entry | None:
         """The entry at `prefix`, expired or not; of two TTLs the one used last. None on hosts without breakpoints."""
         breakpoints = self._of(rules)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import click
 from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
+from cachecost.commands.log_arguments import logs_argument, logs_from, scenario_among, skip_option
 from cachecost.commands.options import (
     SharedOptions,
     check_name,
@@ -20,20 +21,22 @@ from cachecost.commands.options import (
     csv_option,
     format_option,
     html_option,
-    is_scenario,
     shared_options,
     tokens_option,
     write_rows,
 )
 from cachecost.commands.progress import reading_bar
+from cachecost.conversations.logs import Logs
 
 if TYPE_CHECKING:
+    from cachecost.ledger.findings import Explanation
     from cachecost.simulation.workload import Workload
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("source", metavar="LOG|SCENARIO", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@logs_argument("LOG...|SCENARIO")
 @format_option
+@skip_option
 @click.option("--strategy", metavar="NAME", help="Scenario only: explain this strategy.  [default: all]")
 @tokens_option
 @click.option(
@@ -49,8 +52,9 @@ if TYPE_CHECKING:
 )
 @shared_options
 def explain(
-    source: Path,
+    logs: tuple[Path, ...],
     format_: str,
+    may_skip: bool,
     strategy: str | None,
     tokens: str | None,
     assumptions: bool,
@@ -59,24 +63,21 @@ def explain(
     as_json: bool,
     shared: SharedOptions,
 ) -> int:
-    """Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars."""
-    from cachecost.analysis.explain.explaining import explain_workload
+    """Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars.
+
+    Several files, and all logs in folders, are one stream of calls in time order; repeated calls count once.
+    """
     from cachecost.views.explain.json_output import explanation_object
     from cachecost.views.explain.text import print_explanation
 
-    if is_scenario(source):
-        check_scenario(source, tokens, shared)
-        workloads = list(_scenario_workloads(source, strategy, shared))
+    read, skipped = logs_from(logs, format_), False
+    if scenario := scenario_among(logs):
+        check_scenario(scenario, tokens, shared)
+        explanations = list(_explain_scenario(scenario, strategy, shared, assumptions))
     else:
-        from cachecost.simulation.workload import read_workload
-
-        with reading_bar("reading", [source]):
-            workloads = [read_workload(source, shared.setup, tokens, format_, print_diagnostic)]
-    explanations = []
+        explanations, skipped = _explain_logs(logs, format_, tokens, shared, assumptions)
     csv_rows: list[dict[str, Any]] = []
-    for number, workload in enumerate(workloads):
-        explanation = explain_workload(workload, assumptions)
-        explanations.append(explanation)
+    for number, explanation in enumerate(explanations):
         as_object = explanation_object(explanation)
         csv_rows += [{"strategy": explanation.strategy, **row} for row in as_object["findings"]]
         if as_json:
@@ -89,9 +90,45 @@ def explain(
         from cachecost.views.explain.page import explain_page
         from cachecost.views.html.frame import write_page
 
-        write_page(html, explain_page(str(source), explanations, f"cachecost explain {source} --html {html}"))
+        write_page(html, explain_page(read.name, explanations, f"cachecost explain {read.arguments} --html {html}"))
         print_diagnostic(f"{html} written")
-    return ExitCode.OK
+    return ExitCode.INVALID_INPUT if skipped and not may_skip else ExitCode.OK
+
+
+def _explain_logs(
+    logs: Sequence[Path], format_: str, tokens: str | None, shared: SharedOptions, assumptions: bool
+) -> tuple[list[Explanation], bool]:
+    """An explanation of the transcripts among the logs, and one of the other logs; whether any file was skipped.
+
+    Raises InputError where nothing can be read; CannotEvaluate.
+    """
+    from cachecost.analysis.bill.explanation import explain_account, explain_recording
+    from cachecost.commands.session_input import account_of, call_prices, read_session_files
+    from cachecost.simulation.workload import read_workload
+
+    with reading_bar("reading", logs):
+        found = read_session_files(logs, format_)
+    explanations = []
+    others, found.logs = found.logs, []
+    if found.sessions:
+        explanations.append(explain_account(account_of(found, shared.setup, format_, None, bool)))
+    if others or not found.sessions:
+        paths = others if found.sessions or found.skipped else logs
+        rest = Logs(paths, format_, print_diagnostic, may_skip_all=bool(found.sessions))
+        traffic = read_workload(rest, shared.setup, tokens)
+        explanations.append(explain_recording(traffic, call_prices(shared.setup), assumptions))
+        found.skipped += rest.skipped
+    return explanations, bool(found.skipped)
+
+
+def _explain_scenario(
+    source: Path, strategy: str | None, shared: SharedOptions, assumptions: bool
+) -> Iterator[Explanation]:
+    """An explanation of each strategy. Raises UsageError, CannotEvaluate."""
+    from cachecost.analysis.explain.explaining import explain_workload
+
+    for workload in _scenario_workloads(source, strategy, shared):
+        yield explain_workload(workload, assumptions)
 
 
 def _scenario_workloads(source: Path, strategy: str | None, shared: SharedOptions) -> Iterator[Workload]:

@@ -11,6 +11,7 @@ import click
 from cachecost.base.exit_codes import ExitCode, exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
+from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, skip_option
 from cachecost.commands.options import (
     SharedOptions,
     content_option,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command("import", cls=SectionedCommand)
-@click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@logs_argument()
 @click.option(
     "-o", "--out", required=True, type=click.Path(path_type=Path), help="Recording to write (.jsonl), or a folder."
 )
@@ -52,9 +53,7 @@ if TYPE_CHECKING:
 @format_option
 @click.option("--source", help="Where the recording comes from, for its header.  [default: as in the log]")
 @click.option("--licence", help="Licence of the recording, for its header.  [default: as in the log]")
-@click.option(
-    "--skip", "may_skip", is_flag=True, help="Exit with 0 even if files of unrecognized formats were skipped."
-)
+@skip_option
 @force_option
 @json_option
 @shared_options
@@ -75,9 +74,9 @@ def import_(
 ) -> int:
     """Convert logs of any known format to recordings.
 
-    LOGS are files or folders. The errors of a file that cannot be read are listed, and the other files are still
-    imported. In folders, files of unrecognized formats are skipped and named on stderr, and the exit code is 1 unless
-    --skip is given. An existing recording with other content is kept unless --force is given.
+    LOG is a file or a folder. Of several files, those that cannot be read are named on stderr and the others are
+    imported; the exit code is then 2 unless --skip is given. An existing recording with other content is kept unless
+    --force is given.
     """
     from cachecost.base.formatting import count_text, exact
     from cachecost.conversations.importing import import_files
@@ -113,21 +112,11 @@ def import_(
         click.echo(json.dumps({**report.json(), "billed_cost_usd": exact(report.billed_usd)}, indent=2))
     else:
         _print_report(report)
-    _name_skipped(report, may_skip)
-    if report.refused:
+    if report.refused and not report.imported:
         return ExitCode.INVALID_INPUT
-    if report.unpriced_calls:
-        return exit_code(not_evaluated=True)
-    return exit_code(check_failed=report.skipped and not may_skip)
-
-
-def _name_skipped(report: ImportReport, may_skip: bool) -> None:
-    """The last line: the number of skipped files, and what to type next."""
-    from cachecost.base.formatting import count_text
-
-    if report.skipped:
-        then = "" if may_skip else ": name the format with --format, or accept that with --skip"
-        print_diagnostic(f"{count_text(len(report.skipped), 'file')} skipped (unrecognized format){then}")
+    read = logs_from(logs, format_)
+    read.skipped += [*report.refused, *report.skipped]
+    return report_skipped(read, may_skip, exit_code(not_evaluated=report.unpriced_calls))
 
 
 def _print_report(report: ImportReport) -> None:

@@ -14,6 +14,7 @@ import click
 from cachecost.base.exit_codes import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
+from cachecost.commands.log_arguments import report_skipped, skip_option
 from cachecost.commands.options import (
     SharedOptions,
     counter_option,
@@ -26,6 +27,7 @@ from cachecost.commands.options import (
 
 if TYPE_CHECKING:
     from cachecost.analysis.lint import LintFinding, RequestLoader
+    from cachecost.conversations.logs import Logs
     from cachecost.providers.rules import RuleBook
 
 STDIN = "-"
@@ -41,9 +43,10 @@ IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
     metavar="REQUEST...",
     nargs=-1,
     required=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
+    type=click.Path(path_type=Path, exists=True, allow_dash=True),
 )
 @format_option
+@skip_option
 @counter_option
 @click.option(
     "--margin",
@@ -56,6 +59,7 @@ IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
 def lint(
     requests: tuple[Path, ...],
     format_: str,
+    may_skip: bool,
     tokens: str,
     margin: int | None,
     csv_file: Path | None,
@@ -64,8 +68,9 @@ def lint(
 ) -> int:
     """Check requests without simulating a cache: what the API refuses, and what costs money.
 
-    REQUEST is a JSON file with a Messages API body, - for stdin, or a recording in any known format. Several bodies are
-    taken as consecutive requests. The exit code is 1 if anything is refused or costs money; notes alone exit with 0.
+    REQUEST is a JSON file with a Messages API body, - for stdin, a recording in any known format, or a folder of such
+    files. Several bodies are taken as consecutive requests, several recordings as one stream of calls in time order.
+    The exit code is 1 if anything is refused or costs money; notes alone exit with 0.
     """
     from cachecost.analysis.lint import MARGIN
     from cachecost.views.lint.text import lint_object, print_lint
@@ -79,7 +84,8 @@ def lint(
     else:
         print_lint(findings, linting.requests, sys.stdout)
     is_costly = any(not finding.is_note for finding in findings)
-    return exit_code(check_failed=is_costly, not_evaluated=linting.left_out)
+    code = exit_code(check_failed=is_costly, not_evaluated=linting.left_out)
+    return report_skipped(linting.logs, may_skip, code) if linting.logs else code
 
 
 @dataclass(slots=True)
@@ -94,15 +100,21 @@ class _LintRun:
     requests: int = 0
     left_out: int = 0
     faults: list[Any] = field(default_factory=list)
+    logs: Logs | None = None
 
     def findings(self, paths: Sequence[Path]) -> list[LintFinding]:
-        """The findings of all bodies, as one sequence, and of each recording. Raises InputError with all errors."""
+        """The findings of all bodies, as one sequence, and of all recordings. Raises InputError with all errors."""
         from cachecost.analysis.lint import sort_findings
         from cachecost.base.errors import InputError
+        from cachecost.conversations.merging import expand_folders
 
-        bodies = list(self._bodies(paths))
-        logs = [path for path in paths if path not in {one for one, _ in bodies} and not self._is_faulty(path)]
-        found = [one for path in logs for one in self._log(path)]
+        files = [path for path in paths if str(path) == STDIN]
+        files += expand_folders([path for path in paths if str(path) != STDIN])
+        bodies = list(self._bodies(files))
+        logs = [path for path in files if path not in {one for one, _ in bodies} and not self._is_faulty(path)]
+        is_single = bool(self.faults) or files == list(paths[:1])
+        groups = [[path] for path in logs] if is_single else [logs] if logs else []
+        found = [one for group in groups for one in self._log(group, is_single)]
         found += self._sequence([(_display_name(path), body) for path, body in bodies])
         if self.faults:
             raise InputError(self.faults)
@@ -146,22 +158,25 @@ class _LintRun:
             return False
         return True
 
-    def _log(self, path: Path) -> list[LintFinding]:
+    def _log(self, paths: Sequence[Path], is_single: bool) -> list[LintFinding]:
         from cachecost.analysis.lint import lint_log
         from cachecost.base.errors import InputError
         from cachecost.commands.progress import reading_bar
-        from cachecost.conversations.readers.detect import read_calls
+        from cachecost.conversations.logs import Logs, read_logs
 
+        self.logs = logs = Logs(paths, self.format_, print_diagnostic, may_skip_all=not is_single)
+        label = str(paths[0]) if len(paths) == 1 else ""
         try:
-            with reading_bar("reading", [path]):
-                log = lint_log(read_calls(path, self.format_, print_diagnostic), str(path), self._loader(), self.margin)
+            with reading_bar("reading", paths):
+                log = lint_log(read_logs(logs), label, self._loader(), self.margin)
         except InputError as error:
             self.faults += error.faults
             return []
         self.requests += log.requests
         for why, calls in log.not_evaluated.items():
             self.left_out += len(calls)
-            print_diagnostic(f"{path}: not checked: {'call' if len(calls) == 1 else 'calls'} {_numbers(calls)}: {why}")
+            which = f"{'call' if len(calls) == 1 else 'calls'} {_numbers(calls)}"
+            print_diagnostic(f"{logs.name}: not checked: {which}: {why}")
         return log.findings
 
 

@@ -12,13 +12,13 @@ import msgspec
 from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
+from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, scenario_among, skip_option
 from cachecost.commands.options import (
     SharedOptions,
     check_scenario,
     csv_option,
     format_option,
     html_option,
-    is_scenario,
     json_option,
     shared_options,
     tokens_option,
@@ -27,12 +27,14 @@ from cachecost.commands.options import (
 from cachecost.commands.progress import progress_bar, reading_bar
 
 if TYPE_CHECKING:
+    from cachecost.conversations.logs import Logs
     from cachecost.simulation.workload import Workload
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("path", metavar="LOG|SCENARIO", type=click.Path(path_type=Path, exists=True))
+@logs_argument("LOG...|SCENARIO")
 @format_option
+@skip_option
 @click.option(
     "--pings/--no-pings", default=True, show_default=True, help="Allow extra calls: keep-alives and pre-warming."
 )
@@ -42,8 +44,9 @@ if TYPE_CHECKING:
 @json_option
 @shared_options
 def optimize(
-    path: Path,
+    logs: tuple[Path, ...],
     format_: str,
+    may_skip: bool,
     pings: bool,
     tokens: str | None,
     html: Path | None,
@@ -54,24 +57,32 @@ def optimize(
     """Find the cheapest legal breakpoints, TTLs, keep-alives and pre-warming for LOG or SCENARIO.yaml.
 
     The calls of a log are taken as they were sent, without their breakpoints; those of a scenario as its first strategy
-    sends them.
+    sends them. Several files, and all logs in folders, are one stream of calls in time order; repeated calls count
+    once.
     """
+    from cachecost.analysis.bill.held_losses import hold_losses
     from cachecost.analysis.optimum.optimum import optimum_of
+    from cachecost.simulation.engine import AS_RECORDED
     from cachecost.views.optimum.json_output import optimum_object
     from cachecost.views.optimum.text import print_optimum
 
-    if is_scenario(path):
-        check_scenario(path, tokens, shared)
-        workload = _scenario_workload(path, shared)
+    read = logs_from(logs, format_)
+    if scenario := scenario_among(logs):
+        check_scenario(scenario, tokens, shared)
+        workload = _scenario_workload(scenario, shared)
     else:
-        workload = _log_workload(path, format_, tokens, shared)
-    with progress_bar(path.name) as progress:
+        workload = _log_workload(read, tokens, shared)
+        if workload.strategy == AS_RECORDED:
+            workload, held = hold_losses(workload)
+            if held:
+                print_diagnostic(f"calls whose bill shows a loss that nothing explains, held in every plan: {held:,}")
+    with progress_bar(Path(read.name).name) as progress:
         optimum = optimum_of(workload.calls, workload.setup, pings, progress, workload.strategy)
     if html is not None:
         from cachecost.views.html.frame import write_page
         from cachecost.views.optimum.page import optimum_page
 
-        write_page(html, optimum_page(str(path), optimum, f"cachecost optimize {path} --html {html}"))
+        write_page(html, optimum_page(read.name, optimum, f"cachecost optimize {read.arguments} --html {html}"))
         print_diagnostic(f"{html} written")
     as_object = optimum_object(optimum)
     write_rows(csv_file, ({"strategy": name, "cost_usd": cost} for name, cost in as_object["strategies"].items()))
@@ -79,19 +90,19 @@ def optimize(
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(as_object), indent=2) + b"\n")
         sys.stdout.buffer.flush()
     else:
-        print_optimum(optimum, str(path), sys.stdout)
-    return ExitCode.OK
+        print_optimum(optimum, read.name, sys.stdout)
+    return report_skipped(read, may_skip, ExitCode.OK)
 
 
-def _log_workload(path: Path, format_: str, tokens: str | None, shared: SharedOptions) -> Workload:
+def _log_workload(logs: Logs, tokens: str | None, shared: SharedOptions) -> Workload:
     """The recorded calls; a recording without calls is a conversation, planned without breakpoints."""
-    from cachecost.conversations.sessions import read_conversations
+    from cachecost.conversations.logs import read_sessions
     from cachecost.simulation.workload import plan_workload, recorded_workload
 
-    with reading_bar("reading", [path]):
-        conversations, calls = read_conversations(path, format_, print_diagnostic)
+    with reading_bar("reading", logs.paths):
+        conversations, calls = read_sessions(logs)
     setup = shared.setup.with_recorded(calls, tokens)
-    return recorded_workload(str(path), calls, setup) if calls else plan_workload("none", conversations, setup)
+    return recorded_workload(logs.name, calls, setup) if calls else plan_workload("none", conversations, setup)
 
 
 def _scenario_workload(path: Path, shared: SharedOptions) -> Workload:

@@ -20,6 +20,7 @@ from cachecost.base.formatting import count_text
 from cachecost.base.structs import value
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
+from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, skip_option
 from cachecost.commands.options import (
     SharedOptions,
     csv_option,
@@ -32,7 +33,7 @@ from cachecost.commands.options import (
 from cachecost.commands.progress import reading_bar
 from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import Call, RecordedCall
-from cachecost.conversations.readers.detect import read_calls
+from cachecost.conversations.logs import Logs, read_logs, read_sessions
 from cachecost.conversations.time_order import in_file_order
 from cachecost.ledger.rows import CallRow
 from cachecost.providers.rules import data_date
@@ -51,8 +52,9 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("log", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@logs_argument()
 @format_option
+@skip_option
 @click.option(
     "--strategy",
     "strategies",
@@ -82,8 +84,9 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines instead of text, one object per call.")
 @shared_options
 def replay(
-    log: Path,
+    logs: tuple[Path, ...],
     format_: str,
+    may_skip: bool,
     strategies: tuple[str, ...],
     ranks: bool,
     model: str | None,
@@ -98,6 +101,9 @@ def replay(
 
     Without --strategy and --all, the calls are simulated as they were sent. With one of them, the conversations of LOG
     are planned again under each strategy.
+
+    Several files, and all logs in folders, are one stream of calls in time order; a call that several files hold counts
+    once. Requests share a cache where they begin with the same content, whichever file they are in.
     """
     if model and not strategies and not ranks:
         raise click.UsageError("--model: expected --strategy or --all too; without them each call keeps its own model")
@@ -108,8 +114,9 @@ def replay(
         day = data_date(shared.host)
         print_diagnostic(f"{model}: rules and prices of {day}; --as-of DATE for another day")
         shared = replace(shared, as_of=day)
-    job = _ReplayJob(log, format_, strategies, ranks, model, tokens, shared, bill, capacities)
-    with reading_bar("reading", [log]), _no_garbage_collection():
+    read = logs_from(logs, format_)
+    job = _ReplayJob(read, strategies, ranks, model, tokens, shared, bill, capacities)
+    with reading_bar("reading", logs), _no_garbage_collection():
         if as_json and html is None and csv_file is None:
             failed = _print_json(job.rows())
         else:
@@ -121,7 +128,7 @@ def replay(
                 _write_page(job, ledgers, html)
             rows = (row for ledger in ledgers for row in ledger.rows)
             failed = _print_json(rows) if as_json else _print_table(job, ledgers)
-    return exit_code(not_evaluated=failed)
+    return report_skipped(read, may_skip, exit_code(not_evaluated=failed))
 
 
 @contextmanager
@@ -138,8 +145,7 @@ def _no_garbage_collection() -> Iterator[None]:
 class _ReplayJob:
     """What to replay, and under which options. The bills of the calls that are read are added to `bill`."""
 
-    log: Path
-    format_: str
+    logs: Logs
     strategies: tuple[str, ...]
     ranks: bool
     model: str | None
@@ -172,7 +178,7 @@ class _ReplayJob:
         return iter([_recorded_ledger(*self._recorded_calls(), pictured)])
 
     def _calls(self, keep_content: bool = True) -> Iterator[RecordedCall]:
-        return self.bill.add_all(read_calls(self.log, self.format_, print_diagnostic, keep_content))
+        return self.bill.add_all(read_logs(self.logs, keep_content))
 
     def _recorded_calls(self) -> tuple[Iterable[RecordedCall], ReplaySetup]:
         """The calls as recorded, and their setup. They are kept in memory only where their bills are needed first."""
@@ -194,17 +200,16 @@ class _ReplayJob:
 
         Where all are ranked there is no lower bound: it is the same for most, and takes as long as a replay.
         """
-        from cachecost.conversations.sessions import read_conversations
         from cachecost.simulation.strategy_ledger import replay_strategy
 
         _check_names(self.strategies)
-        conversations, calls = read_conversations(self.log, self.format_, print_diagnostic)
+        conversations, calls = read_sessions(self.logs)
         for call in calls:
             self.bill.add(call)
         if not conversations:
-            raise CannotEvaluate(f"{self.log} contains no conversation that can be planned again")
+            raise CannotEvaluate(f"{self.logs.name} contains no conversation that can be planned again")
         if self.model is None and not any(conversation.model for conversation in conversations):
-            raise CannotEvaluate(f"{self.log} names no model; name one with --model")
+            raise CannotEvaluate(f"{self.logs.name} names no model; name one with --model")
         setup = replace(self.setup.with_recorded(calls, self.tokens), model=self.model, counts_answers=False)
         lower_bound = _lower_bound if with_lower_bound and not self.ranks else None
         for name in self._names(conversations):
@@ -310,7 +315,7 @@ def _print_table(job: _ReplayJob, ledgers: Sequence[Ledger]) -> bool:
     for why, number in sorted(job.bill.unpriced.items()):
         print_diagnostic(f"{count_text(number, 'call')} not in the billed dollars: {why}")
     with_causes, calls = not job.capacities, job.bill.calls
-    print_ledgers(str(job.log), ledgers, sys.stdout, _bill_totals(job.bill), job.ranks, with_causes, calls)
+    print_ledgers(job.logs.name, ledgers, sys.stdout, _bill_totals(job.bill), job.ranks, with_causes, calls)
     return has_unevaluated(row for ledger in ledgers for row in ledger.rows)
 
 
@@ -321,19 +326,19 @@ def _write_page(job: _ReplayJob, ledgers: Sequence[Ledger], path: Path) -> None:
     from cachecost.views.replay.page import replay_page
 
     if not ledgers:
-        raise CannotEvaluate(f"{job.log} contains no call to show on a page")
+        raise CannotEvaluate(f"{job.logs.name} contains no call to show on a page")
     setup = job.shared.setup
     names = "".join(f" --strategy '{name}'" for name in job.strategies) + (" --all" if job.ranks else "")
     names += "".join(f" --capacity {capacity}" for capacity in job.capacities)
     own = {name: show_assumption(value) for name, value in setup.rules.own.assumptions.items()}
     page = replay_page(
-        str(job.log),
+        job.logs.name,
         ledgers,
         setup.host,
         setup.day,
         {**own, **job.shared.assumptions},
         setup.prices.versions,
-        f"cachecost replay {job.log}{names} --html {path}",
+        f"cachecost replay {job.logs.arguments}{names} --html {path}",
         _bill_totals(job.bill),
         [] if job.plans else list(_explanations(job)),
         bool(job.capacities) or setup.rules.is_bounded,
@@ -348,6 +353,7 @@ def _explanations(job: _ReplayJob) -> Iterator[Explanation]:
     from cachecost.simulation.workload import read_workload
 
     try:
-        yield explain_workload(read_workload(job.log, job.shared.setup, job.tokens, job.format_))
+        again = Logs(job.logs.paths, job.logs.format_)
+        yield explain_workload(read_workload(again, job.shared.setup, job.tokens))
     except CannotEvaluate as error:
         print_diagnostic(f"the page does not show avoidable costs: {error}")

@@ -1,12 +1,17 @@
-"""Finds the session that `--session` names, by the beginning of its id."""
+"""The session that `bill --session` names by the beginning of its id: its account, its calls, what a person wrote."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from cachecost.analysis.bill.account import BillAccount
+    from cachecost.analysis.bill.timeline import TimelineCall
 
 LISTED = 3
 FULL_SIMILARITY = 0.5
@@ -35,3 +40,36 @@ def choose_session(named: str, sessions: Sequence[str]) -> str:
 def _list(keys: Sequence[str], names: dict[str, str]) -> str:
     more = f" and {len(keys) - LISTED:,} more" if len(keys) > LISTED else ""
     return ", ".join(names[key] for key in keys[:LISTED]) + more
+
+
+def choose_account(account: BillAccount, named: str) -> tuple[BillAccount, Sequence[TimelineCall]]:
+    """The account of the session that `--session` names, and its calls. Raises UsageError."""
+    from cachecost.analysis.bill.timeline import session_account, session_timelines, sessions_by_time
+
+    key = choose_session(named, sessions_by_time(account))
+    alone = session_account(account, key)
+    return alone, session_timelines(alone, [key])[key]
+
+
+def check_session_options(session: str | None, by: str | None, all_calls: bool) -> None:
+    """Raises UsageError for options that do not go together."""
+    if session is not None and by is not None:
+        raise click.UsageError("--by: not with --session, which shows one session call by call")
+    if session is None and all_calls:
+        raise click.UsageError("--all-calls: only with --session")
+
+
+def find_first_words(calls: Sequence[TimelineCall]) -> Mapping[int, str]:
+    """The beginning of the person's message before each call, by its number; read again from the session's files."""
+    from cachecost.sessions.first_words import first_words
+
+    lines: dict[str, dict[int, int]] = {}
+    for one in calls:
+        if "human" in one.call.events:
+            lines.setdefault(one.file.path, {})[one.call.line] = one.number
+    files = {one.file.path: one.file for one in calls}
+    return {
+        numbers[line]: words
+        for path, numbers in lines.items()
+        for line, words in first_words(files[path], numbers).items()
+    }

@@ -9,15 +9,19 @@ from pathlib import Path
 
 import click
 
+from cachecost.base.errors import InputError
 from cachecost.base.exit_codes import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.options import SharedOptions, csv_option, json_option, shared_options, write_rows
+from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, skip_option
+from cachecost.commands.options import SharedOptions, csv_option, format_option, json_option, shared_options, write_rows
 from cachecost.tokens.factory import TEXT_COUNTERS
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@logs_argument()
+@format_option
+@skip_option
 @click.option(
     "--tokens",
     type=click.Choice(TEXT_COUNTERS),
@@ -40,6 +44,8 @@ from cachecost.tokens.factory import TEXT_COUNTERS
 @shared_options
 def validate(
     logs: tuple[Path, ...],
+    format_: str,
+    may_skip: bool,
     tokens: str | None,
     uncalibrated: bool,
     assumptions: bool,
@@ -49,17 +55,22 @@ def validate(
     as_json: bool,
     shared: SharedOptions,
 ) -> int:
-    """Compare the predicted usage of each call of LOGS with its billed usage.
+    """Compare the predicted usage of each call of LOG with its billed usage.
 
-    Each file is a cache of its own. The exit code is 3 if no call can be compared.
+    LOG is a file, or a folder of files. Each file is a cache of its own; a call that several files hold counts once.
+    The exit code is 3 if no call can be compared.
     """
     from cachecost.analysis.fidelity.evidence import evidence_of, evidence_of_hosts
     from cachecost.analysis.fidelity.validation import Validation
     from cachecost.views.fidelity.json_output import fidelity_object, judgement_row
     from cachecost.views.fidelity.page import write_evidence, write_html
 
-    validation = Validation(logs, shared.setup, tokens, not uncalibrated)
+    read = logs_from(logs, format_)
+    validation = Validation([one.path for one in read.files()], shared.setup, tokens, not uncalibrated, format_)
     fidelity = validation.fidelity()
+    if fidelity.faults and read.single:
+        raise InputError(fidelity.faults)
+    read.skip(InputError(fidelity.faults))
     if assumptions:
         fidelity = replace(fidelity, readings=list(validation.readings()))
     evidence, claims = evidence_of(fidelity.judgements), evidence_of_hosts(fidelity.judgements)
@@ -75,9 +86,9 @@ def validate(
         from cachecost.views.fidelity.text import print_fidelity
 
         print_fidelity(fidelity, sys.stdout)
-    return exit_code(not_evaluated=not fidelity.judgements)
+    return report_skipped(read, may_skip, exit_code(not_evaluated=not fidelity.judgements))
 
 
 def _logs_in_command(logs: tuple[Path, ...]) -> str:
-    folders = sorted({str(log.parent / f"*{log.suffix}") for log in logs})
+    folders = sorted({str(log if log.is_dir() else log.parent / f"*{log.suffix}") for log in logs})
     return " ".join(map(str, logs) if len(logs) <= len(folders) else folders)

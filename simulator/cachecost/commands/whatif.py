@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from cachecost.base.exit_codes import ExitCode
-from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
+from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, skip_option
 from cachecost.commands.options import (
     SharedOptions,
     csv_option,
@@ -24,8 +24,9 @@ from cachecost.commands.progress import progress_bar, reading_bar
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("log", metavar="LOG", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@logs_argument()
 @format_option
+@skip_option
 @click.option("--jointly", metavar="A,B,…", help="Also replay these alternatives combined; names as in the table.")
 @click.option(
     "--action",
@@ -48,8 +49,9 @@ from cachecost.commands.progress import progress_bar, reading_bar
 @json_option
 @shared_options
 def whatif(
-    log: Path,
+    logs: tuple[Path, ...],
     format_: str,
+    may_skip: bool,
     jointly: str | None,
     actions: tuple[str, ...],
     at: int | None,
@@ -62,15 +64,17 @@ def whatif(
     """Price alternative ways to send LOG: TTLs, keep-alives, breakpoints, models, hosts, batches and compaction.
 
     Each alternative is replayed, and its saving is the difference to a replay of LOG as it was sent. If LOG does not
-    contain what an alternative needs, the answer is "not supported by the data".
+    contain what an alternative needs, the answer is "not supported by the data". Several files, and all logs in
+    folders, are one stream of calls in time order; repeated calls count once.
     """
     from cachecost.analysis.whatif.report import what_if
     from cachecost.simulation.workload import read_workload
     from cachecost.views.whatif.json_output import whatif_object
     from cachecost.views.whatif.text import print_whatif
 
-    with reading_bar("reading", [log]):
-        workload = read_workload(log, shared.setup, tokens, format_, print_diagnostic)
+    read = logs_from(logs, format_)
+    with reading_bar("reading", logs):
+        workload = read_workload(read, shared.setup, tokens)
     names = [name.strip() for name in (jointly or "").split(",") if name.strip()]
     with progress_bar("replaying") as progress:
         alternatives = what_if(workload, names, actions, at, assumptions or None, progress)
@@ -80,4 +84,4 @@ def whatif(
         sys.stdout.write(json.dumps(as_object, ensure_ascii=False) + "\n")
     else:
         print_whatif(alternatives, sys.stdout)
-    return ExitCode.OK
+    return report_skipped(read, may_skip, ExitCode.OK)

@@ -105,3 +105,8 @@ class SessionFile(msgspec.Struct, array_like=True, gc=False, omit_defaults=True)
     calls: list[BilledCall] = []
     damaged: tuple[tuple[int, str], ...] = ()
     notes: tuple[str, ...] = ()
+    has_requests: bool = False
+    """Whether the requests are known too, so that their content says what was written again."""
+    client_sums: dict[str, tuple[int, int, int, int, int]] = {}
+    """What the client counted for the session, by model: input, read, 5m write, 1h write, output. Calls that it writes
+    into no transcript are in it."""

@@ -77,6 +77,8 @@ class BlockRewriter:
         return tuple(map(self._change, blocks))
 
     def _message(self, message: Message) -> Message:
+        if self._change is keep_block:
+            return message
         if message not in self._messages:
             self._messages[message] = Message.of(message.role, self.blocks(message.blocks))
         return self._messages[message]

@@ -6,9 +6,10 @@ come blocks (see block_table.py), heads and calls, each before the first line th
     {"head": 1, "model": …, "params": {…}, "tools": [block numbers], "system": [block numbers],
      "tool_places": [0, 2], "system_places": [1, 0]}
     {"call": 7, "head": 1, "timestamp": as logged, "seen_on": day, "first_token_s": seconds, "host", "workspace",
-     "session", "start_s": seconds, "status", "service": "batch",
+     "session", "project", "agent", "start_s": seconds, "status", "service": "batch",
      "after": [6, 12], "messages": [["assistant", [block numbers]], …],
      "breakpoints": [["tools", 3, "5m"], ["messages", 0, 4, "1h"]], "automatic": "5m", "fault": …,
+     "message_thread": {"id", "breakpoints", "idle_s"},
      "usage": {"input_tokens", "cache_read_input_tokens", "ephemeral_5m_input_tokens",
                "ephemeral_1h_input_tokens", "output_tokens"},
      "iterations": [{"type", "model", …usage…}], "response": [block numbers]}
@@ -187,6 +188,8 @@ class _CallWriter:
             "host": call.host,
             "workspace": word(call.workspace) or None,
             "session": word(call.session) or None,
+            "project": word(call.project) or None,
+            "agent": word(call.agent) or None,
             "status": call.status,
             "service": "batch" if call.is_batch else None,
         }
@@ -197,7 +200,16 @@ class _CallWriter:
             "breakpoints": list(map(_breakpoint, request.breakpoints)),
             "automatic": request.automatic,
             "fault": fault,
+            "message_thread": _message_thread(request, self.free),
         }
+
+
+def _message_thread(request: Request, free: ContentFree | None) -> dict[str, Any] | None:
+    thread = request.message_thread
+    if thread is None:
+        return None
+    numbers = {"breakpoints": thread.breakpoints, "idle_s": thread.idle_s}
+    return {"id": free.word(thread.id) if free else thread.id, **{name: n for name, n in numbers.items() if n}}
 
 
 def _breakpoint(breakpoint: Breakpoint) -> list[Any]:

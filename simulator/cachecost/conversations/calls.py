@@ -29,7 +29,8 @@ class Call:
     until the first token, when the entry that the call writes can be read. `day` picks rules and prices (None: that of
     the shipped data, or `as_of`). The output is `output_tokens` where known, else the sum over `output`. `response`
     holds the blocks of the answer where they are known: server tools and summaries in it make the call several passes.
-    `number` is the call's place in its file, where the file is not in time order (0: it is).
+    `number` is the call's place in its file, where the file is not in time order (0: it is). `most_read` is how many
+    tokens the call can read at most, because its bill shows that what comes after them was lost (None: no limit).
     """
 
     request: Request
@@ -44,6 +45,7 @@ class Call:
     output_tokens: int | None = None
     is_batch: bool = False
     number: int = 0
+    most_read: int | None = None
 
     @property
     def has_failed(self) -> bool:
@@ -53,6 +55,11 @@ class Call:
     def why_unknown(self) -> str:
         """Why the log does not show what was sent, or what the API made of it; empty where it does."""
         return ""
+
+    @property
+    def may_be_refused(self) -> bool:
+        """Whether a call that the log does not show in full may be one that its host refuses."""
+        return False
 
     @property
     def pass_bills(self) -> tuple[Usage, ...]:
@@ -77,6 +84,27 @@ class Call:
     def inquiry(self) -> int | None:
         """The number of the side question that the call answers (None: it answers none)."""
         return None
+
+    @property
+    def session(self) -> str:
+        """The conversation that the log says the call belongs to; this and the next four as in `RecordedCall`."""
+        return ""
+
+    @property
+    def project(self) -> str:
+        return ""
+
+    @property
+    def agent(self) -> str:
+        return ""
+
+    @property
+    def file(self) -> str:
+        return ""
+
+    @property
+    def line(self) -> int:
+        return 0
 
 
 @value
@@ -157,6 +185,10 @@ class RecordedCall(Call):
         return why_not_whole(self.request.params)
 
     @property
+    def may_be_refused(self) -> bool:
+        return self.billed is None and not self.is_bill_only
+
+    @property
     def simulated_response(self) -> tuple[Block, ...]:
         """The response; if the call was compacted and the log has no summary, with one as long as it was billed."""
         bills = self.pass_bills
@@ -170,16 +202,24 @@ class RecordedCall(Call):
 
 @value
 class PlannedCall(Call):
-    """A call that a strategy would make, and why."""
+    """A call that a strategy would make, and why. Session, project and agent are those of its conversation."""
 
     purpose: str = "main"
     turn: int = 0
     inquiry: int | None = None
+    session: str = ""
+    project: str = ""
+    agent: str = ""
 
 
 def date_call(call: PlannedCall) -> PlannedCall:
     """The call with the day and the timestamp of its start."""
     return cast("PlannedCall", _replace(call, day=day_of(call.start), timestamp=iso_milliseconds(call.start)))
+
+
+def name_call(call: PlannedCall, session: str, project: str, agent: str) -> PlannedCall:
+    """The call as one of this conversation."""
+    return cast("PlannedCall", _replace(call, session=session, project=project, agent=agent))
 
 
 def derive_call(call: Call, request: Request, start: float, output_tokens: int | None, purpose: str) -> PlannedCall:

@@ -19,7 +19,8 @@ from cachecost.conversations.call_recording import Title
 from cachecost.conversations.content_free import key_from, key_of
 from cachecost.conversations.import_report import ImportedFile, ImportReport
 from cachecost.conversations.input_files import Warn, quiet
-from cachecost.conversations.merging import InputFile, find_input_files, merge_calls
+from cachecost.conversations.logs import Logs
+from cachecost.conversations.merging import InputFile, merge_calls
 from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.detect import CONVERSATIONS, lacks
 from cachecost.conversations.recording import Content
@@ -104,11 +105,12 @@ def import_files(
         overwrite,
     )
     target = _Target(Path(out))
-    skipped: list[Fault] = []
-    found = list(find_input_files(list(map(Path, paths)), format_, warn, skipped))
-    report = ImportReport(files=len(found), skipped=skipped)
-    if not found:
-        report.refused.extend(Fault(str(path), "has no file of a known format") for path in map(Path, paths))
+    logs = Logs(list(map(Path, paths)), format_, warn)
+    try:
+        found = logs.files()
+    except InputError as error:
+        return ImportReport(refused=error.faults, skipped=logs.skipped)
+    report = ImportReport(files=len(found), skipped=logs.skipped)
     for lack in dict.fromkeys(filter(None, map(_lacks, found))):
         warn(lack)
     groups = [found] if target.is_file and len(found) > 1 else [[one] for one in found]

@@ -1,4 +1,4 @@
-"""Input files, read as bytes and unpacked if they are gzip."""
+"""Input files, read as bytes and unpacked if they are gzip or zstd."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ Warn = Callable[[str], None]
 WATCH: ContextVar[Callable[[int], None]] = ContextVar("watch", default=lambda size: None)
 """Gets the bytes of each line that is read, for a progress bar."""
 GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
+"""Codex CLI packs sessions of more than a week with it."""
 PIECE = 1 << 20
 
 
@@ -54,17 +56,18 @@ def read_input(path: Path) -> bytes:
 
 
 def open_input(path: Path) -> Any:
-    """`path`, open for reading bytes, unpacked if it is gzip. Raises InputError if it cannot be."""
+    """`path`, open for reading bytes, unpacked if it is gzip or zstd. Raises InputError if it cannot be."""
     try:
         if not path.is_file():
             return _endless(path)
         stream: Any = path.open("rb")
-        if stream.peek(2)[:2] != GZIP:
+        head = stream.peek(4)[:4]
+        if head[:2] != GZIP and head != ZSTD:
             return stream
         stream.close()
-        from cachecost.conversations.packed_files import GzipInput
+        from cachecost.conversations.packed_files import GzipInput, open_zstd
 
-        return GzipInput(path)
+        return GzipInput(path) if head != ZSTD else open_zstd(path)
     except OSError as error:
         raise InputError([Fault(str(path), f"cannot be read: {error.strerror}")]) from error
 

@@ -122,6 +122,10 @@ class Conversation:
     """Whether a strategy chose `model`: then it wins over one that all are to run on."""
     root: Thread = field(default_factory=Thread, compare=False)
     """What threads grow from: those of a log, so that prompts planned anew share what was recorded."""
+    session: str = ""
+    project: str = ""
+    agent: str = ""
+    """These three are as those of a recorded call."""
 
     @property
     def replies(self) -> list[Reply]:

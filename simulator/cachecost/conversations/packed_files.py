@@ -1,4 +1,4 @@
-"""Gzip files, and pipes and devices. Few inputs are one of these, so this module is imported only for them."""
+"""Gzip and zstd files, and pipes and devices. Few inputs are one of these, so this module is imported only for them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from gzip import BadGzipFile
-from io import FileIO
+from importlib import import_module
+from io import BufferedReader, FileIO, RawIOBase
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,48 @@ class GzipInput(gzip.GzipFile):
             yield
         except (BadGzipFile, EOFError, zlib.error) as error:
             raise InputError([Fault(str(self.name), f"damaged gzip: {error}")]) from None
+
+
+ZSTD_MODULES = ("compression.zstd", "zstandard")
+"""Python's own from 3.14; before, a package that nothing here depends on."""
+NO_ZSTD = "is packed with zstd: unpack it (zstd -d), or install zstandard"
+
+
+class ZstdInput(RawIOBase):
+    """A zstd file. Damage anywhere, and more data than `UNPACKED`, raise InputError."""
+
+    def __init__(self, path: Path, module: Any) -> None:
+        self._path = path
+        self._module = module
+        self._stream = module.open(path, "rb")
+        self._count = ByteCount(path)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._count.add(self._stream.read(len(buffer)))
+        except (EOFError, self._module.ZstdError) as error:
+            raise InputError([Fault(str(self._path), f"damaged zstd: {error}")]) from None
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
+
+
+def open_zstd(path: Path) -> BufferedReader:
+    """A zstd file, open for reading. Raises InputError where nothing can unpack it."""
+    for name in ZSTD_MODULES:
+        try:
+            module = import_module(name)
+        except ImportError:
+            continue
+        return BufferedReader(ZstdInput(path, module))
+    raise InputError([Fault(str(path), NO_ZSTD)])
 
 
 class EndlessInput(FileIO):

@@ -29,8 +29,8 @@ from cachecost.prompts.blocks import Block, Message, Thread
 SAME_HEAD = " with the tools and system prompt of an earlier one: new or compacted, taken as new"
 SIDE_PARAMETERS = ("tool_choice", "output_config", "output_format", "compaction")
 """What side calls change besides the static prefix: they force a tool or ask for a schema."""
-Place = tuple[str, str | None, str, bool]
-"""Workspace, host, session, batch: calls of different places never go on from each other."""
+Place = tuple[str, str | None, str, bool, str]
+"""Workspace, host, session, batch, agent: calls of different places never go on from each other."""
 
 
 @dataclass(slots=True, eq=False)
@@ -184,7 +184,7 @@ def _stands_aside(turn: Turn) -> bool:
 
 
 def _place(call: RecordedCall) -> Place:
-    return call.workspace, call.host, call.session, call.is_batch
+    return call.workspace, call.host, call.session, call.is_batch, call.agent
 
 
 def _nearest(turn: Turn, candidates: Sequence[Turn]) -> Turn:
@@ -216,7 +216,7 @@ class _ConversationBuilder:
             self._add(turn, index)
         self._add_asides(before=None)
         return Conversation(
-            first.session or f"conversation {self._number}",
+            f"{first.session} {first.agent}".strip() or f"conversation {self._number}",
             tuple(self._events),
             request.model,
             request.tools,
@@ -227,6 +227,9 @@ class _ConversationBuilder:
             workspace=first.workspace,
             is_batch=first.is_batch,
             root=request.thread.up_to(0),
+            session=first.session,
+            project=first.project,
+            agent=first.agent,
         )
 
     def _add_asides(self, before: Turn | None) -> None:

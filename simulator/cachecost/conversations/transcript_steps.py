@@ -11,7 +11,7 @@ order; what is not said is absent, false or empty:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cachecost.base.times import iso, seconds
@@ -58,6 +58,12 @@ class TranscriptStep:
     """Which of `MODES` hold, in that order."""
     summed: bool = False
     """The usage sums several passes (server tools), so that its read and write are no length of a prefix."""
+    session: str = field(default="", compare=False)
+    project: str = field(default="", compare=False)
+    agent: str = field(default="", compare=False)
+    """These three are as those of a recorded call. The content-free form has none of them."""
+    id: str = field(default="", compare=False)
+    """Equal for all copies of the step; "" if unknown."""
 
 
 def steps_to_records(

@@ -48,6 +48,7 @@ OPENAI = UsageShape(
         "cache_creation_input_tokens",
         *_in_details("cache_creation_tokens", "cache_write_tokens"),
         "cache_write_tokens",
+        "cache_write_input_tokens",
     ),
     five=(*_in_details(f"cache_creation_token_details/{M5}"), f"cache_creation/{M5}"),
     hour=(
@@ -69,6 +70,21 @@ GEMINI = UsageShape(
     read=("cachedContentTokenCount", "cached_content_token_count"),
     more_input=("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
     more_output=("thoughtsTokenCount", "thoughts_token_count"),
+)
+GEMINI_CLI = UsageShape(
+    input=("input",),
+    output=("output",),
+    read=("cached",),
+    more_input=("tool",),
+    more_output=("thoughts",),
+)
+QWEN_CODE = UsageShape(
+    input=("promptTokenCount", "input_token_count"),
+    output=("candidatesTokenCount", "output_token_count"),
+    read=("cachedContentTokenCount", "cached_content_token_count"),
+    total=("totalTokenCount", "total_token_count"),
+    more_output=("thoughtsTokenCount", "thoughts_token_count"),
+    doubtful=True,
 )
 BEDROCK = UsageShape(
     input=("inputTokens", "inputTokenCount"),
@@ -143,6 +159,8 @@ SHAPES: dict[str, UsageShape] = {
     "litellm": OPENAI,
     "langchain": LANGCHAIN,
     "gemini": GEMINI,
+    "gemini-cli": GEMINI_CLI,
+    "qwen-code": QWEN_CODE,
     "bedrock": BEDROCK,
     "ai-sdk": AI_SDK,
     "claude-code": CLAUDE_CODE,

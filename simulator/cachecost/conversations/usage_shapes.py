@@ -9,6 +9,9 @@ one, makes a wrong bill. The conventions, with their sources (November 2026):
 - openai (Chat, Responses; SDK types), and with it DeepSeek, xAI, Mistral, Moonshot and OpenRouter; litellm (its
   `Usage` since prompt_tokens is the sum); langchain (`usage_metadata` of langchain-core 1.8, langchain-anthropic
   1.7); gemini (`usageMetadata`; thoughts are output, tool-use prompts are additional input): the input includes them.
+- codex (`token_usage_record`, `token_count`; openai's fields) and gemini-cli (`tokens` of a message; gemini's counts
+  under names of its own): the input includes them. qwen-code (`usageMetadata`, `ui_telemetry`): gemini's names for the
+  counts of any provider; whether the output includes the thoughts shows in the total.
 - langfuse (`usageDetails`; documentation, SDK 5.0): each kind is a bucket of its own, so the input excludes them;
   but what a client sent flat is stored as sent. Where a `total` was sent and equals input + output, the input
   includes them (@langfuse/openai 4). Where Langfuse added the total up itself nothing tells (its pydantic-ai

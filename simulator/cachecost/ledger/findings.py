@@ -32,6 +32,14 @@ class Finding:
     excerpt: str | None = None
     diagnostics: str = "unavailable"
     """Anthropic's word for it: model_changed, system_changed, tools_changed, messages_changed, else unavailable."""
+    session: str = ""
+    project: str = ""
+    agent: str = ""
+    timestamp: str | None = None
+    file: str = ""
+    line: int | None = None
+    session_call: int | None = None
+    """The number of the call within its session, from 1, by time; None without a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,19 @@ class Explanation:
     """Assumptions under which the answer differs, each in a sentence."""
     warm: WarmReads = WarmReads()
     """Reads of what was cached before the recording began. They are no loss."""
+    billed: Decimal | None = None
+    """USD that were billed, where the calls have bills: then the findings are what the bills show."""
+    not_explained: list[Finding] = field(default_factory=list)
+    """Rewrites that the bills show and nothing explains; their dollars are not in `avoidable`."""
+
+    @property
+    def not_explained_usd(self) -> Decimal:
+        return sum((finding.cost for finding in self.not_explained), ZERO)
+
+    @property
+    def necessary(self) -> Decimal | None:
+        """USD of the bill that are neither avoidable nor unexplained; None without a bill."""
+        return None if self.billed is None else self.billed - self.avoidable - self.not_explained_usd
 
     @property
     def avoidable(self) -> Decimal:

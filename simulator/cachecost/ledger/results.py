@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from cachecost.base.errors import Fault
 from cachecost.base.formatting import count_text
 from cachecost.ledger.rows import TOKEN_CLASSES as TOKEN_CLASSES
 from cachecost.ledger.rows import ZERO as ZERO
@@ -114,6 +115,11 @@ def _flat(row: CallRow) -> dict[str, Any]:
         "cost_usd": row.cost.total if row.is_priced else None,
         "cause": row.cause,
         "error": row.error,
+        "session": row.session,
+        "project": row.project,
+        "agent": row.agent,
+        "file": row.file,
+        "line": row.line or None,
     }
 
 
@@ -220,6 +226,11 @@ class Judgement:
     """The probable cause of a difference, from the closed list of causes; "" if unknown."""
     is_identity: bool = False
     """Whether the request is unknown (a transcript): only that usages follow from each other was checked."""
+    session: str = ""
+    agent: str = ""
+    folder: str = ""
+    """The folder that the agent worked in: the `project` of the recorded call."""
+    timestamp: str | None = None
 
     @property
     def is_right(self) -> bool:
@@ -276,6 +287,8 @@ class Fidelity:
     not_judged: list[tuple[str, str]] = field(default_factory=list)
     readings: list[AssumptionSupport] = field(default_factory=list)
     """Filled if the values of the assumptions were compared; the first value of each is its default."""
+    faults: list[Fault] = field(default_factory=list)
+    """The errors of files that could not be read; also in `not_judged`."""
 
     def of(self, kind: str) -> list[Judgement]:
         return [one for one in self.judgements if one.kind == kind]

@@ -93,6 +93,12 @@ class CallRow:
     """False: the price of its tokens is unknown, so `cost` must not be shown (a self-hosted server)."""
     estimated_usd: Decimal | None = None
     """USD that rest on token counts where bills determine the rest (`margin.py`); None: all but recorded output."""
+    session: str = ""
+    project: str = ""
+    agent: str = ""
+    file: str = ""
+    line: int = 0
+    """The last five are as those of a recorded call; a planned call has no file and no line (0)."""
 
 
 class WarmReads(NamedTuple):

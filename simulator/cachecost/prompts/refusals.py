@@ -12,6 +12,16 @@ AFTER_5M = (
     "Note that blocks are processed in the following order: `tools`, `system`, `messages`."
 )
 
+THREAD_NOT_FOUND = (
+    "No thread state was found for the requested `previous_message_id`. "
+    'Replay the full conversation with thread: {"type": "create"} to start a new Thread.'
+)
+"""The API's words of a 404."""
+THREAD_BREAKPOINTS = (
+    "thread: a maximum of {most} blocks with cache_control may be provided when `thread` is set -- the fourth marker "
+    "slot is reserved for the marker the server places on the conversation's last cache-eligible block. Found {found}."
+)
+
 
 LAYERS = tuple(Layer)
 
@@ -96,12 +106,33 @@ def refusal(request: Request, sent: SentBreakpoints, rules: ModelRules, prompt_t
         return f"A maximum of {most} blocks with cache_control may be provided. Found {len(breakpoints)}."
     return (
         request.fault
+        or lacking_feature(request, rules)
+        or _refused_thread(request, rules)
         or _host_lacks(request, breakpoints, rules)
         or sent.fault
         or _ttl_order(request, breakpoints)
         or _forced_choice(request, rules)
         or _too_long(prompt_tokens, rules)
     )
+
+
+def lacking_feature(request: Request, rules: ModelRules) -> str | None:
+    """Why a request is refused for a feature that the host does not have: threads, on-demand compaction."""
+    if not rules.accepts_threads and (request.message_thread or request.params.get("thread")):
+        return "thread: Extra inputs are not permitted"
+    if not rules.accepts_compaction and request.params.get("compaction"):
+        return "compaction: Extra inputs are not permitted"
+    return None
+
+
+def _refused_thread(request: Request, rules: ModelRules) -> str | None:
+    """Why a request in a message thread is refused."""
+    thread = request.message_thread
+    if thread is None:
+        return None
+    if thread.breakpoints > rules.thread_breakpoints:
+        return THREAD_BREAKPOINTS.format(most=rules.thread_breakpoints, found=thread.breakpoints)
+    return THREAD_NOT_FOUND if thread.idle_s > rules.thread_held_s else None
 
 
 def _host_lacks(request: Request, breakpoints: tuple[Breakpoint, ...], rules: ModelRules) -> str | None:

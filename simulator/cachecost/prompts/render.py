@@ -68,7 +68,7 @@ class Renderer:
         self._heads: dict[tuple[Prefix, Part, Part, CacheKeys, Hidden], _RenderedHead] = {}
         self._ends: dict[tuple[Prefix, Thread | None], dict[Thread, Prefix]] = {}
         self._stripped: dict[Thread, Thread] = {}
-        self._with_cache_key: dict[int, tuple[Mapping[str, Any], ModelRules, tuple[bool, bool], CacheKeys]] = {}
+        self._with_cache_key: dict[int, tuple[Mapping[str, Any], ModelRules, tuple[Any, ...], CacheKeys]] = {}
 
     def render(
         self,
@@ -122,7 +122,7 @@ class Renderer:
 
     def _cache_keys(self, request: Request, rules: ModelRules) -> CacheKeys:
         """The cache keys, computed once for all requests with the same parameters."""
-        key = (request.thread.has_image, _has_citations(request))
+        key = (request.thread.has_image, _has_citations(request), _thread_key(request, rules))
         known = self._with_cache_key.get(id(request.params))
         if known is not None and known[0] is request.params and known[1] is rules and known[2] == key:
             return known[3]
@@ -277,11 +277,17 @@ def cache_keys_of(request: Request, rules: ModelRules) -> CacheKeys:
         skills_asked(request),
         (params.get("output_config") or {}).get("task_budget"),
     ]
-    messages: list[Any] = [_choice(params, assumptions), request.thread.has_image]
+    messages: list[Any] = [_choice(params, assumptions), request.thread.has_image, *_thread_key(request, rules)]
     where = {"tools": tools, "system": system, "messages": messages}
     where[assumptions.structured_output_at].append(output_format(request.params))
     where[assumptions.thinking_rendered_at] += [thinking_asked(request, rules), effort_asked(request, rules)]
     return _text(tools), _text(system), _text(messages)
+
+
+def _thread_key(request: Request, rules: ModelRules) -> tuple[str, ...]:
+    """The message thread, where its messages are not shared with other requests; else nothing."""
+    thread = request.message_thread
+    return (thread.id,) if thread is not None and thread.id and rules.thread_reads == "system" else ()
 
 
 def _text(cache_key: list[Any]) -> str:

@@ -27,6 +27,20 @@ class Breakpoint:
         return (self.layer, self.node.length if self.node else 0, self.index)
 
 
+@value
+class MessageThread:
+    """The thread that a request belongs to (beta message-threads-2026-08-12).
+
+    `id` is that of the thread ("": unknown), `breakpoints` how many the client sent in this request, `idle_s` the
+    seconds since the thread's last request. Both numbers are 0 for a call with a bill, as it was not
+    refused.
+    """
+
+    id: str
+    breakpoints: int = 0
+    idle_s: float = 0.0
+
+
 @identity_struct
 class Request:
     """A Messages API request: shared content plus its own parameters.
@@ -35,7 +49,8 @@ class Request:
     max_tokens, …). `automatic` is the TTL of a top-level `cache_control`, if there is one. `breakpoints`
     are its breakpoints in prompt order. `fault` is the API's answer to a body that it rejects for something
     only visible on the wire (a breakpoint on a sub-block …); such a request is never rendered.
-    `deferred` are the tools, by name, that a `tool_reference` may load.
+    `deferred` are the tools, by name, that a `tool_reference` may load. `message_thread` is the thread in which it
+    was sent; the request is whole nevertheless.
     """
 
     model: str
@@ -47,6 +62,7 @@ class Request:
     params: Mapping[str, Any] = field(default_factory=dict)
     fault: str | None = None
     deferred: Mapping[str, Block] = field(default_factory=dict)
+    message_thread: MessageThread | None = None
 
 
 def is_server_tool(block: Block) -> bool:

@@ -28,6 +28,7 @@ WHERE_STATED = (
     *("lookback_positions", "maximum_breakpoints", "accepts_automatic", "accepted_ttls", "matching", "step_tokens"),
     *("reported_step_tokens", "grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read"),
     *("surplus_breakpoints", "breakpoint_layers", "implicit_breakpoint", "finds", "keyed_by", "keeps_answers"),
+    *("accepts_threads", "thread_breakpoints", "thread_held_s", "thread_reads", "accepts_compaction"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
 WAYS = {
@@ -135,6 +136,16 @@ class ModelRules:
 
     default_thinking: str = "disabled"
     """Thinking that equals leaving it out: disabled or adaptive (rule 2)."""
+    accepts_threads: bool = True
+    """False: `thread` is a 400."""
+    thread_breakpoints: int = 3
+    """More breakpoints of the client's own in a request with `thread` are a 400."""
+    thread_held_s: float = 300.0
+    """A thread whose last request is longer ago is not found: 404."""
+    thread_reads: str = "all"
+    """What a thread reads of entries that others wrote: all, or system (their tools and system prompt)."""
+    accepts_compaction: bool = True
+    """False: a top-level `compaction` is a 400."""
     visibility_lag: VisibilityLag | None = None
     """Entries written on this day became readable late (rule 14); None: from the first token on. The cache draws it
     only under the assumption `visibility_lag_by_date`."""

@@ -12,6 +12,7 @@ import msgspec
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.billed_calls import SessionFile
+from cachecost.conversations.readers.claude_code.transcript import sniff_lines
 from cachecost.conversations.readers.detect import detect
 from cachecost.sessions.bill_readers import bill_reader
 from cachecost.sessions.store import FileIdentity, RememberedFile, SessionStore
@@ -22,6 +23,8 @@ BATCH_BYTES = 32 << 20
 """Written to the store at once: states are not kept in memory for longer."""
 decode_sessions = msgspec.msgpack.Decoder(list[SessionFile]).decode
 encode = msgspec.msgpack.Encoder().encode
+HEAD_BYTES = 1 << 16
+TRANSCRIPT = "claude-code"
 Progress = Callable[[Path, int], None]
 
 
@@ -30,6 +33,8 @@ class SessionFiles:
     """Sessions that were read, and the files that could not be (`skipped`) or are not whole (`damaged`)."""
 
     sessions: list[SessionFile] = field(default_factory=list)
+    logs: list[Path] = field(default_factory=list)
+    """Files of formats that are read call by call."""
     skipped: list[Fault] = field(default_factory=list)
     read_bytes: int = 0
     remembered: int = 0
@@ -67,26 +72,42 @@ class SessionReading:
             return
         identity = FileIdentity(status.st_ino, status.st_size, status.st_mtime_ns)
         if remembered and remembered.identity == identity:
-            self.found.sessions += decode_sessions(remembered.sessions)
+            self._add(decode_sessions(remembered.sessions))
             self.found.remembered += 1
             return
         self.progress(path, status.st_size)
         self._read_file(path, identity, remembered)
 
+    def _add(self, sessions: list[SessionFile]) -> None:
+        """Take sessions, and say which of their lines could not be read."""
+        self.found.sessions += sessions
+        for session in sessions:
+            faults = (Fault(session.path, f"{reason}; the other lines count", line) for line, reason in session.damaged)
+            self.found.skipped.extend(faults)
+
     def _read_file(self, path: Path, identity: FileIdentity, remembered: RememberedFile | None) -> None:
-        format_, _ = detect(path, self.format_)
+        format_ = self._format(path)
         reader = bill_reader(format_)
         if reader is None:
-            raise InputError([Fault(str(path), f"has no sessions of an agent (format {format_})")])
+            self.found.logs.append(path)
+            return
         state = b""
         if remembered and self.store and _has_grown(path, identity, remembered):
             state = self.store.state(str(path))
         sessions, state = reader.read_sessions(path, state)
-        self.found.sessions += sessions
+        self._add(sessions)
         self.found.read_bytes += identity.size
         if self.store:
             tail = _tail(path, identity.size)
             self._remember(str(path), RememberedFile(identity, tail, encode(sessions)), state)
+
+    def _format(self, path: Path) -> str:
+        """The format of a file. Transcripts are known by their first lines, without the looks of other readers."""
+        if self.format_ == "auto":
+            with path.open("rb") as stream:
+                if sniff_lines(stream.read(HEAD_BYTES)):
+                    return TRANSCRIPT
+        return detect(path, self.format_)[0]
 
     def _remember(self, path: str, file: RememberedFile, state: bytes) -> None:
         self._pending.append((path, file, state))

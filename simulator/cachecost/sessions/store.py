@@ -14,7 +14,7 @@ from types import TracebackType
 
 import msgspec
 
-VERSION = 1
+VERSION = 2
 """Of the content; a store of another version is emptied. To be raised when a reader changes what it reads."""
 APPLICATION = 0x63616368
 """Marks the file as ours (SQLite's application_id), so that no other database is ever touched."""

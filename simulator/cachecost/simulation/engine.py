@@ -20,7 +20,7 @@ from cachecost.ledger.rows import WARM_START, ZERO, CallRow, Cost
 from cachecost.ledger.timelines import EMPTY_TIMELINE, CallTimeline, build_timeline
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.counting import TokenCounter
-from cachecost.prompts.refusals import refusal
+from cachecost.prompts.refusals import lacking_feature, refusal
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
@@ -180,10 +180,14 @@ class Simulation:
     def simulate(self, call: Call) -> SimulatedCall:
         """As `row`, with what the cache did."""
         self._number += 1
-        if call.why_unknown and not call.has_failed:
-            return self._without_usage(call, None, call.why_unknown, NOT_EVALUATED)
+        why = "" if call.has_failed else call.why_unknown
+        if why and not call.may_be_refused:
+            return self._without_usage(call, None, why, NOT_EVALUATED)
         try:
             rules = self._setup.rules_for(call)
+            if why:
+                refused = lacking_feature(call.request, rules)
+                return self._without_usage(call, None, refused or why, REFUSED if refused else NOT_EVALUATED)
             return self._evaluate(call, rules)
         except CannotEvaluate as error:
             return self._without_usage(call, None, str(error), NOT_EVALUATED)
@@ -207,6 +211,8 @@ class Simulation:
         prices = self._prices_of(call, rules, tokens, start)
         times = call.start, call.first_token_s
         warm = self._start_warm(prompts[0], rules, call.start) if self._warm else None
+        if call.most_read is not None:
+            self._hosts.hold_read(prompts[0], call.most_read, rules, sizes[0], call.start)
         outcomes, cause = self._hosts.look_up(call.request, prompts, rules, call.workspace, times, sizes)
         if warm and (hit := outcomes[0].hit) and hit.depth <= warm.depth:
             cause = WARM_START
@@ -259,6 +265,11 @@ class Simulation:
             cost_if_missed=_if_missed(usage, prices) if may_miss and prices.are_known else None,
             is_priced=prices.are_known,
             estimated_usd=self._estimate_error(passed, spans, prices) if self._anchors and output is not None else None,
+            session=call.session,
+            project=call.project,
+            agent=call.agent,
+            file=call.file,
+            line=call.line,
         )
 
     @staticmethod
@@ -283,6 +294,11 @@ class Simulation:
             call.inquiry,
             error,
             error_type=kind,
+            session=call.session,
+            project=call.project,
+            agent=call.agent,
+            file=call.file,
+            line=call.line,
         )
         return SimulatedCall(row)
 

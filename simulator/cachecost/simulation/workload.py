@@ -9,10 +9,9 @@ from pathlib import Path
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.caches.breakpoints import PrefixCache
-from cachecost.conversations.calls import Call, PlannedCall, RecordedCall, date_call
-from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.calls import Call, PlannedCall, RecordedCall, date_call, name_call
+from cachecost.conversations.logs import Logs, read_logs
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.readers.detect import read_calls
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
@@ -66,17 +65,17 @@ class Workload:
         return replace(self, setup=self.setup.with_assumptions(assumptions))
 
 
-def read_workload(
-    log: Path, setup: ReplaySetup, tokens: str | None = None, format_: str = "auto", warn: Warn = quiet
-) -> Workload:
-    """The calls of a log as they were sent, with the bills of the log; `tokens` as in `ReplaySetup.with_recorded`.
+def read_workload(logs: Logs | Path, setup: ReplaySetup, tokens: str | None = None) -> Workload:
+    """The calls of a log, or of several, as they were sent, with their bills; `tokens` as in
+    `ReplaySetup.with_recorded`.
 
-    Raises InputError; CannotEvaluate where the file contains no call.
+    Raises InputError; CannotEvaluate where there is no call.
     """
-    calls = list(read_calls(log, format_, warn))
+    logs = Logs([logs]) if isinstance(logs, Path) else logs
+    calls = list(read_logs(logs))
     if not calls:
-        raise CannotEvaluate(f"{log} contains no call")
-    return recorded_workload(str(log), calls, setup.with_recorded(calls, tokens))
+        raise CannotEvaluate(f"{logs.name} contains no call")
+    return recorded_workload(logs.name, calls, setup.with_recorded(calls, tokens))
 
 
 def recorded_workload(name: str, calls: Sequence[RecordedCall], setup: ReplaySetup) -> Workload:
@@ -157,4 +156,11 @@ def plan_calls(
             _, number, call, calls = heappop(running)
             yield call
         if following := next(calls, None):
-            heappush(running, (following.start, number, following, calls))
+            named = _name_call(following, conversations[number])
+            heappush(running, (following.start, number, named, calls))
+
+
+def _name_call(call: PlannedCall, conversation: Conversation) -> PlannedCall:
+    if not (conversation.session or conversation.project or conversation.agent):
+        return call
+    return name_call(call, conversation.session, conversation.project, conversation.agent)

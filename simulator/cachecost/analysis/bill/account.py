@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from cachecost.analysis.bill.call_prices import CallPrices
-from cachecost.analysis.bill.evidence import find_evidence
+from cachecost.analysis.bill.evidence import Rewrite, find_evidence
 from cachecost.analysis.bill.rewrites import EarlierCall, find_rewrites
 from cachecost.analysis.bill.shared_prefixes import SharedPrefixes
 from cachecost.caches.causes import Cause
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
+from cachecost.conversations.recorded_bills import REQUESTS
 
 IsCounted = Callable[[BilledCall], bool]
 
@@ -32,6 +33,8 @@ class BilledRewrite:
     cost: Decimal | None
     words: str
     idle_s: float | None = None
+    is_static: bool = False
+    """Whether tools and system prompt were written again, too."""
 
 
 @dataclass(slots=True)
@@ -60,12 +63,21 @@ class BillAccount:
                     yield file, call
 
 
-def account_for(files: Sequence[SessionFile], prices: CallPrices, is_counted: IsCounted = bool) -> BillAccount:
-    """The account of these files. What came before the period still counts as cached."""
+def account_for(
+    files: Sequence[SessionFile],
+    prices: CallPrices,
+    is_counted: IsCounted = bool,
+    known: Sequence[BilledRewrite] = (),
+) -> BillAccount:
+    """The account of these files. What came before the period still counts as cached.
+
+    `known` are the rewrites of files whose requests are known (logs.py).
+    """
     ordered = sorted(files, key=_begins)
     copied = _find_copies(ordered)
     account = BillAccount(ordered, prices, is_counted, copies=len(copied), _copied=copied)
-    account.rewrites = sorted(_rewrites(account, copied), key=_rewrite_order)
+    requests = (one for one in known if id(one.call) not in copied and is_counted(one.call))
+    account.rewrites = sorted((*_rewrites(account, copied), *requests), key=_rewrite_order)
     return account
 
 
@@ -93,23 +105,38 @@ def _find_copies(files: Sequence[SessionFile]) -> frozenset[int]:
 def _rewrites(account: BillAccount, copied: frozenset[int]) -> Iterator[BilledRewrite]:
     shared, last_of = SharedPrefixes(), dict[str, EarlierCall]()
     for file in account.files:
+        if file.has_requests:
+            continue
         for call in file.calls:
             is_first = not call.before or "clear" in call.events
-            shared.add(file, call, is_first and (call.agent != "" or call.session not in last_of))
+            if file.client != REQUESTS:
+                shared.add(file, call, is_first and (call.agent != "" or call.session not in last_of))
             if is_first and call.read and id(call) not in copied and account.is_counted(call):
                 account.warm_calls += 1
                 account.warm_tokens += call.read
         for found in find_rewrites(file, account.prices.rules_of, last_of):
             if id(found.call) not in copied and account.is_counted(found.call):
-                evidence, cost = find_evidence(found), account.prices.rewrite_cost(found.call, found.tokens)
-                yield BilledRewrite(
-                    file, found.call, found.before, evidence.cause, found.tokens, cost, evidence.words, found.idle_s
-                )
+                yield _billed_rewrite(file, found, account.prices)
     for prefix in shared.rewrites():
         file, call = prefix.first.file, prefix.first.call
         if id(call) not in copied and account.is_counted(call):
-            cost = account.prices.rewrite_cost(call, prefix.tokens)
-            yield BilledRewrite(file, call, None, prefix.evidence.cause, prefix.tokens, cost, prefix.evidence.words)
+            cost, evidence = account.prices.rewrite_cost(call, prefix.tokens), prefix.evidence
+            yield BilledRewrite(file, call, None, evidence.cause, prefix.tokens, cost, evidence.words, is_static=True)
+
+
+def _billed_rewrite(file: SessionFile, found: Rewrite, prices: CallPrices) -> BilledRewrite:
+    evidence, cost = find_evidence(found), prices.rewrite_cost(found.call, found.tokens)
+    return BilledRewrite(
+        file,
+        found.call,
+        found.before,
+        evidence.cause,
+        found.tokens,
+        cost,
+        evidence.words,
+        found.idle_s,
+        found.is_static,
+    )
 
 
 def _rewrite_order(rewrite: BilledRewrite) -> tuple[float, str, int]:

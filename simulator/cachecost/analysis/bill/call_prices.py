@@ -28,25 +28,19 @@ class CallPrices:
     book: PriceBook
     rules: RuleBook
     host: str = "anthropic"
-    _quotes: dict[tuple[str, str, date | None, Mode], Quote | str] = field(default_factory=dict)
-    _rules: dict[tuple[str, str, date | None], ModelRules | None] = field(default_factory=dict)
-    _days: dict[int, date] = field(default_factory=dict)
+    _quotes: dict[tuple[str, str, int | None, Mode], Quote | str] = field(default_factory=dict)
+    _rules: dict[tuple[str, str, int | None], ModelRules | None] = field(default_factory=dict)
 
-    def day(self, call: BilledCall) -> date | None:
-        """The day of a call in UTC, which picks its prices and rules."""
-        if call.start is None:
-            return None
-        number = int(call.start // SECONDS_A_DAY)
-        if number not in self._days:
-            self._days[number] = day_of(call.start)
-        return self._days[number]
+    def prices(self, call: BilledCall) -> Prices | None:
+        """The prices of a call; None where none is known."""
+        return self.prices_of(call, call.model, call.total_input)
 
-    def prices(self, call: BilledCall, model: str = "", total_input: int | None = None) -> Prices | None:
-        """The prices of a call, or of one of its passes of another model; None where none is known."""
-        quote = self._quote(call, model or call.model)
+    def prices_of(self, call: BilledCall, model: str, total_input: int) -> Prices | None:
+        """As `prices`, of a pass of another model and length."""
+        quote = self._quote(call, model)
         if isinstance(quote, str):
             return None
-        found = quote.of(call.total_input if total_input is None else total_input)
+        found = quote.tiers[0] if len(quote.tiers) == 1 else quote.of(total_input)
         return found if found.are_known else None
 
     def why_unpriced(self, call: BilledCall) -> str:
@@ -55,25 +49,26 @@ class CallPrices:
         return quote if isinstance(quote, str) else f"no price known for {call.model} on host {call.host or self.host}"
 
     def _quote(self, call: BilledCall, model: str) -> Quote | str:
-        key = (call.host or self.host, model, self.day(call), call.modes)
+        key = (call.host, model, None if call.start is None else int(call.start // SECONDS_A_DAY), call.modes)
         found = self._quotes.get(key)
         if found is None:
-            found = self._quotes[key] = self._look_up(*key)
+            found = self._quotes[key] = self._look_up(call, model)
         return found
 
-    def _look_up(self, host: str, model: str, day: date | None, modes: Mode) -> Quote | str:
+    def _look_up(self, call: BilledCall, model: str) -> Quote | str:
+        modes = call.modes
         options = Options("batch" in modes, "fast" in modes, "us" in modes, "flex" in modes)
         try:
-            return self.book.quote(host, model, day, options)
+            return self.book.quote(call.host or self.host, model, day_of_call(call), options)
         except CannotEvaluate as error:
             return str(error)
 
     def rules_of(self, call: BilledCall) -> ModelRules | None:
         """The cache rules of a call; None for an unknown model."""
-        key = (call.host or self.host, call.model, self.day(call))
+        key = (call.host, call.model, None if call.start is None else int(call.start // SECONDS_A_DAY))
         if key not in self._rules:
             try:
-                self._rules[key] = self.rules.rules(*key)
+                self._rules[key] = self.rules.rules(call.host or self.host, call.model, day_of_call(call))
             except CannotEvaluate:
                 self._rules[key] = None
         return self._rules[key]
@@ -93,3 +88,8 @@ class CallPrices:
             total += part * (price - prices.read)
             rest -= part
         return total.scaleb(PER_TOKEN)
+
+
+def day_of_call(call: BilledCall) -> date | None:
+    """The day of a call in UTC, which picks its prices and rules."""
+    return None if call.start is None else day_of(call.start)

@@ -157,6 +157,17 @@ VISIBLE: tuple[tuple[str, Cause, bool, str], ...] = (
 )
 """Event, cause, whether it needs the static prefix to be lost, and the words."""
 
+
+def _late(rewrite: Rewrite) -> Evidence | None:
+    """The request began after the record before it, at some time until its answer: perhaps when all had expired."""
+    idle = rewrite.state.age(rewrite.call.answered)
+    if idle is None or idle < rewrite.state.seconds(rewrite.state.ttl):
+        return None
+    return Evidence(
+        "ttl_expired", f"answered {duration(idle)} after the call before, longer than the {rewrite.state.ttl} TTL"
+    )
+
+
 CHECKS: tuple[Callable[[Rewrite], Evidence | None], ...] = (
     _compaction,
     _edit,
@@ -169,6 +180,7 @@ CHECKS: tuple[Callable[[Rewrite], Evidence | None], ...] = (
     _visible,
     _fork,
     _lookback,
+    _late,
 )
 """In the order in which they decide."""
 

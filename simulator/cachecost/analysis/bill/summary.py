@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
-from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.analysis.bill.call_prices import CallPrices, day_of_call
+from cachecost.analysis.bill.unwritten import UnwrittenUsage, find_unwritten
 from cachecost.caches.causes import Cause
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.providers.quotes import PER_TOKEN, Prices
 from cachecost.providers.usage import ZERO, Usage
 
 NO_TOKENS = (0, 0, 0, 0, 0)
-Tokens = tuple[int, int, int, int, int]
 
 
 @dataclass(slots=True)
@@ -41,7 +40,7 @@ class TokenSum:
     prices: Prices | None
     tokens: list[int] = field(default_factory=lambda: list(NO_TOKENS))
 
-    def add(self, tokens: Tokens) -> None:
+    def add(self, tokens: Sequence[int]) -> None:
         own = self.tokens
         own[0] += tokens[0]
         own[1] += tokens[1]
@@ -87,9 +86,8 @@ class BillRow:
     _sums: dict[int, TokenSum] = field(default_factory=dict)
     _extra: Decimal = ZERO
 
-    def add(self, call: BilledCall, prices: CallPrices) -> None:
-        """Count a call."""
-        found = prices.prices(call)
+    def add(self, call: BilledCall, found: Prices | None, prices: CallPrices) -> None:
+        """Count a call, whose prices are `found`."""
         total = self._sums.get(id(found))
         if total is None:
             total = self._sums[id(found)] = TokenSum(found)
@@ -108,8 +106,20 @@ class BillRow:
     def _add_extra(self, call: BilledCall, prices: CallPrices) -> None:
         """The passes that the usage leaves out of its sums."""
         for model, tokens in call.extra:
-            found = prices.prices(call, model, sum(tokens[:4]))
+            found = prices.prices_of(call, model or call.model, sum(tokens[:4]))
             self._extra += found.total_cost(Usage(*tokens)) if found else ZERO
+
+    def add_row(self, other: BillRow) -> None:
+        """Count the calls of another row."""
+        for key, one in other._sums.items():
+            total = self._sums.setdefault(key, TokenSum(one.prices))
+            total.add(one.tokens)
+        self.calls += other.calls
+        self.unpriced += other.unpriced
+        self._extra += other._extra
+        self.first = min((at for at in (self.first, other.first) if at is not None), default=None)
+        self.last = max((at for at in (self.last, other.last) if at is not None), default=None)
+        self.models += [model for model in other.models if model not in self.models]
 
     def add_rewrite(self, rewrite: BilledRewrite) -> None:
         self.causes.setdefault(rewrite.cause, CauseTotal(rewrite.cause)).add(rewrite)
@@ -160,31 +170,44 @@ class BillSummary:
     copies: int = 0
     warm_calls: int = 0
     warm_tokens: int = 0
+    unwritten: Sequence[UnwrittenUsage] = ()
+    """By session and model; not in the totals."""
 
 
 def summarize(account: BillAccount, by: str = "session") -> BillSummary:
     """The summary of an account. Raises KeyError if `by` is none of `GROUPS`."""
     key_of, total, rows = GROUPS[by], BillRow("total"), dict[str, BillRow]()
-    sessions, unpriced = set[str](), Counter[str]()
+    sessions, unpriced = set[str](), dict[str, list[BilledCall]]()
     prices = account.prices
     for file, call in account.calls():
-        key = key_of(file, call, prices)
+        key = key_of(file, call)
         row = rows.get(key)
         if row is None:
             row = rows[key] = _first_row(key, by, file, call)
-        row.add(call, prices)
-        total.add(call, prices)
+        found = prices.prices(call)
+        row.add(call, found, prices)
         sessions.add(call.session or file.path)
-        if prices.prices(call) is None:
-            unpriced[prices.why_unpriced(call)] += 1
+        if found is None:
+            unpriced.setdefault(call.model, []).append(call)
         if not call.agent and by == "session":
             row.project = file.project
+    for row in rows.values():
+        total.add_row(row)
     for rewrite in account.rewrites:
         total.add_rewrite(rewrite)
-        rows[key_of(rewrite.file, rewrite.call, prices)].add_rewrite(rewrite)
+        rows[key_of(rewrite.file, rewrite.call)].add_rewrite(rewrite)
     ranked = _in_order(rows.values(), by)
+    reasons = {prices.why_unpriced(calls[0]): len(calls) for calls in unpriced.values()}
     return BillSummary(
-        by, total, ranked, len(sessions), unpriced, account.copies, account.warm_calls, account.warm_tokens
+        by,
+        total,
+        ranked,
+        len(sessions),
+        reasons,
+        account.copies,
+        account.warm_calls,
+        account.warm_tokens,
+        find_unwritten(account),
     )
 
 
@@ -206,35 +229,35 @@ def _first_row(key: str, by: str, file: SessionFile, call: BilledCall) -> BillRo
     return row
 
 
-KeyOf = Callable[[SessionFile, BilledCall, CallPrices], str]
+KeyOf = Callable[[SessionFile, BilledCall], str]
 
 
-def _session(file: SessionFile, call: BilledCall, prices: CallPrices) -> str:
+def _session(file: SessionFile, call: BilledCall) -> str:
     return call.session or file.path
 
 
-def _project(file: SessionFile, call: BilledCall, prices: CallPrices) -> str:
+def _project(file: SessionFile, call: BilledCall) -> str:
     return file.project
 
 
-def _agent(file: SessionFile, call: BilledCall, prices: CallPrices) -> str:
+def _agent(file: SessionFile, call: BilledCall) -> str:
     return call.agent_type or ("sub-agent" if call.agent else "main thread")
 
 
-def _model(file: SessionFile, call: BilledCall, prices: CallPrices) -> str:
+def _model(file: SessionFile, call: BilledCall) -> str:
     return call.model
 
 
-def _day(file: SessionFile, call: BilledCall, prices: CallPrices) -> str:
-    return _day_text(prices.day(call), "%Y-%m-%d")
+def _day(file: SessionFile, call: BilledCall) -> str:
+    return _day_text(day_of_call(call), "%Y-%m-%d")
 
 
-def _week(file: SessionFile, call: BilledCall, prices: CallPrices) -> str:
-    return _day_text(prices.day(call), "%G-W%V")
+def _week(file: SessionFile, call: BilledCall) -> str:
+    return _day_text(day_of_call(call), "%G-W%V")
 
 
-def _month(file: SessionFile, call: BilledCall, prices: CallPrices) -> str:
-    return _day_text(prices.day(call), "%Y-%m")
+def _month(file: SessionFile, call: BilledCall) -> str:
+    return _day_text(day_of_call(call), "%Y-%m")
 
 
 def _day_text(day: date | None, form: str) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import NamedTuple
 
-from cachecost.analysis.bill.account import BillAccount, BilledRewrite, IsCounted
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.caches.causes import Cause
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
@@ -64,20 +64,22 @@ def session_key(file: SessionFile, call: BilledCall) -> str:
     return call.session or file.path
 
 
-def sessions_by_time(files: Sequence[SessionFile]) -> list[str]:
-    """The sessions in these files, the most recent first."""
+def sessions_by_time(account: BillAccount) -> list[str]:
+    """The sessions of an account, the most recent first."""
     last: dict[str, float] = {}
-    for file in files:
-        for call in file.calls:
-            key = session_key(file, call)
-            last[key] = max(last.get(key, float("-inf")), call.start or 0.0)
+    for file, call in account.calls():
+        key = session_key(file, call)
+        last[key] = max(last.get(key, float("-inf")), call.start or 0.0)
     return sorted(last, key=lambda key: (-last[key], key))
 
 
-def only_session(files: Sequence[SessionFile], key: str, is_counted: IsCounted = bool) -> IsCounted:
-    """Counts the calls of one session that `is_counted` counts."""
-    own = {id(call) for file in files for call in file.calls if session_key(file, call) == key}
-    return lambda call: id(call) in own and is_counted(call)
+def session_account(account: BillAccount, key: str) -> BillAccount:
+    """The part of an account that is one session."""
+    own = {id(call) for file, call in account.calls() if session_key(file, call) == key}
+    rewrites = [one for one in account.rewrites if id(one.call) in own]
+    alone = replace(account, is_counted=lambda call: id(call) in own, rewrites=rewrites, copies=0)
+    warm = [one.call.read for one in session_timelines(alone, [key])[key] if one.cause == "warm_start"]
+    return replace(alone, warm_calls=len(warm), warm_tokens=sum(warm))
 
 
 def session_timelines(account: BillAccount, keys: Collection[str]) -> Mapping[str, list[TimelineCall]]:
@@ -113,7 +115,7 @@ def call_cost(call: BilledCall, prices: CallPrices) -> Decimal | None:
 def _extra_cost(call: BilledCall, prices: CallPrices) -> Decimal:
     total = ZERO
     for model, tokens in call.extra:
-        found = prices.prices(call, model, sum(tokens[:4]))
+        found = prices.prices_of(call, model or call.model, sum(tokens[:4]))
         total += found.total_cost(Usage(*tokens)) if found else ZERO
     return total
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from cachecost.analysis.explain.call_places import with_places
 from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.losses import Loss
 from cachecost.analysis.explain.observed_replay import (
@@ -44,16 +45,17 @@ class _Replay:
     saved: dict[int, Decimal]
 
 
-def explain(calls: Sequence[Call], simulate: Simulate) -> Explanation:
+def explain(calls: Sequence[Call], simulate: Simulate, observed: ObservedReplay | None = None) -> Explanation:
     """Every avoidable miss and write of the calls, in their order.
 
     Each cause is priced by a replay without it and without those before it, so that the dollars of all add up to
-    the difference between the bill and the bill without any. `simulate` makes a fresh simulation.
+    the difference between the bill and the bill without any. `simulate` makes a fresh simulation; `observed` is its
+    replay of the calls, where there is one already.
     """
-    watched = observe_replay(calls, simulate)
+    watched = observed or observe_replay(calls, simulate)
     causes = _Causes(calls, simulate, watched)
     findings = [*causes.local(), *causes.marking(), *causes.vain()]
-    findings.sort(key=lambda finding: (finding.call, finding.code))
+    findings = with_places(sorted(findings, key=lambda finding: (finding.call, finding.code)), calls)
     warm = warm_reads(watched.rows)
     made = Explanation(len(calls), _cost(watched.rows), _cost(causes.rows), findings, warm=warm)
     return replace(made, open_share=_open_share(made.avoidable, causes.rows))
@@ -65,8 +67,18 @@ def explain_workload(traffic: Workload, readings: bool = False) -> Explanation:
     With `readings` every other value of each assumption is tried, and those that change the answer are reported.
     Raises CannotEvaluate.
     """
+    return as_filed(explain_observed(traffic, observe_workload(traffic), readings), traffic.calls)
+
+
+def observe_workload(traffic: Workload) -> ObservedReplay:
+    """A replay of the workload that records what each call lost. Raises CannotEvaluate for other caches."""
     traffic.require_breakpoints("explain")
-    told = _as_filed(explain(traffic.calls, traffic.simulation), traffic.calls)
+    return observe_replay(traffic.calls, traffic.simulation)
+
+
+def explain_observed(traffic: Workload, observed: ObservedReplay, readings: bool = False) -> Explanation:
+    """As `explain_workload`, of a replay that is done already; calls are numbered in the order of time."""
+    told = explain(traffic.calls, traffic.simulation, observed)
     flips = list(_flips(traffic, told)) if readings else []
     error_margin = traffic.setup.error_margin * told.open_share
     return replace(
@@ -74,12 +86,16 @@ def explain_workload(traffic: Workload, readings: bool = False) -> Explanation:
     )
 
 
-def _as_filed(told: Explanation, calls: Sequence[Call]) -> Explanation:
+def as_filed(told: Explanation, calls: Sequence[Call]) -> Explanation:
     """Findings numbered and sorted by the calls of the file."""
     if not any(call.number for call in calls):
         return told
-    findings = [replace(finding, call=calls[finding.call - 1].number) for finding in told.findings]
-    return replace(told, findings=sorted(findings, key=lambda finding: (finding.call, finding.code)))
+    return replace(told, findings=_filed(told.findings, calls), not_explained=_filed(told.not_explained, calls))
+
+
+def _filed(findings: Sequence[Finding], calls: Sequence[Call]) -> list[Finding]:
+    numbered = [replace(finding, call=calls[finding.call - 1].number) for finding in findings]
+    return sorted(numbered, key=lambda finding: (finding.call, finding.code))
 
 
 def _flips(traffic: Workload, told: Explanation) -> Iterator[str]:

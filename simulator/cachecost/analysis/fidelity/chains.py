@@ -30,13 +30,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from cachecost.analysis.fidelity.chain_states import ChainEntry, ChainState, TimeRange, in_loop, request_time, states_of
 from cachecost.analysis.fidelity.recording_check import TOLERANCE, RecordingCheck, input_cost
-from cachecost.base.times import day_of
-from cachecost.conversations.readers.claude_code.transcript import TranscriptStep, read_steps
+from cachecost.base.times import day_of, iso
+from cachecost.conversations.readers.claude_code.transcript import TranscriptStep
 from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.providers.prices import PriceBook
@@ -71,20 +70,10 @@ class _StepPrediction:
     doubt: str = ""
 
 
-def check_transcript(
-    path: Path, rules: RuleBook, prices: PriceBook, host: str = "anthropic"
-) -> tuple[list[Judgement], list[tuple[str, str]]]:
-    """(judgements, what could not be judged: file:line and words) of a transcript or its content-free form.
-
-    Raises InputError where the file is not valid.
-    """
-    return check_steps(read_steps(path), str(path), rules, prices, host)
-
-
 def check_steps(
     steps: Sequence[TranscriptStep], source: str, rules: RuleBook, prices: PriceBook, host: str = "anthropic"
 ) -> tuple[list[Judgement], list[tuple[str, str]]]:
-    """As `judge_transcript`, of steps that are read already."""
+    """(judgements, what could not be judged: file:line and words) of a transcript or its content-free form."""
     check = _TranscriptCheck(steps, source, rules, prices, host)
     check.run(steps, check.check_step)
     return check.judgements, check.skipped
@@ -145,6 +134,10 @@ class _TranscriptCheck(RecordingCheck):
             way=rules.matching,
             cause=WARM_START if kind == "unknown" and prediction.standing == FIRST and step.usage.read else "",
             is_identity=True,
+            session=step.session,
+            agent=step.agent,
+            folder=step.project,
+            timestamp=None if step.answered is None else iso(step.answered),
         )
 
     def _dollars(self, step: TranscriptStep, rules: ModelRules, usage: Usage) -> Decimal | None:

@@ -213,6 +213,10 @@ class _LogCheck(RecordingCheck):
             case.rules.matching,
             verdict.holds,
             verdict.cause,
+            session=case.call.session,
+            agent=case.call.agent,
+            folder=case.call.project,
+            timestamp=case.call.timestamp,
         )
 
     def _sizes(self, case: _Case, prompt: Prompt) -> KnownSizes:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cachecost.analysis.fidelity.chains import check_transcript
+from cachecost.analysis.fidelity.chains import check_steps
 from cachecost.analysis.fidelity.checker import FidelityChecker
-from cachecost.base.errors import InputError
+from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import open_input
 from cachecost.conversations.readers.claude_code import transcript
-from cachecost.conversations.readers.detect import read_calls
+from cachecost.conversations.readers.detect import detect, read_calls
+from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.ledger.results import AssumptionSupport, Fidelity, Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.counting import TokenCounter
@@ -38,19 +39,30 @@ class Validation:
     setup: ReplaySetup
     tokens: str | None = None
     calibrated: bool = True
+    format_: str = "auto"
 
     def fidelity(self) -> Fidelity:
-        """Check every call. Files that cannot be read are in `not_judged`, one item per error."""
+        """Check every call. Files that cannot be read are in `not_judged`, one item per error, and in `faults`.
+
+        A call that several files hold is a call of each of their caches, and one judgement.
+        """
         setup = self.setup
         checker = FidelityChecker(setup.rules, setup.prices, self._counter, setup.host, self.calibrated)
         judgements: list[Judgement] = []
         not_judged: list[tuple[str, str]] = []
+        faults: list[Fault] = []
+        known: set[object] = set()
         for log in self.logs:
-            made, left = _check_log(checker, log)
+            try:
+                made, left = _check_log(checker, log, self.format_, known)
+            except InputError as error:
+                faults += error.faults
+                made, left = [], [(fault.file, str(fault).removeprefix(f"{fault.file}:")) for fault in error.faults]
             judgements += made
             not_judged += left
         sources = "; ".join(sorted({counter.source for counter in setup.counters.values()}))
-        return Fidelity(judgements, f"bills of other calls, then {sources}" if self.calibrated else sources, not_judged)
+        source = f"bills of other calls, then {sources}" if self.calibrated else sources
+        return Fidelity(judgements, source, not_judged, faults=faults)
 
     def readings(self) -> Iterator[AssumptionSupport]:
         """How many calls are exactly right under each value of each assumption, defaults first."""
@@ -75,19 +87,30 @@ class Validation:
         return replace(self.setup, tokens=name).counter(generation)
 
 
-def _check_log(checker: FidelityChecker, log: Path) -> tuple[list[Judgement], list[tuple[str, str]]]:
-    """Check a file: chains of a transcript, their has usage and times only, or the requests of any other log."""
+def _check_log(
+    checker: FidelityChecker, log: Path, format_: str, known: set[object]
+) -> tuple[list[Judgement], list[tuple[str, str]]]:
+    """Check a file: chains of a transcript, whose steps have usage and times only, or the requests of any other log.
+
+    Calls with one of the `known` ids are checked and left out; the ids of the others are added. Raises InputError.
+    """
     said: list[str] = []
-    try:
-        if _is_transcript(log):
-            return check_transcript(log, checker.rules, checker.prices, checker.host)
-        calls: list[RecordedCall] = list(read_calls(log, "auto", said.append, says_format=False))
-    except InputError as error:
-        return [], [(fault.file, str(fault).removeprefix(f"{fault.file}:")) for fault in error.faults]
-    judgements, left = checker.check_calls(str(log), calls)
-    return judgements, [*left, *((str(log), words) for words in said)]
+    calls: Sequence[RecordedCall | TranscriptStep]
+    if _is_transcript(log, format_):
+        calls = steps = transcript.read_steps(log)
+        judgements, left = check_steps(steps, str(log), checker.rules, checker.prices, checker.host)
+    else:
+        calls = requests = list(read_calls(log, format_, said.append, says_format=False))
+        judgements, left = checker.check_calls(str(log), requests)
+    copies = {call.line for call in calls if call.id and call.id in known}
+    known.update(call.id for call in calls if call.id)
+    return [one for one in judgements if one.line not in copies], [*left, *((str(log), words) for words in said)]
 
 
-def _is_transcript(log: Path) -> bool:
+def _is_transcript(log: Path, format_: str) -> bool:
+    """Whether a file is a transcript, or the content-free form of one, which is detected as a recording."""
+    name, _ = detect(log, format_, "request-log")
+    if name != "recording":
+        return name == "claude-code"
     with open_input(log) as stream:
         return transcript.sniff(stream.read(HEAD_BYTES)) is not None

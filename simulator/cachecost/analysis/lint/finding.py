@@ -17,7 +17,7 @@ class LintFinding:
     how many are written again, never cached, missing … (None: not known). `offset` counts characters from 0 in the
     text at `path`, `excerpt` is that text around it. `request` says which input it is in, `call` the first call of
     a log that has it (from 1), `calls` how many have; then `tokens` are the most in any of them. `digest` is that of
-    the block.
+    the block. `session`, `file` and `line` are those of the call; "", "" and None outside a log, or if it has none.
     """
 
     code: str
@@ -30,6 +30,9 @@ class LintFinding:
     call: int | None = None
     calls: int = 1
     digest: bytes = b""
+    session: str = ""
+    file: str = ""
+    line: int | None = None
 
     @property
     def about(self) -> LintCode:

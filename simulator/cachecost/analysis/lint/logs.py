@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.linter import MARGIN, Linter
@@ -14,7 +14,7 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.sessions import CallTree, Turn
 from cachecost.prompts.blocks import Thread
 
-Head = tuple[str, str | None, str, str, bytes, bytes]
+Head = tuple[str, str | None, str, str, str, bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +27,29 @@ class LintedLog:
 
 
 def lint_log(calls: Iterable[RecordedCall], label: str, loader: RequestLoader, margin: int = MARGIN) -> LintedLog:
-    """Lint calls in time order. Failed calls and those without their request are left out."""
+    """Lint calls in time order. Failed calls and those without their request are left out.
+
+    `label` names the log in the findings; "" is for several logs: then each finding names the file of its call.
+    """
     pairing = _Pairing()
     known: dict[int, LoadedRequest] = {}
     wrong: dict[str, list[int]] = {}
+    places: dict[int | None, tuple[str, str, int]] = {}
     for number, call in enumerate(calls, 1):
         pairing.add(call, number)
+        places[call.number or number] = call.session, call.file, call.line
         if call.has_failed or call.why_unknown:
             continue
         try:
-            known[number] = loader.call(call, label, call.number or number)
+            known[number] = loader.call(call, label or call.file, call.number or number)
         except CannotEvaluate as error:
             wrong.setdefault(str(error), []).append(call.number or number)
-    return LintedLog(_lint_pairs(known, pairing, margin), len(known), wrong)
+    findings = [_placed(one, *places[one.call]) for one in _lint_pairs(known, pairing, margin)]
+    return LintedLog(findings, len(known), wrong)
+
+
+def _placed(finding: LintFinding, session: str, file: str, line: int) -> LintFinding:
+    return replace(finding, session=session, file=file, line=line or None)
 
 
 def _lint_pairs(known: dict[int, LoadedRequest], pairing: _Pairing, margin: int) -> list[LintFinding]:
@@ -86,7 +96,8 @@ class _Pairing:
 
 def _head(call: RecordedCall) -> Head:
     request = call.request
-    return call.workspace, call.host, call.session, request.model, request.tools.digest, request.system.digest
+    place = call.workspace, call.host, call.session, call.agent
+    return *place, request.model, request.tools.digest, request.system.digest
 
 
 def _is_alike(one: Thread, other: Thread) -> bool:

@@ -124,6 +124,8 @@ class PlanEvaluator:
         usage, first = Usage(), None
         prompts = self.prompts(step)
         times = pass_times(sent.start, sent.call.first_token_s, len(prompts))
+        if sent.call.most_read is not None:
+            cache.hold_read(prompts[0], sent.call.most_read, sent.rules, sent.passes[0].sizes, sent.start)
         for prompt, moment, one in zip(prompts, times, sent.passes, strict=True):
             outcome = cache.call(prompt, sent.rules, *moment, one.sizes)
             usage, first = usage + outcome.usage, first or outcome

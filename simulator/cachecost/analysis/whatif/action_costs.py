@@ -104,6 +104,9 @@ class _Future:
             later[1].cost.total,
             _pays_after(pairs),
             f"{switch.assumption}; {self.assumption}",
+            self.before[-1].call.session,
+            self.before[-1].call.file,
+            self.before[-1].call.line or None,
         )
 
     def _rows(self, pricing: AlternativePricing, after: Sequence[ReplayStep]) -> list[CallRow]:

@@ -88,7 +88,7 @@ class Action:
 
     `at` is the recorded call after which it is switched. `lost` are tokens that would have been read and are not.
     `then` are the dollars of a later call, with and without. `pays_after` counts the calls, the switched one included,
-    after which it has paid for itself; None: it never does.
+    after which it has paid for itself; None: it never does. `session`, `file` and `line` are those of the call `at`.
     """
 
     name: str
@@ -100,6 +100,9 @@ class Action:
     then_without: Decimal
     pays_after: int | None
     assumption: str = ""
+    session: str = ""
+    file: str = ""
+    line: int | None = None
 
     @property
     def price(self) -> Decimal:
@@ -129,6 +132,8 @@ class WhatifReport:
     error_margin: float = 0.0
     readings_asked: bool = False
     readings: list[str] = field(default_factory=list)
+    held_losses: int = 0
+    """Calls whose bill shows a loss that nothing explains; it is the same under every alternative."""
 
     def find(self, name: str) -> Alternative:
         """The alternative called `name`. Raises KeyError."""

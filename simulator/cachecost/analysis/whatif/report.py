@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
+from cachecost.analysis.bill.held_losses import hold_losses
 from cachecost.analysis.whatif.action_costs import price_actions
 from cachecost.analysis.whatif.alternatives import Alternative, BreakEven, WhatifReport
 from cachecost.analysis.whatif.assumptions import find_reversals, other_readings
@@ -42,6 +43,7 @@ def what_if(
     Raises InputError for a name that is not known; CannotEvaluate.
     """
     traffic.require_breakpoints("whatif")
+    traffic, held = hold_losses(traffic)
     replays = Replays(traffic, progress)
     base = replays.rows(replays.recorded)
     billed = billed_usd(traffic)
@@ -73,6 +75,7 @@ def what_if(
         traffic.setup.error_margin,
         is_asked,
         [f"{name}={value}" for name, value in other_readings(traffic)] if is_asked else [],
+        held,
     )
 
 

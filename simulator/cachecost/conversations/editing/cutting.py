@@ -22,11 +22,11 @@ from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, open_input, quiet
 from cachecost.conversations.json_object import parse_json
+from cachecost.conversations.merging import join_in_order
 from cachecost.conversations.model import Conversation, Reply, Results
 from cachecost.conversations.readers.call_recording import reader as our_calls
 from cachecost.conversations.readers.detect import CONVERSATIONS, detect, read_calls, read_conversation
 from cachecost.conversations.recording import Content, encode_record
-from cachecost.conversations.start_times import SECONDS_BETWEEN_UNTIMED
 
 RANGE = re.compile(r"(\d+)(?:(-)(\d*))?", re.ASCII)
 
@@ -190,7 +190,7 @@ def concat(
     timed = all(call.timestamp is not None for log in logs for call in log)
     if not timed:
         warn("some calls have no timestamp: recordings are joined in the order given")
-    in_order = merge(*logs, key=lambda call: call.start) if timed else _one_after_another(logs)
+    in_order = merge(*logs, key=lambda call: call.start) if timed else join_in_order(logs)
     rewriter = BlockRewriter()
     titles = [title_of(path, format_) for path in paths]
     title = Title(out.stem, _all_of(one.source for one in titles), _all_of(one.licence for one in titles))
@@ -198,17 +198,6 @@ def concat(
     _write_calls(title, map(rewriter.call, in_order), _Output(out, overwrite), content)
     total = sum(map(len, logs))
     return WrittenCalls(total, total)
-
-
-def _one_after_another(logs: Iterable[Sequence[RecordedCall]]) -> Iterator[RecordedCall]:
-    """The calls of all recordings; one without times begins when the one before it has ended."""
-    last: float | None = None
-    for log in logs:
-        untimed = all(call.timestamp is None for call in log)
-        later = last + SECONDS_BETWEEN_UNTIMED - log[0].start if log and untimed and last is not None else 0.0
-        for call in log:
-            yield replace(call, start=call.start + later)
-            last = call.start + later
 
 
 def _all_of(texts: Iterable[str]) -> str:

@@ -187,6 +187,8 @@ def _call_fields(call: RecordedCall, start_s: float | None) -> dict[str, Any]:
         "host": call.host,
         "workspace": call.workspace,
         "session": call.session,
+        "project": call.project,
+        "agent": call.agent,
         "status": call.status,
         "service": "batch" if call.is_batch else None,
     }

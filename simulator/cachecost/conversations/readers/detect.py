@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar, cast
+
+from msgspec.structs import force_setattr
 
 from cachecost.base.errors import Fault, InputError, nearest
+from cachecost.base.limits import LINE
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, open_input, quiet
 from cachecost.conversations.readers.common.line_times import TIMES
@@ -83,11 +86,15 @@ def _has(head: bytes, start: bytes, quoted: Set[bytes], sign: str) -> bool:
     return sign[1:-1].encode() in quoted if sign[0] == '"' else sign.encode() in head
 
 
+_set: Any = force_setattr
 UNRECOGNIZED = "unrecognized format"
 
 CALLS: Readers[CallReader] = Readers(
     {
         "calls": ("readers.call_recording.reader", ('"kind"',)),
+        "codex": ("readers.codex.reader", ('"session_meta"',)),
+        "gemini-cli": ("readers.gemini_cli.reader", ('"projectHash"',)),
+        "qwen-code": ("readers.qwen_code.reader", ('"parts"', '"systemPayload"')),
         "mooncake": ("readers.mooncake.reader", ('"hash_ids"',)),
         "anthropic-batch": ("readers.anthropic_batch.reader", ('"custom_id"', '"modelInput"')),
         "openai-log": (
@@ -97,10 +104,16 @@ CALLS: Readers[CallReader] = Readers(
         "langfuse": ("readers.langfuse.reader", ('"traceId"', '"trace_id"', '"observations"')),
         "langsmith": ("readers.langsmith.reader", ('"run_type"', '"run_id"', '"inputs"')),
         "litellm": ("readers.litellm.reader", ('"call_type"',)),
-        "otel": ("readers.otel.reader", ('"resourceSpans"', '"resourceLogs"', '"trace_id"')),
+        "otel": (
+            "readers.otel.reader",
+            ('"resourceSpans"', '"resourceLogs"', '"trace_id"', "claude_code.", "instrumentationScope"),
+        ),
         "har": ("readers.http.har", ('"log"',)),
         "vcr": ("readers.http.vcr", ("interactions", "^[", "^-")),
         "mitmproxy": ("readers.http.mitmproxy", tuple(f"^{digit}" for digit in range(10))),
+        "opencode": ("readers.opencode.reader", ("SQLite format 3", '"sessionID"', '"projectID"')),
+        "crush": ("readers.crush.reader", ("SQLite format 3",)),
+        "cline": ("readers.cline.reader", ('"api_req_started"', '"sessionId"', '"session_id"')),
         "request-log": ("readers.request_log.reader", ('"request"',)),
         "claude-code": ("readers.claude_code.reader", ('"type"',)),
     }
@@ -132,15 +145,42 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
         return _check_name(path, format_), "named with --format"
     if otherwise and not path.is_file():
         return otherwise, "it can be read only once"
-    with open_input(path) as stream:
-        head = stream.read(HEAD_BYTES)
-    for name in READERS.possible(head):
-        if reason := READERS[name].sniff(head):
-            return name, reason
+    for head in _heads(path):
+        for name in READERS.possible(head):
+            if reason := _sniff(READERS[name], path, head):
+                return name, reason
     error = Unrecognized(path, READERS.nearest(head, path.suffix.lower())) if head.strip() else _empty(path)
     if otherwise:
         return otherwise, error.faults[0].message
     raise error
+
+
+def _heads(path: Path) -> Iterator[bytes]:
+    """The beginning of a file; where that is less than its first line, then with the beginning of the second, too."""
+    with open_input(path) as stream:
+        head = stream.read(HEAD_BYTES)
+        yield head
+        if len(head) == HEAD_BYTES and b"\n" not in head and _skip_line(stream):
+            yield head + b"\n" + stream.read(HEAD_BYTES)
+
+
+def _skip_line(stream: BinaryIO) -> bool:
+    """Read to the end of a line; False if that is the end of the file, or further than lines may be long."""
+    pieces = (stream.readline(HEAD_BYTES) for _ in range(LINE.value() // HEAD_BYTES))
+    last = next((piece for piece in pieces if len(piece) < HEAD_BYTES or piece.endswith(b"\n")), b"")
+    return last.endswith(b"\n")
+
+
+def _sniff(reader: Reader, path: Path, head: bytes) -> str | None:
+    """Why a file is in the format of a reader. Where its beginning does not show that, the reader looks at the file."""
+    sniff_file = getattr(reader, "sniff_file", None)
+    return sniff_file(path, head) if sniff_file and path.is_file() else reader.sniff(head)
+
+
+def is_companion(path: Path, name: str, folder: Path) -> bool:
+    """Whether a file of the format `name` is no log of its own, as it belongs to another one in `folder`."""
+    belongs = getattr(READERS[name], "is_companion", None)
+    return bool(belongs and belongs(path, folder))
 
 
 def _empty(path: Path) -> InputError:
@@ -193,7 +233,15 @@ def calls_in_time(
 
     `warn` is told what becomes of times, `says` what the reader has to say. Raises InputError at the end.
     """
-    return order_by_time(CALLS[name].calls(path, says, keep_content), path, warn, TIMES.get(name))
+    return order_by_time(_in_file(CALLS[name].calls(path, says, keep_content), path), path, warn, TIMES.get(name))
+
+
+def _in_file(calls: Iterable[RecordedCall], path: Path) -> Iterator[RecordedCall]:
+    """The calls, fresh from a reader, with the file that they come from. They are not copied: that takes time."""
+    file = str(path)
+    for call in calls:
+        _set(call, "file", file)
+        yield call
 
 
 def lacks(name: str) -> str:

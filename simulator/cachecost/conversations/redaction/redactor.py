@@ -29,6 +29,8 @@ from cachecost.prompts.wire import block_of
 
 Identity = tuple[bytes, int]
 """What a recording knows a block by: digest and size."""
+NAMES_OF_CALL = ("workspace", "session", "project", "agent")
+"""The fields of a call that hold names."""
 
 
 class Redactor:
@@ -73,7 +75,8 @@ class Redactor:
             fault=None if fault is None else self.text(fault),
             deferred={},
         )
-        return replace(made, request=request, workspace=self.text(call.workspace), session=self.text(call.session))
+        names: dict[str, Any] = {name: self.text(getattr(call, name)) for name in NAMES_OF_CALL}
+        return replace(made, request=request, **names)
 
     def conversation(self, conversation: Conversation) -> Conversation:
         """The conversation without secrets. Raises ValueError for one that was found in calls: redact those."""
@@ -119,7 +122,7 @@ class Redactor:
         new = takewhile(self._is_new, request.thread.back())
         messages = [node.message.blocks for node in new if node.message]
         blocks = chain(request.tools.blocks, request.system.blocks, *messages, call.response)
-        return blocks, (dict(request.params), call.workspace, call.session, request.fault)
+        return blocks, (dict(request.params), *(getattr(call, name) for name in NAMES_OF_CALL), request.fault)
 
     # ----------------------------------------------------------------------------------------- blocks
 

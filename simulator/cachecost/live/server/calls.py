@@ -58,9 +58,10 @@ class _BilledAnswer:
 def answer_call(served: ServerState, arrived: ReceivedCall) -> ServedResponse:
     """Answer a Messages call. Calls are billed one at a time, in the order they start."""
     with served.lock:
-        resolved = served.threads.resolve(arrived.workspace, arrived.body)
+        start = served.clock.now()
+        resolved = served.threads.resolve(arrived.workspace, arrived.body, start)
         whole = ResolvedCall(arrived.body) if isinstance(resolved, ApiError) else resolved
-        call = _start_call(served, arrived, whole)
+        call = _start_call(served, arrived, whole, start)
         fault = served.faults.of(call.number)
         if early := _error(fault):
             return _refuse(served, call, early)
@@ -68,11 +69,11 @@ def answer_call(served: ServerState, arrived: ReceivedCall) -> ServedResponse:
         return _refuse(served, call, early) if early else _answer(served, call, fault)
 
 
-def _start_call(served: ServerState, arrived: ReceivedCall, whole: ResolvedCall) -> _Call:
+def _start_call(served: ServerState, arrived: ReceivedCall, whole: ResolvedCall, start: float) -> _Call:
     served.calls += 1
     name = served.ids.next(arrived.workspace.encode(), arrived.data)
     data = arrived.data if whole.body is arrived.body else encode_json(whole.body)
-    return _Call(arrived, name, served.calls, served.clock.now(), whole, data)
+    return _Call(arrived, name, served.calls, start, whole, data)
 
 
 def _error(fault: InjectedFault | None) -> ApiError | None:
@@ -126,6 +127,7 @@ def _client_call(call: _Call) -> ClientCall:
         call.arrived.retry,
         wants,
         previous if isinstance(previous, str) else None,
+        call.resolved.thread,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -15,11 +15,12 @@ from cachecost.ledger.unread import Unread
 from cachecost.live.log import moment
 from cachecost.live.server.conversations import ConversationIndex
 from cachecost.live.server.diagnostics import Diagnostics
-from cachecost.live.server.errors import invalid, not_a_message, unknown_model
+from cachecost.live.server.errors import NOT_FOUND, invalid, not_a_message, unknown_model
 from cachecost.live.server.model import ApiError, CallCharge, ClientCall, ModelAnswer
+from cachecost.live.server.threads import thread_error
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.refusals import sent_breakpoints
+from cachecost.prompts.refusals import THREAD_NOT_FOUND, sent_breakpoints
 from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, answer_blocks
@@ -90,6 +91,7 @@ class Meter:
         except NotAMessage as fault:
             self.not_messages += 1
             return not_a_message(fault)
+        request = replace(request, message_thread=asked.thread) if asked.thread else request
         simulated = self._simulation.simulate(_call(asked, request, answer))
         self._keep(asked, request, simulated)
         if simulated.row.error is not None:
@@ -128,8 +130,11 @@ class Meter:
     def _error_of(self, asked: ClientCall, request: Request, row: CallRow) -> ApiError:
         """The API's error: 400 for a refused request, 404 for an unknown model."""
         message = row.error or ""
+        if message == THREAD_NOT_FOUND:
+            return thread_error("thread_not_found", message, 404, NOT_FOUND)
         if row.error_type == REFUSED:
-            return invalid(message)
+            is_of_thread = message.startswith("thread: ")
+            return thread_error("thread_unsupported_request", message) if is_of_thread else invalid(message)
         try:
             self._setup.rules.rules(self._setup.host, request.model, day_of(asked.start))
         except CannotEvaluate:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from cachecost.ledger.results import CallRow
+from cachecost.prompts.request import MessageThread
 from cachecost.providers.usage import Usage
 
 
@@ -16,7 +17,7 @@ class ClientCall:
 
     `turn` is the number of assistant messages in the body, the same for a retry. `start` is seconds since the epoch by
     the server's clock. `retry` is the header `x-stainless-retry-count`. `previous` is the message id that the body's
-    `diagnostics` name (None: none).
+    `diagnostics` name (None: none). `thread` is the message thread in which it was sent.
     """
 
     id: str
@@ -27,6 +28,7 @@ class ClientCall:
     retry: int = 0
     wants_diagnostics: bool = False
     previous: str | None = None
+    thread: MessageThread | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,10 @@ from typing import Any
 
 from cachecost.live.server.errors import INVALID, NOT_FOUND, DetailedError, invalid
 from cachecost.live.server.model import ApiError
-from cachecost.prompts.wire import BREAKPOINT
+from cachecost.prompts.intake import Intake
+from cachecost.prompts.refusals import THREAD_NOT_FOUND, sent_breakpoints
+from cachecost.prompts.request import MessageThread
+from cachecost.prompts.wire import BREAKPOINT, NotAMessage
 
 Body = Mapping[str, Any]
 HELD = ("tools", "system")
@@ -23,19 +26,27 @@ MOST = 10_000
 
 @dataclass(frozen=True, slots=True)
 class HeldThread:
-    """What is stored under a message id: tools and system, and the messages up to that answer."""
+    """What is stored under a message id: tools and system, and the messages up to that answer.
+
+    `last` is when the thread was last used, in seconds since the epoch.
+    """
 
     head: Mapping[str, Any]
     messages: Sequence[Any]
+    last: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedCall:
-    """A complete call. `keeps`: its answer can be continued; `continues` is the message id that it continues."""
+    """A complete call. `thread`: its answer can be continued; `continues` is the message id that it continues.
+
+    `start` is when the call began, in seconds since the epoch.
+    """
 
     body: Body
-    keeps: bool = False
+    thread: MessageThread | None = None
     continues: str | None = None
+    start: float = 0.0
 
 
 class Threads:
@@ -44,7 +55,7 @@ class Threads:
     def __init__(self) -> None:
         self._held: dict[tuple[str, str], HeldThread | None] = {}
 
-    def resolve(self, workspace: str, body: Body) -> ResolvedCall | ApiError:
+    def resolve(self, workspace: str, body: Body, now: float = 0.0) -> ResolvedCall | ApiError:
         """The complete call, without `thread`."""
         thread = body.get("thread")
         rest = {name: value for name, value in body.items() if name != "thread"}
@@ -52,37 +63,40 @@ class Threads:
             return ResolvedCall(rest if "thread" in body else body)
         kind = thread.get("type") if isinstance(thread, Mapping) else None
         if kind == "create":
-            return ResolvedCall(rest, keeps=True)
+            return ResolvedCall(rest, MessageThread("", _breakpoints(rest)), start=now)
         if kind != "continue":
             return invalid("thread.type: Input should be 'create' or 'continue'")
-        return self._continue_thread(workspace, rest, thread.get("previous_message_id"))
+        return self._continue_thread(workspace, rest, thread.get("previous_message_id"), now)
 
-    def _continue_thread(self, workspace: str, rest: dict[str, Any], previous: object) -> ResolvedCall | ApiError:
+    def _continue_thread(
+        self, workspace: str, rest: dict[str, Any], previous: object, now: float
+    ) -> ResolvedCall | ApiError:
         if not isinstance(previous, str):
             return invalid("thread.previous_message_id: Field required")
         if told := [name for name in HELD if rest.get(name) is not None]:
-            return _thread_error(
+            return thread_error(
                 "thread_fingerprint_mismatch", f"{told[0]}: is held by the thread and cannot be sent again"
             )
         held = self._held.get((workspace, previous), _NOTHING)
         if held is None:
-            return _thread_error("thread_already_continued", f"thread: {previous} has already been continued")
+            return thread_error("thread_already_continued", f"thread: {previous} has already been continued")
         if held is _NOTHING:
-            return _thread_error("thread_not_found", f"thread: no thread was found for {previous}", 404, NOT_FOUND)
+            return thread_error("thread_not_found", THREAD_NOT_FOUND, 404, NOT_FOUND)
         new = rest.get("messages")
         messages = [*held.messages, *(new if isinstance(new, list) else [])]
-        return ResolvedCall({**held.head, **rest, "messages": messages}, keeps=True, continues=previous)
+        use = MessageThread("", _breakpoints(rest), now - held.last)
+        return ResolvedCall({**held.head, **rest, "messages": messages}, use, previous, now)
 
     def keep(self, workspace: str, resolved: ResolvedCall, message: Mapping[str, Any]) -> None:
         """Store an answered call under its answer's id."""
-        if not resolved.keeps:
+        if resolved.thread is None:
             return
         if resolved.continues is not None:
             self._held[workspace, resolved.continues] = None
         head = {name: resolved.body[name] for name in HELD if resolved.body.get(name) is not None}
         said = {"role": "assistant", "content": message["content"]}
         messages = [*map(without_breakpoints, resolved.body["messages"]), *([said] if message["content"] else [])]
-        self._held[workspace, str(message["id"])] = HeldThread(head, messages)
+        self._held[workspace, str(message["id"])] = HeldThread(head, messages, resolved.start)
         if len(self._held) > MOST:
             del self._held[next(iter(self._held))]
 
@@ -102,5 +116,13 @@ def without_breakpoints(value: Any) -> Any:
     }
 
 
-def _thread_error(code: str, message: str, status: int = 400, kind: str = INVALID) -> ApiError:
+def _breakpoints(body: Body) -> int:
+    """How many breakpoints a body has; 0 where it is no Messages request."""
+    try:
+        return len(sent_breakpoints(Intake().body({"model": "", "messages": [], **body})).every)
+    except NotAMessage:
+        return 0
+
+
+def thread_error(code: str, message: str, status: int = 400, kind: str = INVALID) -> ApiError:
     return DetailedError(status, kind, message, details={"error_code": code})

@@ -9,9 +9,11 @@ from typing import Any
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.summary import BillRow, BillSummary, CauseTotal
 from cachecost.analysis.bill.timeline import TimelineCall
+from cachecost.analysis.bill.unwritten import UnwrittenUsage, unwritten_cost
 from cachecost.base.errors import Fault
 from cachecost.base.formatting import exact
 from cachecost.base.times import iso
+from cachecost.providers.usage import Usage
 
 FORMAT = 1
 RATE_DIGITS = 6
@@ -38,9 +40,17 @@ def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped
         "rewrites": [rewrite_object(one) for one in rewrites],
         "warm_start": {"calls": summary.warm_calls, "tokens": summary.warm_tokens},
         "copies": summary.copies,
+        "unwritten": _unwritten(summary.unwritten),
         "unpriced": [{"reason": reason, "calls": calls} for reason, calls in sorted(summary.unpriced.items())],
         "skipped": [{"file": one.file, "line": one.line, "reason": one.message} for one in skipped],
     }
+
+
+def _unwritten(found: Sequence[UnwrittenUsage]) -> dict[str, Any]:
+    """What sessions used beyond the calls in their transcripts, by the client's own sums. It is in no other figure."""
+    usage = sum((one.usage for one in found), Usage())
+    sessions = len({one.session for one in found})
+    return {"sessions": sessions, "usage": usage.wire(), "cost_usd": exact(unwritten_cost(found))}
 
 
 def row_object(row: BillRow) -> dict[str, Any]:

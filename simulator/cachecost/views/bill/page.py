@@ -15,7 +15,7 @@ from cachecost.providers.usage import ZERO
 from cachecost.views.bill.bar_chart import BarChart
 from cachecost.views.bill.days import days_chart
 from cachecost.views.bill.session_chart import session_chart
-from cachecost.views.bill.tables import cause_lines, cause_notes, row_names, rows_table
+from cachecost.views.bill.tables import cause_lines, note_cells, row_names, rows_table
 from cachecost.views.bill.text import accounted, list_price_note
 from cachecost.views.bill.words import period, project_names
 from cachecost.views.html.frame import render_page
@@ -89,7 +89,7 @@ def _cause_rows(account: BillAccount, summary: BillSummary, advice: Mapping[Caus
     lines = cause_lines(summary)
     costs, counts = dollar_column([one.cost for one in lines]), token_column([one.tokens for one in lines])
     highest = max((one.cost for one in lines), default=ZERO)
-    notes = cause_notes(lines, account.rewrites, advice)
+    notes = note_cells(lines, account.rewrites, advice)
     return [
         CauseRow(one.name, one.is_part, f"{one.times:,} ×", cost, tokens, f"{_share(one.cost, highest):.1f}", note)
         for one, cost, tokens, note in zip(lines, costs, counts, notes, strict=True)

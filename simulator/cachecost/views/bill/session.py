@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import PurePath
@@ -54,7 +53,7 @@ def session_lines(
     groups = list(fold_timeline(calls)) if is_folded else [[one] for one in calls]
     fitted = fit_table(calls_table(groups), width, 0)
     yield from plain(wrap_parts(session_headline(summary), width))
-    for line in [*facts(calls), *_rewritten(summary), *accounted(replace(summary, copies=0))]:
+    for line in [*facts(calls), *_rewritten(summary), *accounted(summary)]:
         yield from plain(wrap_line(line, width, "  ", "    "))
     yield "", ""
     yield header_line(fitted), "dim"

@@ -78,15 +78,13 @@ def causes_table(summary: BillSummary, rewrites: Sequence[BilledRewrite], advice
             Column("times", "times", [f"{one.times:,} ×" for one in lines]),
             Column("cost", "cost", dollar_column([one.cost for one in lines])),
             Column("tokens", "tokens", token_column([one.tokens for one in lines]), rank=COUNT),
-            Column("note", "", cause_notes(lines, rewrites, advice), right=False, rank=COMPARISON),
+            Column("note", "", note_cells(lines, rewrites, advice), right=False, rank=COMPARISON),
         ],
         "What was written again although it had been cached",
     )
 
 
-def cause_notes(
-    lines: Sequence[CauseLine], rewrites: Sequence[BilledRewrite], advice: Mapping[Cause, str]
-) -> list[str]:
+def note_cells(lines: Sequence[CauseLine], rewrites: Sequence[BilledRewrite], advice: Mapping[Cause, str]) -> list[str]:
     """What to say beside each line; nothing beside a sum."""
     by_cause: dict[Cause, list[BilledRewrite]] = defaultdict(list)
     for one in rewrites:

@@ -9,6 +9,7 @@ from typing import IO
 
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.summary import BillSummary
+from cachecost.analysis.bill.unwritten import unwritten_cost
 from cachecost.base.formatting import count_text, dollars, percent, tokens
 from cachecost.caches.causes import Cause
 from cachecost.views.bill.lines import (
@@ -23,7 +24,7 @@ from cachecost.views.bill.lines import (
     wrap_line,
     wrap_parts,
 )
-from cachecost.views.bill.tables import MOST, cause_lines, cause_notes, causes_table, row_names, rows_table
+from cachecost.views.bill.tables import MOST, cause_lines, causes_table, note_cells, row_names, rows_table
 from cachecost.views.bill.words import LIST_PRICES, period
 from cachecost.views.streams import report_console
 from cachecost.views.tables.fitting import FittedTable, fit_table, hidden_note
@@ -61,7 +62,7 @@ def bill_lines(
     if causes:
         yield from plain(["", *wrap_line(rewritten_line(summary), width, "  ")])
         yield header_line(causes), "dim"
-        notes = cause_notes(cause_lines(summary), rewrites if prose_width(causes) else [], advice)
+        notes = note_cells(cause_lines(summary), rewrites if prose_width(causes) else [], advice)
         yield from plain(rows_with_prose(causes, notes))
     for line in accounted(summary):
         yield from plain(wrap_line(line, width, "  ", "    "))
@@ -69,8 +70,15 @@ def bill_lines(
     yield "", ""
     yield header_line(rows), "dim"
     yield from plain(row_lines(rows))
+    more = len(summary.rows) - len(summary.rows[:most])
+    if more:
+        yield f"  … {count_text(more, f'more {summary.by}')}: --by {summary.by} shows all", ""
+    yield "", ""
+    for line in filter(None, hints):
+        indent = " " * (len(line) - len(line.lstrip()))
+        yield from plain(wrap_line(line.strip(), width, indent, f"{indent}  " if indent else ""))
     hidden = hidden_note([rows, *([causes] if causes else [])], "--csv F")
-    for line in filter(None, (next_options(summary, most), hidden, *hints)):
+    for line in filter(None, (hidden, next_options(summary))):
         yield from plain(wrap_parts(line, width))
 
 
@@ -95,13 +103,10 @@ def fit_rows(table: Table, width: int) -> FittedTable:
     return fit_table(replace(table, columns=shorter), width)
 
 
-def next_options(summary: BillSummary, most: int | None) -> str:
+def next_options(summary: BillSummary) -> str:
     """What to type next."""
-    rows = summary.rows
-    hidden = len(rows) - len(rows[:most])
-    parts = [f"  … {count_text(hidden, f'more {summary.by}')}"] if hidden else []
-    parts.append("--by session|project|day|model|agent")
-    if summary.by == "session" and rows:
+    parts = ["--by session|project|day|model|agent"]
+    if summary.by == "session" and summary.rows:
         parts.append(f"--session {row_names(summary)[0]} for its calls")
     return " · ".join([*parts, "--html bill.html"])
 
@@ -138,6 +143,9 @@ def accounted(summary: BillSummary) -> Iterator[str]:
         yield f"{first_calls} read {tokens(summary.warm_tokens)} tokens cached before the session: no loss."
     if summary.copies:
         yield f"{count_text(summary.copies, 'repeated call')} of resumed or copied sessions counted once."
+    unwritten = unwritten_cost(summary.unwritten)
+    if unwritten:
+        yield f"{dollars(unwritten)} more for calls in no transcript (compactions, titles), by the client's own sums."
     for reason, calls in sorted(summary.unpriced.items()):
         yield f"{count_text(calls, 'call')} not in the dollars: {reason}"
 

@@ -20,9 +20,22 @@ def explanation_object(explanation: Explanation) -> dict[str, Any]:
         "avoidable_usd": exact(explanation.avoidable),
         "without_usd": exact(explanation.without),
         "findings": [_finding(finding) for finding in explanation.findings],
+        **_bill(explanation),
         "tokens": {"source": explanation.token_source, "error_margin": explanation.error_margin},
         "warm_start": {"calls": explanation.warm.calls, "tokens": explanation.warm.tokens},
         "other_assumptions": list(explanation.flips),
+    }
+
+
+def _bill(explanation: Explanation) -> dict[str, Any]:
+    """Where the calls have bills: necessary + avoidable + not explained = billed, exactly."""
+    if explanation.billed is None or explanation.necessary is None:
+        return {}
+    return {
+        "billed_usd": exact(explanation.billed),
+        "necessary_usd": exact(explanation.necessary),
+        "not_explained_usd": exact(explanation.not_explained_usd),
+        "not_explained": [_finding(finding) for finding in explanation.not_explained],
     }
 
 
@@ -40,4 +53,11 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "excerpt": finding.excerpt,
         "fix": finding.fix,
         "diagnostics": finding.diagnostics,
+        "session": finding.session,
+        "session_call": finding.session_call,
+        "project": finding.project,
+        "agent": finding.agent,
+        "timestamp": finding.timestamp,
+        "file": finding.file,
+        "line": finding.line,
     }

@@ -35,7 +35,7 @@ class CauseGroup:
 def group_findings(explanation: Explanation) -> list[CauseGroup]:
     """The findings by code, the most expensive code first."""
     by_code: dict[str, list[Finding]] = {}
-    for finding in explanation.findings:
+    for finding in (*explanation.findings, *explanation.not_explained):
         by_code.setdefault(finding.code, []).append(finding)
     groups = [CauseGroup(sorted(found, key=lambda one: (-one.cost, one.call))) for found in by_code.values()]
     return sorted(groups, key=lambda group: (-group.cost, group.example.code))

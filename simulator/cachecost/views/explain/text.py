@@ -12,6 +12,7 @@ from rich.console import Console
 from cachecost.base.formatting import count_text, dollars, percent, rough_dollars
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import ZERO
+from cachecost.views.explain.call_names import call_name
 from cachecost.views.explain.tables import CauseGroup, findings_table, group_findings
 from cachecost.views.streams import report_console
 from cachecost.views.tables.fitting import fit_table, hidden_note
@@ -32,7 +33,7 @@ def print_explanation(explanation: Explanation, stream: IO[str]) -> None:
         console.print(render_table(table))
         console.print()
         for group in groups:
-            _print_example(console, group)
+            _print_example(console, group, call_name(group.example, explanation))
         _print_lines(console, filter(None, [hidden_note([table], "--csv F")]))
     _print_lines(console, closing(explanation))
 
@@ -45,6 +46,9 @@ def _print_lines(console: Console, lines: Iterable[str]) -> None:
 def headline(explanation: Explanation, groups: Sequence[CauseGroup]) -> Iterator[str]:
     """The answer: what it cost, what of that was avoidable, and how many causes make most of it."""
     name = f"{explanation.strategy}   " if explanation.strategy else ""
+    if explanation.billed is not None:
+        yield _billed_line(explanation, explanation.billed, groups)
+        return
     if not groups:
         yield f"{name}{dollars(explanation.cost)} · no avoidable cost with these prompts, breakpoints and times"
         return
@@ -54,6 +58,16 @@ def headline(explanation: Explanation, groups: Sequence[CauseGroup]) -> Iterator
     if count < len(groups):
         causes = f"{count_text(count, 'cause')} {'makes' if count == 1 else 'make'} {percent(part)} of it"
     yield f"{name}{dollars(explanation.cost)} · {dollars(explanation.avoidable)} avoidable ({share}) · {causes}"
+
+
+def _billed_line(explanation: Explanation, billed: Decimal, groups: Sequence[CauseGroup]) -> str:
+    """As above, of what was billed."""
+    parts = [f"{dollars(billed)} billed"]
+    for amount, word in ((explanation.avoidable, "avoidable"), (explanation.not_explained_usd, "not explained")):
+        if amount:
+            parts.append(f"{dollars(amount)} {word} ({percent(amount / billed)})")
+    parts.append(count_text(len(groups), "cause") if groups else "no avoidable cost")
+    return " · ".join(parts)
 
 
 def _main_causes(groups: Sequence[CauseGroup], avoidable: Decimal) -> tuple[int, Decimal]:
@@ -66,11 +80,11 @@ def _main_causes(groups: Sequence[CauseGroup], avoidable: Decimal) -> tuple[int,
     return len(groups), Decimal(1)
 
 
-def _print_example(console: Console, group: CauseGroup) -> None:
+def _print_example(console: Console, group: CauseGroup, call: str) -> None:
     """The most expensive call of a cause: what happened there, and the fix."""
     first = group.example
     shown = f": “{first.excerpt}”" if first.excerpt else ""
-    example = f"call {first.call}: {first.message}{shown} ({dollars(first.cost)})"
+    example = f"{call}: {first.message}{shown} ({dollars(first.cost)})"
     console.print(f"{first.code}  {example}", markup=False)
     for number, line in enumerate(wrap(first.fix, max(40, console.width - 9))):
         console.print(f"       {' ' if number else '→'} {line}", markup=False)

@@ -50,6 +50,10 @@ def _mismatch(one: Judgement) -> dict[str, Any]:
         "billed": one.billed.wire(),
         "reason": one.reason,
         "cause": one.cause or None,
+        "session": one.session,
+        "project": one.folder,
+        "agent": one.agent,
+        "timestamp": one.timestamp,
     }
 
 

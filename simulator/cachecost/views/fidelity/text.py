@@ -7,7 +7,7 @@ from typing import IO
 
 from rich.console import Console
 
-from cachecost.base.formatting import count_text, dollars, percent
+from cachecost.base.formatting import count_text, dollars, percent, short_session
 from cachecost.ledger.results import Fidelity
 from cachecost.views.fidelity.hosts import has_other_hosts
 from cachecost.views.fidelity.scores import GROUPS, Score, score
@@ -80,7 +80,7 @@ def _print_mismatches(console: Console, fidelity: Fidelity) -> None:
     if wrong:
         console.print()
     for one in wrong[:MOST_MISMATCHES]:
-        where = f"{one.source}:{one.line}"
+        where = f"{one.source}:{one.line}" + (f" session {short_session(one.session)}" if one.session else "")
         console.print(f"  {one.kind:8} {where} {one.model}: {one.reason}", markup=False, soft_wrap=True)
     if len(wrong) > MOST_MISMATCHES:
         console.print(f"  … and {len(wrong) - MOST_MISMATCHES:,} more (--json has all)", markup=False)

@@ -54,6 +54,12 @@ class ShownFinding(Protocol):
     def offset(self) -> int | None: ...
     @property
     def excerpt(self) -> str: ...
+    @property
+    def session(self) -> str: ...
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int | None: ...
 
 
 FIELDS = (
@@ -71,6 +77,9 @@ FIELDS = (
     "tokens",
     "offset",
     "excerpt",
+    "session",
+    "file",
+    "line",
 )
 
 

@@ -65,11 +65,14 @@ FIELDS: dict[str, Field] = {
     "cost_usd": lambda row: _usd(row, row.cost.total),
     "cause": attrgetter("cause"),
     "error": attrgetter("error"),
+    **{name: attrgetter(name) for name in ("session", "project", "agent", "file")},
+    "line": lambda row: row.line or None,
 }
 """The fields of a call, by the key that JSON and CSV share."""
 JSON_GROUPS: tuple[Callable[[CallRow], dict[str, Any]] | str, ...] = (
     *("call", "timestamp", "model", "strategy", _usage_or_error, "cost_usd", _cost_range),
     *("cause", "output_is_recorded", "purpose", "turn", "inquiry"),
+    *("session", "project", "agent", "file", "line"),
 )
 CSV_FIELDS: dict[str, Field] = {
     **{name: FIELDS[name] for name in ("strategy", "call")},

@@ -82,6 +82,9 @@ def _action(one: Action) -> dict[str, Any]:
         "then_without_usd": exact(one.then_without),
         "pays_after": one.pays_after,
         "assumption": one.assumption,
+        "session": one.session,
+        "file": one.file,
+        "line": one.line,
     }
 
 

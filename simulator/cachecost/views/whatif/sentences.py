@@ -14,7 +14,7 @@ from cachecost.analysis.whatif.alternatives import (
     Combination,
     WhatifReport,
 )
-from cachecost.base.formatting import all_of, change, count_text, dollar_change, dollars, percent, tokens
+from cachecost.base.formatting import all_of, change, count_text, dollar_change, dollars, percent, short_session, tokens
 from cachecost.ledger.results import ZERO
 
 
@@ -57,6 +57,9 @@ def _cost_words(whatif: WhatifReport) -> str:
     off = change(whatif.simulated, whatif.billed)
     apart = f", {percent(off, signed=True)}" if off else ""
     what = "only differences are simulated" if whatif.cost == whatif.billed else "too far off to rely on"
+    if whatif.held_losses:
+        losses = "1 unexplained loss" if whatif.held_losses == 1 else f"{whatif.held_losses:,} unexplained losses"
+        what += f"; {losses} held in every alternative"
     return (
         f"{dollars(whatif.billed)} billed; {dollars(whatif.simulated)} simulated "
         f"({dollar_change(whatif.simulated - whatif.billed)}{apart}), {what}"
@@ -86,8 +89,9 @@ def joint_lines(joint: Combination, cost: Decimal, is_asked: bool = False) -> It
 def action_lines(action: Action) -> Iterator[str]:
     """The price of an action, and whether it ever pays."""
     yield (
-        f"The price of {action.name} after call {action.at}: {dollars(action.price)}. The next call costs "
-        f"{dollars(action.cost)} instead of {dollars(action.cost_without)}: {tokens(action.lost)} tokens are not read."
+        f"The price of {action.name} after call {action.at}{_session(action)}: {dollars(action.price)}. "
+        f"The next call costs {dollars(action.cost)} instead of "
+        f"{dollars(action.cost_without)}: {tokens(action.lost)} tokens are not read."
     )
     later = f"{dollars(action.then)} instead of {dollars(action.then_without)}"
     if action.pays_after is None:
@@ -117,6 +121,10 @@ def break_even_lines(edge: BreakEven) -> Iterator[str]:
         yield f"         1h TTL breaks even at {edge.needed_pauses:.1f} such pauses{rate}; you have {middle:,}"
     if edge.pings is not None:
         yield f"         keep-alives pay for a pause that takes at most {edge.pings:,} of them"
+
+
+def _session(action: Action) -> str:
+    return f" (session {short_session(action.session)})" if action.session else ""
 
 
 def _duration(seconds: float) -> str:

@@ -18,7 +18,7 @@ from cachecost.conversations.recording import CONTENTS
 from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
-from cachecost.prompts.request import TTL, Breakpoint, Request
+from cachecost.prompts.request import TTL, Breakpoint, MessageThread, Request
 from cachecost.prompts.wire import ROLES, show_found
 from cachecost.providers.usage import Usage
 
@@ -147,6 +147,8 @@ class _CallRecordingParser:
             source=self.source,
             day=_day(line, timestamp),
             session=line.text("session", ""),
+            project=line.text("project", ""),
+            agent=line.text("agent", ""),
             line=line.line or 0,
         )
         line.refuse_unknown_keys()
@@ -172,6 +174,7 @@ class _CallRecordingParser:
             cast("TTL", line.one_of("automatic", TTLS)) if line.has("automatic") else None,
             head.params or {},
             line.text("fault") if line.has("fault") else None,
+            message_thread=_message_thread(line),
         )
 
     # -------------------------------------------------------------------------------------- messages
@@ -203,6 +206,16 @@ class _CallRecordingParser:
         if stranger and role == message.data["role"]:
             message.fault("blocks", f"expected blocks of role {role}; got one of role {stranger.role or 'none'}")
         return Message.of(role, blocks)
+
+
+def _message_thread(line: JsonObject) -> MessageThread | None:
+    if not line.has("message_thread"):
+        return None
+    thread = line.within(line.mapping("message_thread"), "message_thread")
+    idle_s = float(thread.get("idle_s", "a number", _is_number, 0.0, required=False))
+    made = MessageThread(thread.text("id"), thread.whole("breakpoints", required=False) or 0, idle_s)
+    thread.refuse_unknown_keys()
+    return made
 
 
 def _params(line: JsonObject) -> dict[str, Any]:

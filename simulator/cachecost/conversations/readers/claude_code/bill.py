@@ -22,6 +22,8 @@ from cachecost.conversations.readers.claude_code.bill_lines import (
     RequestFacts,
     TranscriptLine,
     billed_tokens,
+    client_sums,
+    counts_nothing,
     decode_envelope,
     decode_line,
     digest,
@@ -37,6 +39,7 @@ from cachecost.conversations.readers.claude_code.transcript import BOUNDARIES, H
 CLIENT = "claude-code"
 NOT_JSON = "is not valid JSON"
 NO_STEP = 0
+SUMS_LINE = "cost-state"
 REQUEST_LINES = ("api-request", "api-request-shape")
 COMPARED = ("tools", "system", "thinking", "effort")
 """Parts of a request whose change is an event of the same name."""
@@ -91,6 +94,8 @@ class TranscriptState(msgspec.Struct, array_like=True, gc=False):
     request_of: dict[int, str] = {}
     """The request of a step, by its number."""
     damaged: list[tuple[int, str]] = []
+    client_sums: dict[str, tuple[int, int, int, int, int]] = {}
+    """What the client counted for the session, last."""
 
 
 class TranscriptBill:
@@ -107,7 +112,8 @@ class TranscriptBill:
                 stream.seek(self.state.offset)
             self._read_lines(stream)
         state = self.state
-        return SessionFile(str(self.path), CLIENT, state.project, state.calls, tuple(state.damaged))
+        damaged = tuple(state.damaged)
+        return SessionFile(str(self.path), CLIENT, state.project, state.calls, damaged, client_sums=state.client_sums)
 
     def _read_lines(self, stream: BinaryIO) -> None:
         state = self.state
@@ -141,6 +147,9 @@ class TranscriptBill:
         kind, uuid, positions = line.type, line.uuid, self.state.positions
         if kind in REQUEST_LINES:
             self._note_request(line)
+            return
+        if kind == SUMS_LINE:
+            self.state.client_sums = client_sums(line)
             return
         if kind in HANDLERS and uuid in positions:
             return
@@ -201,7 +210,7 @@ class TranscriptBill:
         if is_client_generated(line, message):
             self._pending(chain, step).add("error")
             return step
-        if message.usage is None:
+        if message.usage is None or counts_nothing(message.usage):
             return step
         key = f"{message.id or f'line {number}'} {line.requestId or ''}"
         found = self.state.step_of.get(key)

@@ -116,6 +116,22 @@ class RequestFacts(NamedTuple):
     messages: int
 
 
+class ModelSum(msgspec.Struct, gc=False):
+    """What the client counted for one model (type cost-state, client 2.1.282 and later)."""
+
+    inputTokens: int = 0  # noqa: N815
+    cacheReadInputTokens: int = 0  # noqa: N815
+    cacheCreationInputTokens: int = 0  # noqa: N815
+    cacheCreationEphemeral1hInputTokens: int = 0  # noqa: N815
+    outputTokens: int = 0  # noqa: N815
+
+    @property
+    def tokens(self) -> TOKENS:
+        hour = self.cacheCreationEphemeral1hInputTokens
+        five = self.cacheCreationInputTokens - hour
+        return (self.inputTokens, self.cacheReadInputTokens, five, hour, self.outputTokens)
+
+
 class TranscriptLine(msgspec.Struct, gc=False):
     """A line of any type; what a type lacks is None."""
 
@@ -146,6 +162,7 @@ class TranscriptLine(msgspec.Struct, gc=False):
     base: str | None = None
     keep: int = 0
     tail: list[str] = []
+    modelUsage: dict[str, ModelSum] | None = None  # noqa: N815
 
 
 class LineEnvelope(msgspec.Struct, gc=False):
@@ -166,6 +183,17 @@ def billed_tokens(usage: LineUsage | Iteration) -> TOKENS:
     five = (parts.ephemeral_5m_input_tokens or 0) if parts else 0
     five += max(0, (usage.cache_creation_input_tokens or 0) - five - hour)
     return (usage.input_tokens or 0, usage.cache_read_input_tokens or 0, five, hour, usage.output_tokens or 0)
+
+
+def counts_nothing(usage: LineUsage) -> bool:
+    """Whether a usage counts no token: that of a copy (its 5m and 1h part may stay). A call has input."""
+    counters = (usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens)
+    return not any((*counters, usage.output_tokens)) and None not in (*counters, usage.output_tokens)
+
+
+def client_sums(line: TranscriptLine) -> dict[str, TOKENS]:
+    """What the client counted for its session, by model. A model's window ("[1m]") is no part of its name."""
+    return {name.partition("[")[0]: one.tokens for name, one in (line.modelUsage or {}).items()}
 
 
 def modes_in(usage: LineUsage) -> tuple[str, ...]:

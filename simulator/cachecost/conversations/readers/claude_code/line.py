@@ -43,6 +43,12 @@ def usage_on(message: JsonObject, told: dict[str, Any]) -> Usage:
     return replace(usage, write_5m=usage.write_5m + missing) if missing > 0 else usage
 
 
+def is_zero(usage: dict[str, Any]) -> bool:
+    """Whether a usage counts no token: that of a copy (its 5m and 1h part may stay). A call has input."""
+    counted = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    return all(usage.get(name) == 0 for name in counted)
+
+
 def modes_of(usage: dict[str, Any]) -> tuple[str, ...]:
     return tuple(mode for name, mode in PRICED.items() if usage.get(name) == mode)
 

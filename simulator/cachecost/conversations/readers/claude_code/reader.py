@@ -5,8 +5,9 @@ Messages, answers, times and usage are the transcript's own (see transcript.py).
 - **Static prefix**: tools and system prompt become blocks of the system layer. Their size is that of the first call's
   input tokens minus its messages. What it read was there before the session, so chains that begin with
   the same read share that much. A chain that read nothing shares it if a later chain of the same client did.
-- **Breakpoints**: as Claude Code 2.1 places them: on the static prefix and on the last block of the last message, with
-  the TTL in the usage (or the latest TTL, where a call writes nothing).
+- **Breakpoints**: as the client of that version places them: on the static prefix and on the last block of the last
+  message, or of the last two (providers/clients/claude_code.toml), with the TTL in the usage (or the latest TTL, where
+  a call writes nothing).
 - Parameters of the request (thinking, effort, tool choice) are not there and not guessed.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +27,11 @@ from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, digest_of, given_block
 from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.prompts.wire import block_of, text_block
+from cachecost.providers.clients.placement import message_breakpoints
 
 BYTES_PER_TOKEN = 4
 """Rough: it only divides the first call of a chain into head and messages, whose sum is billed."""
-LACKS = "transcripts lack system prompt, tools and breakpoints: sized by the bill, breakpoints as in Claude Code 2.1"
+LACKS = "transcripts lack system prompt, tools and breakpoints: sized by the bill, breakpoints by client version"
 sniff = sniff_lines
 
 
@@ -62,7 +65,8 @@ class _TranscriptCalls:
         root = Thread()
         for partial in self.steps:
             thread = self._threads[partial.step.number] = self._thread(partial, root)
-            yield self._call(partial, thread)
+            if not partial.is_copy:
+                yield self._call(partial, thread)
 
     def _thread(self, partial: PartialStep, root: Thread) -> Thread:
         before = partial.before
@@ -85,8 +89,10 @@ class _TranscriptCalls:
             billed=step.usage,
             is_batch="batch" in step.modes,
             response=self._blocks("assistant", partial.answer),
-            session=f"{partial.session} {step.chain}".removesuffix(" main").strip(),
-            id=partial.id,
+            session=step.session,
+            id=step.id,
+            project=step.project,
+            agent=step.agent,
             line=step.line,
         )
 
@@ -99,9 +105,8 @@ class _TranscriptCalls:
         breakpoints = tuple(Breakpoint(Layer.SYSTEM, index, chain.ttl) for index in range(len(chain.head.blocks)))
         params = {"speed": "fast"} if "fast" in step.modes else {}
         params |= {"inference_geo": "us"} if "us" in step.modes else {}
-        return Request(
-            step.model, thread, system=chain.head, breakpoints=(*breakpoints, *_last(thread, chain.ttl)), params=params
-        )
+        breakpoints += _in_messages(thread, chain.ttl, message_breakpoints(partial.client))
+        return Request(step.model, thread, system=chain.head, breakpoints=breakpoints, params=params)
 
     def _head(self, partial: PartialStep, thread: Thread) -> Part:
         """The unknown static prefix of a chain that begins with this step: what other chains share, and the rest."""
@@ -140,14 +145,20 @@ def _block(role: str, item: Any, keep_content: bool) -> Block:
     return block_of(role, item, keep_content)
 
 
-def _last(thread: Thread, ttl: TTL) -> Iterator[Breakpoint]:
-    """The breakpoint on the last block that can have one."""
-    for node in thread.back():
-        blocks = node.message.blocks if node.message else ()
-        for index in range(len(blocks) - 1, -1, -1):
-            if not blocks[index].is_thinking and not blocks[index].is_empty_text:
-                yield Breakpoint(Layer.MESSAGES, index, ttl, node)
-                return
+def _in_messages(thread: Thread, ttl: TTL, count: int) -> tuple[Breakpoint, ...]:
+    """The breakpoints on the last `count` messages that can have one, the earliest first."""
+    found = (_on_last_block(node, ttl) for node in thread.back())
+    latest_first = islice((one for one in found if one is not None), count)
+    return tuple(reversed(tuple(latest_first)))
+
+
+def _on_last_block(node: Thread, ttl: TTL) -> Breakpoint | None:
+    """The breakpoint on the last block of a message that can have one; None if no block can."""
+    blocks = node.message.blocks if node.message else ()
+    for index in range(len(blocks) - 1, -1, -1):
+        if not blocks[index].is_thinking and not blocks[index].is_empty_text:
+            return Breakpoint(Layer.MESSAGES, index, ttl, node)
+    return None
 
 
 def _ttl(step: TranscriptStep) -> TTL | None:

@@ -3,42 +3,73 @@
 Beta `message-threads-2026-08-12` (platform.claude.com, Message threads, November 2026): a request with
 `thread: {"type": "create"}` is an ordinary one; `{"type": "continue", "previous_message_id": ID}` goes on from the
 answer with that id: its prompt is the messages, tools and system prompt of that request, the answer, and the messages
-of its own. Where request and answer are in the log, the call is made whole, and nothing of the thread is left in its
-parameters; where they are not, `thread` stays there, and the call cannot be evaluated (`why_not_whole`).
+of its own. Where request and answer are in the log, the call is made whole, and its parameters no longer have
+`thread`: what the API may refuse is in `Request.message_thread`. Where they are not, `thread` stays there, and the
+call cannot be evaluated (`why_not_whole`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cachecost.prompts.blocks import Block, Layer, Message, Thread
-from cachecost.prompts.request import Breakpoint, Request
+from cachecost.prompts.refusals import sent_breakpoints
+from cachecost.prompts.request import Breakpoint, MessageThread, Request
 
 PARAMETER = "thread"
+
+
+@dataclass(slots=True)
+class RecordedThread:
+    """A thread in a log: `last` is the start of its last request, in seconds."""
+
+    id: str
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """What the API holds after a call: the whole request and its answer."""
+
+    request: Request
+    answer: tuple[Block, ...]
+    thread: RecordedThread
 
 
 class MessageThreads:
     """The threads of one log, by the ids of their answers."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Request, tuple[Block, ...]]] = {}
+        self._turns: dict[str, RecordedTurn] = {}
+        self._created = 0
 
-    def complete(self, request: Request, answer_id: str, answer: tuple[Block, ...]) -> Request:
-        """A request with what its thread holds. It and its answer are kept for the calls that go on from them."""
-        thread = request.params.get(PARAMETER)
-        if not isinstance(thread, Mapping):
+    def complete(
+        self, request: Request, start: float, answer_id: str, answer: tuple[Block, ...], is_billed: bool
+    ) -> Request:
+        """A request with what its thread holds. It and its answer are kept for the calls that go on from them.
+
+        `is_billed`: the log shows that the call was not refused.
+        """
+        sent = request.params.get(PARAMETER)
+        if not isinstance(sent, Mapping):
             return request
-        if thread.get("type") == "continue":
-            before = self._known.get(str(thread.get("previous_message_id")))
-            if before is None:
-                return request
-            request = _continue_thread(*before, request)
-        made = replace(request, params=_without_thread(request.params))
+        before = self._turns.get(str(sent.get("previous_message_id"))) if sent.get("type") == "continue" else None
+        if before is None and sent.get("type") == "continue":
+            return request
+        thread = before.thread if before else self._create(answer_id, start)
+        use = _use(request, thread, start, is_billed)
+        whole = _continue_thread(before.request, before.answer, request) if before else request
+        whole = replace(whole, params=_without_thread(request.params), message_thread=use)
         if answer_id and answer:
-            self._known[answer_id] = made, answer
-        return made
+            self._turns[answer_id] = RecordedTurn(whole, answer, thread)
+            thread.last = start
+        return whole
+
+    def _create(self, answer_id: str, start: float) -> RecordedThread:
+        self._created += 1
+        return RecordedThread(answer_id or f"thread {self._created}", start)
 
 
 def why_not_whole(params: Mapping[str, Any]) -> str:
@@ -48,6 +79,12 @@ def why_not_whole(params: Mapping[str, Any]) -> str:
         return ""
     before = thread.get("previous_message_id")
     return f"message thread (thread: continue): the log has no answer {before} to continue from"
+
+
+def _use(request: Request, thread: RecordedThread, start: float, is_billed: bool) -> MessageThread:
+    if is_billed:
+        return MessageThread(thread.id)
+    return MessageThread(thread.id, len(sent_breakpoints(request).every), max(0.0, start - thread.last))
 
 
 def _without_thread(params: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 _SPELLINGS: Mapping[str, tuple[str, ...]] = {
@@ -56,3 +57,21 @@ def _of_bedrock(model: str) -> str:
 def _believable(host: str | None, model: str) -> str | None:
     """OpenAI serves no Claude: an OpenAI client that calls one talks to another host."""
     return None if host == "openai" and "claude" in model else host
+
+
+MAKERS = {
+    "openai": re.compile(r"(gpt|chatgpt|codex|o[1-9])\b.*"),
+    "anthropic": re.compile(r"claude\b.*"),
+    "gemini": re.compile(r"(gemini|gemma)\b.*"),
+    "qwen": re.compile(r"(qwen|qwq|coder-model|vision-model).*"),
+    "deepseek": re.compile(r"deepseek\b.*"),
+    "xai": re.compile(r"grok\b.*"),
+    "mistral": re.compile(r"(mistral|devstral|codestral|magistral|ministral)\b.*"),
+}
+"""Names of models, by the host of their maker."""
+
+
+def host_of(model: str) -> str:
+    """The host of a model's maker, where nothing says who served it; "" for a model of another maker."""
+    name = model.rpartition("/")[2].lower()
+    return next((host for host, names in MAKERS.items() if names.fullmatch(name)), "")

@@ -58,7 +58,7 @@ class CallBuilder:
         start, request = self._starts.next(parsed.timestamp), self._intake.body(parsed.body)
         response = answer_blocks(content, request.deferred, self._keep)
         return RecordedCall(
-            self._threads.complete(request, parsed.answer_id, response),
+            self._threads.complete(request, start, parsed.answer_id, response, parsed.usage is not None),
             start,
             parsed.seen_on if parsed.timestamp is None else None,
             parsed.timestamp,

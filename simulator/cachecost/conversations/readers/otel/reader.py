@@ -5,12 +5,14 @@ OpenLLMetry's and OpenInference's names of 2026. Model, usage, time and trace ar
 tracer was told to write them, breakpoints only where it wrote down the request itself. Spans have no order: calls
 are sorted by their start. It cannot tell 5m from 1h writes (but where the answer's own usage is there), tool choice
 or thinking in most conventions, what was cut at the limit of an attribute's length, or content that was stored
-elsewhere.
+elsewhere. The events of Claude Code (claude_events.py) have the bills of its calls and nothing of what was sent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.traces import status_in
+from cachecost.conversations.readers.otel.claude_events import ClaudeCall, split_claude_calls
+from cachecost.conversations.readers.otel.console import is_printed
 from cachecost.conversations.readers.otel.messages import answer_of_span, is_cut, request_of
 from cachecost.conversations.readers.otel.model_calls import Attributes, model_calls
 from cachecost.conversations.readers.otel.spans import OtelSpan, spans
@@ -53,26 +57,72 @@ def sniff(head: bytes) -> str | None:
     for name in ("resourceSpans", "resourceLogs"):
         if name in keys:
             return f'its first object has "{name}"'
+        if "resourceMetrics" in keys and f'"{name}"'.encode() in head:
+            return f'it has "resourceMetrics", then "{name}"'
     if {"context", "attributes", "start_time"} <= keys and b'"trace_id"' in head:
         return 'its first object has a "context" with a "trace_id"'
-    return None
+    if {"body", "attributes"} <= keys and b'"claude_code.' in head:
+        return "its first object is an event of Claude Code"
+    return "it has printed log records" if is_printed(head) else None
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryFile:
+    """What a file holds: `calls` in the order of their start, `events` those of Claude Code by the id of their call.
+
+    `values` is the number of JSON values in the file.
+    """
+
+    calls: list[RecordedCall]
+    events: dict[str, ClaudeCall]
+    values: int
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls in the order of their start. Raises InputError with every error; what spans lack goes to `warn`."""
     faults: list[Fault] = []
+    found = read_telemetry(path, faults, warn, keep_content)
+    must_hold(path, EXPECTED, found.values, faults)
+    yield from found.calls
+
+
+def read_telemetry(path: Path, faults: list[Fault], warn: Warn = quiet, keep_content: bool = False) -> TelemetryFile:
+    """The calls of a file, also of one with errors, which are added to `faults`. Raises InputError if unreadable."""
     notes = ReaderNotes()
     builder = CallBuilder(keep_content)
     values, found = spans(path, faults, warn)
+    claude, others = split_claude_calls(found, notes)
     told = []
-    for span in model_calls(found, notes):
+    each: Iterator[ClaudeCall | OtelSpan] = chain(claude, model_calls(others, notes))
+    for one in each:
         try:
-            told.append(builder.build(_parse_call(span, notes)))
+            if isinstance(one, ClaudeCall):
+                told.append(_claude_call(one, builder))
+            else:
+                told.append(builder.build(_parse_call(one, notes)))
         except NotAMessage as fault:
-            faults.append(Fault(span.at.file, f"{span.at.place}attributes: {fault}", span.at.line))
-    must_hold(path, EXPECTED, values, faults)
+            faults.append(Fault(one.at.file, f"{one.at.place}attributes: {fault}", one.at.line))
     notes.report(path, warn)
-    yield from by_start(told, {span.trace for span in found})
+    return TelemetryFile(by_start(told, {span.trace for span in others}), {one.id: one for one in claude}, values)
+
+
+def _claude_call(event: ClaudeCall, builder: CallBuilder) -> RecordedCall:
+    """The call of an event of Claude Code: its bill, without what was sent."""
+    model, host = parse_model_name(event.model, "")
+    speed = {"speed": "fast"} if event.is_fast else {}
+    parsed = ParsedCall(
+        body={"messages": [], "model": model, **speed},
+        usage=event.usage,
+        timestamp=iso(event.start),
+        first_token_s=event.first_token_s,
+        host=event.host or host,
+        status=event.status,
+        source="claude-code",
+        session=event.session,
+        id=event.id,
+        line=event.at.line or 0,
+    )
+    return replace(builder.build(parsed), agent=event.agent)
 
 
 def _parse_call(span: OtelSpan, notes: ReaderNotes) -> ParsedCall:

@@ -1,25 +1,29 @@
 """Flattens OpenTelemetry spans: OTLP/JSON (also a line at a time, as the file exporter writes it) and the flat form
-that Python's console exporter prints. Attributes become a plain dict; reader.py interprets them.
+that the console exporters of Python and JavaScript (console.py) print. Attributes become a plain
+dict; reader.py interprets them.
 
 Source: the OTLP specification's JSON mapping (1.5: names in camelCase, ids in hex, 64-bit integers as texts).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault
-from cachecost.conversations.input_files import Warn
+from cachecost.conversations.input_files import Warn, open_input
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.json_documents import objects
+from cachecost.conversations.readers.otel.console import is_printed, printed_records
 from cachecost.prompts.wire import show_found
 
+HEAD_BYTES = 1 << 16
 NANOSECONDS = 10**9
 ERRORS = (2, "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR")
 TEXTS = ("stringValue", "boolValue", "bytesValue")
+VERSION = "service.version"
 Attributes = dict[str, Any]
 
 
@@ -27,7 +31,8 @@ Attributes = dict[str, Any]
 class OtelSpan:
     """One span, or the log record of one where only that was exported. Ids are hex, `start` seconds since the epoch.
 
-    `events` are (name, attributes); `at` is the place of the span, for errors.
+    `events` are (name, attributes); `at` is the place of the span, for errors; `version` is that of the program that
+    was traced ("": unknown).
     """
 
     at: JsonObject
@@ -41,18 +46,27 @@ class OtelSpan:
     attributes: Attributes = field(default_factory=dict)
     events: list[tuple[str, Attributes]] = field(default_factory=list)
     is_record: bool = False
+    version: str = ""
 
 
 def spans(path: Path, faults: list[Fault], warn: Warn) -> tuple[int, list[OtelSpan]]:
     """(number of values in the file, the spans and log records in them). Errors are added to `faults`."""
     values, found = 0, list[OtelSpan]()
-    for value in objects(path, faults, warn):
+    for value in printed_records(path, faults) if _is_console(path) else objects(path, faults, warn):
         values += 1
         found += _spans_of(value)
     return values, found
 
 
+def _is_console(path: Path) -> bool:
+    with open_input(path) as stream:
+        return is_printed(stream.read(HEAD_BYTES))
+
+
 def _spans_of(value: JsonObject) -> Iterator[OtelSpan]:
+    if "attributes" in value.data and "body" in value.data:
+        yield _parse_printed_record(value)
+        return
     if "attributes" in value.data or "context" in value.data:
         yield _parse_printed_span(value)
         return
@@ -61,10 +75,23 @@ def _spans_of(value: JsonObject) -> Iterator[OtelSpan]:
         value.fault(known[0], "expected spans (or the attributes of a printed span); got nothing")
     for resource in value.objects("resourceSpans"):
         for scope in resource.objects("scopeSpans"):
-            yield from map(_parse_otlp_span, scope.objects("spans"))
+            yield from _with_version(resource, map(_parse_otlp_span, scope.objects("spans")))
     for resource in value.objects("resourceLogs"):
         for scope in resource.objects("scopeLogs"):
-            yield from map(_parse_log_record, scope.objects("logRecords"))
+            yield from _with_version(resource, map(_parse_log_record, scope.objects("logRecords")))
+
+
+def _with_version(resource: JsonObject, spans: Iterable[OtelSpan]) -> Iterator[OtelSpan]:
+    """The spans of a resource, with the version that it states."""
+    version = _version(_list(resource.data.get("resource"), "attributes"))
+    for span in spans:
+        span.version = version
+        yield span
+
+
+def _version(pairs: list[Any]) -> str:
+    values = (one.get("value") for one in pairs if isinstance(one, Mapping) and one.get("key") == VERSION)
+    return next((str(value.get("stringValue") or "") for value in values if isinstance(value, Mapping)), "")
 
 
 def _parse_otlp_span(span: JsonObject) -> OtelSpan:
@@ -118,6 +145,35 @@ def _parse_printed_span(span: JsonObject) -> OtelSpan:
         span.mapping("attributes", required=False),
         events,
     )
+
+
+def _parse_printed_record(record: JsonObject) -> OtelSpan:
+    """A log record as a console exporter prints it: plain attributes; the time is in microseconds or ISO 8601."""
+    attributes = record.mapping("attributes", required=False)
+    name = str(attributes.get("event.name") or "")
+    return OtelSpan(
+        record,
+        record.text("eventName", "") or record.text("event_name", "") or name,
+        record.text("traceId", "") or _hex(record.text("trace_id", "")),
+        record.text("spanId", "") or _hex(record.text("span_id", "")),
+        start=_printed_time(record),
+        events=[(name, {"body": record.data.get("body"), **attributes})],
+        is_record=True,
+        version=_printed_version(record.data.get("resource")),
+    )
+
+
+def _printed_version(resource: Any) -> str:
+    attributes = resource.get("attributes") if isinstance(resource, Mapping) else None
+    return str(attributes.get(VERSION) or "") if isinstance(attributes, Mapping) else ""
+
+
+def _printed_time(record: JsonObject) -> float:
+    if record.has("timeUnixNano"):
+        return _nanoseconds(record, "timeUnixNano")
+    if isinstance(record.data.get("timestamp"), str):
+        return record.time("timestamp")
+    return float(record.get("timestamp", "microseconds since the epoch", _is_count, 0, required=False)) / 10**6
 
 
 def _hex(text: str) -> str:

@@ -180,9 +180,9 @@ class RequestLog:
         host = raw.complete_body() or raw.parse("host")
         start, request = self._starts.next(timestamp), self.intake.request(raw.request, before)
         response = self._response(raw, request)
-        if THREAD in request.params:
-            request = self._threads.complete(request, raw.answer_id(), response)
         billed = parse_usage(usage, path) if usage is not None else None
+        if THREAD in request.params:
+            request = self._threads.complete(request, start, raw.answer_id(), response, billed is not None)
         first_token_s, workspace = raw.wait_s(), raw.parse("workspace") or ""
         is_batch, iterations = raw.parse("service") == "batch", parse_iterations(usage, path)
         source, commit_day = raw.source_name(), raw.commit_day()

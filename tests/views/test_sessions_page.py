@@ -9,15 +9,10 @@ from pathlib import Path
 import pytest
 from html_page import Page, opened, probed
 
-from bill_sessions import MAIN, SMALL, write_sessions
+from bill_sessions import MAIN, SMALL, account_in, list_prices, write_sessions
 from cachecost.analysis.bill.account import BillAccount, account_for
-from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.summary import summarize
-from cachecost.analysis.bill.timeline import only_session
-from cachecost.providers.assumptions import Assumptions
-from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import RuleBook
-from cachecost.sessions.reading import SessionReading
+from cachecost.analysis.bill.timeline import session_account
 from cachecost.views.bill.bar_chart import HEIGHT, Bar, bar_chart
 from cachecost.views.bill.days import days_chart
 from cachecost.views.bill.page import bill_page
@@ -36,15 +31,9 @@ KEYS = """(view, root) => {
 }"""
 
 
-def account_in(folder: Path, session: str = "") -> BillAccount:
-    files = SessionReading(None).read_all(sorted(write_sessions(folder).rglob("*.jsonl"))).sessions
-    prices = CallPrices(PriceBook.load(None, None), RuleBook(Assumptions(), None))
-    return account_for(files, prices, only_session(files, session) if session else bool)
-
-
 @pytest.fixture
 def account(tmp_path: Path) -> BillAccount:
-    return account_in(tmp_path / "sessions")
+    return account_in(write_sessions(tmp_path))
 
 
 @pytest.fixture
@@ -85,13 +74,12 @@ def test_it_is_the_same_each_time(account: BillAccount, text: str) -> None:
 
 
 def test_one_session_alone(tmp_path: Path) -> None:
-    text = bill_page(account_in(tmp_path, SMALL), "cachecost bill")
+    text = bill_page(session_account(account_in(write_sessions(tmp_path)), SMALL), "cachecost bill")
     assert "$0.22 in 1 session and 2 calls" in text and "The session, call by call" in text and MAIN[:8] not in text
 
 
 def test_no_sessions_at_all() -> None:
-    prices = CallPrices(PriceBook.load(None, None), RuleBook(Assumptions(), None))
-    page = Page(bill_page(account_for([], prices), "cachecost bill"))
+    page = Page(bill_page(account_for([], list_prices()), "cachecost bill"))
     assert page.figures == {
         "answer": "$0.00 in 0 sessions and 0 calls; nothing was paid to write again what had been cached."
     }
@@ -99,7 +87,7 @@ def test_no_sessions_at_all() -> None:
 
 
 def test_foreign_names_are_text(tmp_path: Path) -> None:
-    account = account_in(tmp_path)
+    account = account_in(write_sessions(tmp_path))
     for file in account.files:
         file.project = "/home/<img src=x>\x1b[31m"
     text = bill_page(account, "cachecost bill")

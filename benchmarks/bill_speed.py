@@ -1,0 +1,148 @@
+"""How long `cachecost bill` takes over a folder of sessions, beside kvleak and bare parsing.
+
+    python benchmarks/bill_speed.py [FOLDER] [--rival PATH] [--runs 3] [--json] [--sessions 350] [--megabytes 380]
+
+Without FOLDER, sessions.py writes one and it is removed afterwards. Three sides take turns: the first run with an empty
+store, a second run with what the first one remembered, and `kvleak audit` where it is installed (on PATH, or --rival).
+A fourth, a bare script that parses each line with a usage, is always there. Shown are the least processor time, the
+least wall time and the most memory of each, and their ratios to the first run's. A side's processor time includes its
+child processes; its memory is that of its biggest process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from measure import Run, measured
+from sessions import write_sessions
+
+STORE = "CACHECOST_STORE"
+"""The environment variable with the file in which `cachecost bill` remembers sessions."""
+CACHECOST = (sys.executable, "-m", "cachecost")
+FIRST, AGAIN, RIVAL, BARE = "first run", "second run", "kvleak audit", "bare parsing"
+PARSING = """
+import json, pathlib, sys
+for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.jsonl")):
+    with path.open("rb") as lines:
+        for line in lines:
+            if b'"usage"' in line:
+                json.loads(line)
+"""
+CASE = {"sessions": 40, "megabytes": 44.0}
+"""The folder of the cases of bench.py."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What is measured: a command, its settings, and files that are removed before each run."""
+
+    name: str
+    command: Sequence[str]
+    settings: Mapping[str, str]
+    fresh: Path | None = None
+
+    def run(self) -> Run:
+        if self.fresh is not None:
+            for path in self.fresh.parent.glob(f"{self.fresh.name}*"):
+                path.unlink()
+        return measured(self.command, self.settings)
+
+
+def bill_sides(folder: Path, store: Path, command: Sequence[str] = CACHECOST) -> list[Side]:
+    """Both runs of the bill. The second finds in the store what the first one left there."""
+    bill, settings = (*command, "bill", str(folder), "--json"), {STORE: str(store)}
+    return [Side(FIRST, bill, settings, store), Side(AGAIN, bill, settings)]
+
+
+def bare_side(folder: Path) -> Side:
+    return Side(BARE, (sys.executable, "-c", PARSING, str(folder)), {})
+
+
+def rival_side(folder: Path, rival: str | None) -> list[Side]:
+    return [Side(RIVAL, (rival, "audit", "--path", str(folder), "--json"), {})] if rival else []
+
+
+def in_rounds(sides: Sequence[Side], runs: int) -> dict[str, list[Run]]:
+    """All sides in turns, so that a machine that slows down slows all of them."""
+    found: dict[str, list[Run]] = {side.name: [] for side in sides}
+    for _ in range(runs):
+        for side in sides:
+            found[side.name].append(side.run())
+    return found
+
+
+def best(runs: Sequence[Run]) -> Run:
+    """The least time of each kind, and the most memory."""
+    seconds, processor = min(run.seconds for run in runs), min(run.processor_s for run in runs)
+    return Run(seconds, processor, max(run.peak_mib for run in runs))
+
+
+def ratios(found: Mapping[str, Run]) -> dict[str, dict[str, float]]:
+    """Each side's figures over those of the first run."""
+    first = asdict(found[FIRST])
+    return {name: {key: value / first[key] for key, value in asdict(run).items()} for name, run in found.items()}
+
+
+def case_runs(name: str, folder: Path, runs: int) -> list[tuple[Run, Run]]:
+    """(bare parsing, the run of that name) of a small folder, as pairs for bench.py."""
+    sessions = folder / "sessions"
+    write_sessions(sessions, int(CASE["sessions"]), CASE["megabytes"])
+    found = in_rounds([bare_side(sessions), *bill_sides(sessions, folder / "store")], runs)
+    return list(zip(found[BARE], found[name], strict=True))
+
+
+def table(found: Mapping[str, Run]) -> list[str]:
+    lines = [f"{'':14}{'processor s':>12}{'wall s':>9}{'MiB':>7}   ratio to the first run"]
+    for (name, run), ratio in zip(found.items(), ratios(found).values(), strict=True):
+        shown = " · ".join(f"{ratio[key]:.2f}" for key in ("processor_s", "seconds", "peak_mib"))
+        lines.append(f"{name:14}{run.processor_s:12.2f}{run.seconds:9.2f}{run.peak_mib:7.0f}   {shown}")
+    return lines
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Times `cachecost bill` over a folder of sessions, beside kvleak.")
+    parser.add_argument("folder", type=Path, nargs="?", help="of Claude Code sessions (default: generated)")
+    parser.add_argument("--rival", default=shutil.which("kvleak"), help="path of kvleak (default: the one on PATH)")
+    parser.add_argument("--cachecost", type=shlex.split, default=CACHECOST, metavar="WORDS", help="how it is started")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--sessions", type=int, default=350, help="of the generated folder")
+    parser.add_argument("--megabytes", type=float, default=380.0, help="of the generated folder")
+    parser.add_argument("--json", action="store_true")
+    return parser
+
+
+def main() -> int:
+    options = arguments().parse_args()
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder = options.folder or scratch / "sessions"
+        if options.folder is None:
+            write_sessions(folder, options.sessions, options.megabytes)
+        sides = [*bill_sides(folder, scratch / "store", options.cachecost), *rival_side(folder, options.rival)]
+        try:
+            rounds = in_rounds([*sides, bare_side(folder)], options.runs)
+        except (subprocess.CalledProcessError, ValueError) as error:
+            print(f"nothing measured: {error}", file=sys.stderr)
+            return 1
+    found = {name: best(runs) for name, runs in rounds.items()}
+    if options.json:
+        print(json.dumps({"figures": {name: asdict(run) for name, run in found.items()}, "ratios": ratios(found)}))
+    else:
+        print("\n".join(table(found)))
+    if not options.rival and not options.json:
+        print("kvleak is not on PATH; --rival PATH names it")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+"""Explains a bill: the avoidable cost of the calls that were billed, in the findings of `explain`.
+
+Of logs with whole requests, what the bill shows of changes and expiry (requests.py) stands beside what other
+breakpoints would have saved (a replay). Of transcripts the account of the bill is all there is to know.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite
+from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.analysis.bill.requests import NOT_EXPLAINED, find_request_rewrites
+from cachecost.analysis.bill.summary import BillRow
+from cachecost.analysis.explain.call_places import with_places
+from cachecost.analysis.explain.codes import codes
+from cachecost.analysis.explain.explaining import as_filed, explain_observed, explain_workload, observe_workload
+from cachecost.base.times import iso
+from cachecost.conversations.billed_calls import BilledCall
+from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.conversations.recorded_bills import RecordedSessions
+from cachecost.ledger.findings import Explanation, Finding
+from cachecost.ledger.rows import WarmReads
+from cachecost.prompts.blocks import Layer
+from cachecost.providers.usage import ZERO
+from cachecost.simulation.workload import Workload
+
+FROM_BILLS = "the bills"
+"""The source of token counts where all of them are billed."""
+
+
+def explain_recording(traffic: Workload, prices: CallPrices, assumptions: bool = False) -> Explanation:
+    """The explanation of a log: of its bills where every call has one, else of the simulation.
+
+    Raises CannotEvaluate.
+    """
+    if all(isinstance(call, RecordedCall) and (call.billed or call.has_failed) for call in traffic.calls):
+        return explain_bills(traffic, prices, assumptions)
+    return explain_workload(traffic, assumptions)
+
+
+def explain_bills(traffic: Workload, prices: CallPrices, assumptions: bool = False) -> Explanation:
+    """The explanation of the calls of a log with bills. Raises CannotEvaluate.
+
+    necessary + avoidable + not explained = billed, exactly. The cost of calls without a bill is simulated.
+    """
+    observed = observe_workload(traffic)
+    simulated = explain_observed(traffic, observed, assumptions)
+    bills = RecordedSessions(traffic.name).add_all(map(as_recorded, traffic.calls))
+    rewrites = list(find_request_rewrites(traffic.calls, bills, observed, prices))
+    costs = [bill_cost(bill, prices) if bill else ZERO for bill in bills]
+    placed = list(_within_bills(simulated.findings, rewrites, costs))
+    findings = [*(one for one in rewrites if one.cause != NOT_EXPLAINED), *placed]
+    unexplained = [one for one in rewrites if one.cause == NOT_EXPLAINED]
+    explanation = replace(
+        simulated,
+        findings=with_places(sorted(findings, key=lambda one: (one.call, one.code)), traffic.calls),
+        billed=sum(costs, ZERO),
+        not_explained=with_places(unexplained, traffic.calls),
+    )
+    return as_filed(explanation, traffic.calls)
+
+
+def as_recorded(call: Call) -> RecordedCall:
+    """The call, which must be a recorded one. Raises TypeError."""
+    if not isinstance(call, RecordedCall):
+        raise TypeError("expected recorded calls, as only those have bills")
+    return call
+
+
+def bill_cost(bill: BilledCall, prices: CallPrices) -> Decimal:
+    """USD of a call with the passes that its usage leaves out; 0 without a price."""
+    row = BillRow("")
+    row.add(bill, prices.prices(bill), prices)
+    return row.cost
+
+
+def _within_bills(
+    findings: Sequence[Finding], rewrites: Sequence[Finding], costs: Sequence[Decimal]
+) -> Iterator[Finding]:
+    """What other breakpoints would have saved, as far as it was billed and is not counted as a rewrite."""
+    left = list(costs)
+    for one in rewrites:
+        left[one.call - 1] -= one.cost
+    for finding in findings:
+        if codes()[finding.cause].removal != "restore":
+            cost = min(finding.cost, left[finding.call - 1])
+            if cost > 0:
+                left[finding.call - 1] -= cost
+                yield replace(finding, cost=cost)
+
+
+def explain_account(account: BillAccount) -> Explanation:
+    """The explanation of an account: each rewrite is a finding, calls numbered in the order of time."""
+    total, numbers = BillRow("total"), CallNumbers(account)
+    for _, call in account.calls():
+        total.add(call, account.prices.prices(call), account.prices)
+    found = [_as_finding(one, numbers) for one in account.rewrites]
+    warm = WarmReads(account.warm_calls, account.warm_tokens)
+    avoidable = sum((one.cost for one in found), ZERO)
+    return Explanation(
+        total.calls,
+        total.cost,
+        total.cost - avoidable,
+        [one for one in found if one.cause != NOT_EXPLAINED],
+        token_source=FROM_BILLS,
+        open_share=0.0,
+        billed=total.cost,
+        not_explained=[one for one in found if one.cause == NOT_EXPLAINED],
+        warm=warm,
+    )
+
+
+class CallNumbers:
+    """The place of each call in the order of time: among all calls, and within its session with its sub-agents."""
+
+    def __init__(self, account: BillAccount) -> None:
+        calls = sorted((call for _, call in account.calls()), key=lambda call: call.start or 0.0)
+        self._all = {id(call): number for number, call in enumerate(calls, 1)}
+        met: Counter[str] = Counter()
+        self._in_session: dict[int, int] = {}
+        for call in calls:
+            met[call.session] += 1
+            self._in_session[id(call)] = met[call.session]
+
+    def of(self, call: BilledCall | None) -> int | None:
+        return self._all.get(id(call)) if call else None
+
+    def in_session(self, call: BilledCall) -> int | None:
+        return self._in_session[id(call)] if call.session else None
+
+
+def _as_finding(rewrite: BilledRewrite, numbers: CallNumbers) -> Finding:
+    code, call = codes()[rewrite.cause], rewrite.call
+    return Finding(
+        code.code,
+        rewrite.cause,
+        numbers.of(call) or 0,
+        Layer.SYSTEM if rewrite.is_static else Layer.MESSAGES,
+        "",
+        rewrite.tokens,
+        rewrite.cost or ZERO,
+        rewrite.words,
+        code.fix,
+        numbers.of(rewrite.before),
+        diagnostics=call.miss_reason or code.word,
+        session=call.session,
+        project=rewrite.file.project,
+        agent=call.agent,
+        timestamp=None if call.start is None else iso(call.start),
+        file=rewrite.file.path,
+        line=call.line or None,
+        session_call=numbers.in_session(call),
+    )

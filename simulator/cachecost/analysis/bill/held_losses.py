@@ -1,0 +1,51 @@
+"""Holds the losses of a bill that nothing explains: alternatives are compared with the same losses in both arms.
+
+Where a bill read less than the simulation says could be read, the call is made to read no more than it did, and what
+comes after that is gone from the cache. Everything else of the replay stays a prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from cachecost.analysis.bill.requests import is_less_than_expected
+from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.simulation.workload import Workload
+
+_replace: Any = msgspec.structs.replace
+
+
+def hold_losses(traffic: Workload) -> tuple[Workload, int]:
+    """The workload with the losses of its bills held, and how many there are. Raises CannotEvaluate."""
+    if not any(_billed_read(call) is not None for call in traffic.calls):
+        return traffic, 0
+    simulation = traffic.simulation()
+    calls: list[Call] = [_held(call, simulation.row(call).usage.read) for call in traffic.calls]
+    held = sum(call.most_read is not None for call in calls)
+    return (replace(traffic, calls=calls, setup=_with_bills(traffic, calls)), held) if held else (traffic, 0)
+
+
+def _held(call: Call, expected: int) -> Call:
+    """The call, limited to what it read if that is less than expected."""
+    read = _billed_read(call)
+    if read is None or not is_less_than_expected(read, expected):
+        return call
+    held: Call = _replace(call, most_read=read)
+    return held
+
+
+def _billed_read(call: Call) -> int | None:
+    """What a call was billed as read; None where the bill is not that of one prompt."""
+    if not isinstance(call, RecordedCall) or call.billed is None or call.has_failed or len(call.iterations) > 1:
+        return None
+    return call.billed.read
+
+
+def _with_bills(traffic: Workload, calls: Sequence[Call]) -> Any:
+    """The setup, whose bills are the same calls."""
+    recorded = [call for call in calls if isinstance(call, RecordedCall)]
+    return replace(traffic.setup, bills=recorded) if len(traffic.setup.bills) == len(recorded) else traffic.setup

@@ -1,0 +1,76 @@
+"""The bills of recorded calls whose requests may be known: request logs, traces, recordings, and other formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from cachecost.analysis.bill.account import BilledRewrite
+from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.analysis.bill.requests import find_request_rewrites
+from cachecost.analysis.explain.observed_replay import observe_replay
+from cachecost.base.errors import CannotEvaluate
+from cachecost.conversations.billed_calls import BilledCall, SessionFile
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.recorded_bills import RecordedSessions
+from cachecost.ledger.findings import Finding
+from cachecost.prompts.blocks import Layer
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import recorded_workload
+
+
+@dataclass(frozen=True, slots=True)
+class LogBills:
+    """The sessions of logs, and the rewrites of those whose requests are known."""
+
+    files: list[SessionFile] = field(default_factory=list)
+    rewrites: list[BilledRewrite] = field(default_factory=list)
+
+
+def bills_of_calls(calls: Sequence[RecordedCall], setup: ReplaySetup, prices: CallPrices, name: str) -> LogBills:
+    """The bills of recorded calls in the order of time. Raises InputError for wrong assumptions."""
+    sessions = RecordedSessions(name)
+    billed = sessions.add_all(calls)
+    known = [(call, bill) for call, bill in zip(calls, billed, strict=True) if bill and _is_known(call, setup)]
+    has_requests = {id(bill) for _, bill in known}
+    for file in sessions.files:
+        file.has_requests = any(id(call) in has_requests for call in file.calls)
+    findings = _findings([call for call, _ in known], [bill for _, bill in known], setup, prices, name)
+    file_of = {id(call): file for file in sessions.files for call in file.calls}
+    rewrites = [_rewrite(found, known[found.call - 1][1], known, file_of) for found in findings]
+    return LogBills(sessions.files, rewrites)
+
+
+def _is_known(call: RecordedCall, setup: ReplaySetup) -> bool:
+    """Whether a replay can say what the call should have read."""
+    if call.why_unknown or call.is_bill_only:
+        return False
+    try:
+        return setup.rules_for(call).uses_breakpoints
+    except CannotEvaluate:
+        return False
+
+
+def _findings(
+    calls: Sequence[RecordedCall], bills: Sequence[BilledCall], setup: ReplaySetup, prices: CallPrices, name: str
+) -> Iterable[Finding]:
+    if not calls:
+        return ()
+    workload = recorded_workload(name, calls, setup.with_recorded(calls, None))
+    return find_request_rewrites(calls, bills, observe_replay(calls, workload.simulation), prices)
+
+
+def _rewrite(
+    found: Finding,
+    call: BilledCall,
+    known: Sequence[tuple[RecordedCall, BilledCall]],
+    file_of: dict[int, SessionFile],
+) -> BilledRewrite:
+    before = known[found.since - 1][1] if found.since else None
+    idle = None
+    if before is not None and before.start is not None and call.start is not None:
+        idle = call.start - before.start
+    where = f" at {found.block}" if found.block and found.block not in found.message else ""
+    words = f"{found.message}{where}"
+    is_static = found.layer is not Layer.MESSAGES
+    return BilledRewrite(file_of[id(call)], call, before, found.cause, found.tokens, found.cost, words, idle, is_static)

@@ -1,0 +1,99 @@
+"""What a log of whole requests paid again, by its bills: the simulation says what could be read, the bill what was.
+
+A simulated replay finds what each call should have read and, where it should have read less than was sent before, the
+block and the cause. The bill decides how much of that happened: what it read is no loss, and what it did not read
+although the replay did is billed, not explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.analysis.explain.codes import codes
+from cachecost.analysis.explain.losses import Loss
+from cachecost.analysis.explain.observed_replay import ObservedReplay
+from cachecost.analysis.explain.wording import excerpt, message, place
+from cachecost.caches.causes import Cause
+from cachecost.conversations.billed_calls import BilledCall
+from cachecost.conversations.calls import Call
+from cachecost.ledger.findings import Finding
+from cachecost.ledger.rows import CallRow
+from cachecost.prompts.blocks import Layer
+from cachecost.providers.usage import ZERO
+
+TOLERANCE = 2
+ESTIMATE = 0.02
+"""The length of a prefix that no bill reveals is an estimate: a smaller difference is no rewrite."""
+NOT_EXPLAINED: Cause = "billed_not_explained"
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Tokens of a prompt that were paid for again, and the loss that explains it (None: nothing does)."""
+
+    start: int
+    end: int
+    loss: Loss | None
+
+
+def find_request_rewrites(
+    calls: Sequence[Call], billed: Sequence[BilledCall | None], observed: ObservedReplay, prices: CallPrices
+) -> Iterator[Finding]:
+    """A finding for each rewrite that the bills show, in the order of the calls; `billed` are the bills of `calls`."""
+    losses: dict[int, list[Loss]] = {}
+    for loss in observed.losses:
+        if codes()[loss.cause].removal == "restore":
+            losses.setdefault(loss.call, []).append(loss)
+    for call, bill, row in zip(calls, billed, observed.rows, strict=True):
+        if bill is None or row.error is not None:
+            continue
+        for span in _spans(bill, row, losses.get(row.call, [])):
+            yield _finding(call, bill, row, span, prices)
+
+
+def _spans(bill: BilledCall, row: CallRow, losses: Sequence[Loss]) -> Iterator[_Span]:
+    """What the bill did not read, in the order of the prompt: what should have been read, then each loss."""
+    read, end = bill.read, bill.total_input
+    expected = row.usage.read
+    ends: list[tuple[int, Loss | None]] = [] if bill.is_summed else [(expected, None)]
+    ends += sorted(((expected + loss.tokens, loss) for loss in losses), key=lambda one: one[0])
+    at = read
+    for limit, loss in ends:
+        stop = min(limit, end)
+        if stop - at > max(TOLERANCE, ESTIMATE * limit):
+            yield _Span(at, stop, loss)
+            at = stop
+
+
+def is_less_than_expected(read: int, expected: int) -> bool:
+    """Whether a bill read less than a replay says, by more than an estimated length may be wrong."""
+    return expected - read > max(TOLERANCE, ESTIMATE * expected)
+
+
+def _finding(call: Call, bill: BilledCall, row: CallRow, span: _Span, prices: CallPrices) -> Finding:
+    cost = prices.rewrite_cost(bill, span.end - bill.read)
+    before = prices.rewrite_cost(bill, span.start - bill.read)
+    tokens = span.end - span.start
+    paid = ZERO if cost is None or before is None else cost - before
+    loss = span.loss
+    code = codes()[loss.cause if loss else NOT_EXPLAINED]
+    return Finding(
+        code.code,
+        code.cause,
+        row.call,
+        loss.first.layer if loss else Layer.MESSAGES,
+        place(loss, call.request) if loss else "",
+        tokens,
+        paid,
+        message(loss, call.request, tokens) if loss else _not_explained(bill, row),
+        code.fix,
+        loss.since.number if loss and loss.since else None,
+        excerpt(loss) if loss else None,
+        code.word,
+    )
+
+
+def _not_explained(bill: BilledCall, row: CallRow) -> str:
+    return f"read {bill.read:,} of {row.usage.read:,} tokens that should have been cached; the requests do not say why"

@@ -1,0 +1,49 @@
+"""LOG arguments: files and folders, how they are read, and the exit code where some could not be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cachecost.base.exit_codes import ExitCode
+from cachecost.base.formatting import count_text
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.options import is_scenario
+from cachecost.conversations.logs import Logs
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+skip_option = click.option(
+    "--skip", "may_skip", is_flag=True, help="Skip files that cannot be read; without it the exit code is 2."
+)
+
+
+def logs_argument(metavar: str = "LOG...", allow_dash: bool = False) -> Decorator:
+    """Add the argument `logs`: one or more files or folders."""
+    kind = click.Path(path_type=Path, exists=True, allow_dash=allow_dash)
+    return click.argument("logs", metavar=metavar, nargs=-1, required=True, type=kind)
+
+
+def logs_from(paths: Sequence[Path], format_: str = "auto") -> Logs:
+    """The logs of a command; what there is to say about them goes to stderr."""
+    return Logs(paths, format_, print_diagnostic)
+
+
+def scenario_among(paths: Sequence[Path]) -> Path | None:
+    """The scenario, where that is the argument. Raises UsageError for one among other paths."""
+    scenarios = [path for path in paths if is_scenario(path) and not path.is_dir()]
+    if scenarios and len(paths) > 1:
+        raise click.UsageError(f"{scenarios[0]}: expected one SCENARIO.yaml alone, or logs; got {len(paths)} paths")
+    return scenarios[0] if scenarios else None
+
+
+def report_skipped(logs: Logs, may_skip: bool, code: int) -> int:
+    """The exit code of a command that ended with `code`; says last how many files were skipped."""
+    if not logs.skipped:
+        return code
+    files = count_text(len({fault.file for fault in logs.skipped}), "file")
+    print_diagnostic(f"{files} skipped{'' if may_skip else ': --skip accepts that'}")
+    return code if may_skip else ExitCode.INVALID_INPUT

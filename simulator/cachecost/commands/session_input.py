@@ -1,0 +1,101 @@
+"""Session files and logs of commands that explain bills: which files, what is remembered, and their account."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cachecost.commands.diagnostics import print_diagnostic
+
+if TYPE_CHECKING:
+    from cachecost.analysis.bill.account import BillAccount, BilledRewrite, IsCounted
+    from cachecost.analysis.bill.call_prices import CallPrices
+    from cachecost.conversations.billed_calls import SessionFile
+    from cachecost.sessions.reading import SessionFiles
+    from cachecost.sessions.store import SessionStore
+    from cachecost.simulation.setup import ReplaySetup
+
+STORE_VARIABLE = "CACHECOST_STORE"
+NO_STORE = "off"
+
+
+def read_session_files(paths: Sequence[Path], format_: str = "auto") -> SessionFiles:
+    """The sessions in these files and folders, or in those of this machine; what was skipped goes to stderr."""
+    from cachecost.sessions.reading import SessionReading
+
+    with _open_store() as store:
+        found = SessionReading(store, format_).read_all(_files(paths))
+    for fault in found.skipped:
+        print_diagnostic(f"{fault}, skipped")
+    return found
+
+
+def account_of(
+    found: SessionFiles, setup: ReplaySetup, format_: str, project: str | None, is_counted: IsCounted
+) -> BillAccount:
+    """The account of what was read. Logs that cannot be read are added to those skipped."""
+    from cachecost.analysis.bill.account import account_for
+
+    prices = call_prices(setup)
+    files = list(found.sessions)
+    known: list[BilledRewrite] = []
+    if found.logs:
+        from cachecost.analysis.bill.logs import bills_of_calls
+        from cachecost.conversations.logs import Logs, read_logs
+
+        logs = Logs(found.logs, format_, print_diagnostic, may_skip_all=True)
+        bills = bills_of_calls(list(read_logs(logs, keep_content=False)), setup, prices, logs.name)
+        found.skipped += logs.skipped
+        files, known = [*files, *bills.files], bills.rewrites
+    return account_for(_of_project(files, project), prices, is_counted, known)
+
+
+def call_prices(setup: ReplaySetup) -> CallPrices:
+    """The prices of billed calls under a setup."""
+    from cachecost.analysis.bill.call_prices import CallPrices
+
+    return CallPrices(setup.prices, setup.rules, setup.host)
+
+
+def _of_project(files: Iterable[SessionFile], project: str | None) -> list[SessionFile]:
+    return [file for file in files if project is None or project in file.project]
+
+
+def _files(paths: Sequence[Path]) -> Iterator[Path]:
+    from cachecost.conversations.merging import expand_folders
+    from cachecost.sessions.locations import locations
+
+    if paths:
+        yield from expand_folders(paths)
+        return
+    for location in locations():
+        yield from location.find(Path.home(), os.environ)
+
+
+@contextmanager
+def _open_store() -> Iterator[SessionStore | None]:
+    """The store; None where there is to be none, or it cannot be used."""
+    from cachecost.sessions.store import SessionStore
+
+    named = os.environ.get(STORE_VARIABLE, "")
+    if named == NO_STORE:
+        yield None
+        return
+    path = Path(named) if named else _default_store()
+    try:
+        store = SessionStore(path)
+    except (sqlite3.Error, OSError) as error:
+        print_diagnostic(f"{path}: not used to remember sessions: {error}")
+        yield None
+        return
+    with store:
+        yield store
+
+
+def _default_store() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base else Path.home() / ".cache") / "cachecost" / "sessions.sqlite"

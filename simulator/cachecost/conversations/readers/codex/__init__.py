@@ -1,0 +1,1 @@
+"""Reads sessions of Codex CLI."""

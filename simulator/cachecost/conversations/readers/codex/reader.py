@@ -1,0 +1,73 @@
+"""Reads sessions of Codex CLI (`rollout-*.jsonl`) as calls, with their requests as far as the file has them.
+
+The file has the messages, the system prompt (`base_instructions`) and the usage of each call, but not the tools: they
+are sized by the bill (common/session_requests.py). The bill is told in rollout.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cachecost.base.errors import Fault, InputError
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.readers.codex.rollout import SUMMARY, Rollout
+from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.readers.common.session_calls import take_lines
+from cachecost.conversations.readers.common.session_requests import RoleBlocks, SessionRequests
+from cachecost.conversations.readers.openai.responses import from_responses_output
+
+LACKS = "Codex sessions lack the tools: sized by the bill; calls that Codex makes on the side are not in them"
+ROLES = {"assistant": "assistant", "developer": "system", "system": "system"}
+
+
+def sniff(head: bytes) -> str | None:
+    """Why a file that begins with `head` is a session of Codex; None if it is not."""
+    first = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    if {"type", "payload"} <= set(top_keys(first)) and b'"session_meta"' in first:
+        return 'its first line is a "session_meta"'
+    return None
+
+
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    """The calls in the order of their usage; copies of one call in other files share its `id`.
+
+    Raises InputError with every error, each with its line.
+    """
+    rollout = Rollout(path, keeps_content=True)
+    faults: list[Fault] = take_lines(path, rollout.take, warn)
+    if faults:
+        raise InputError(faults)
+    rollout.session.link()
+    system = _instructions(rollout.instructions)
+    yield from SessionRequests(path, "Codex", _to_blocks, keep_content, faults, system).calls(rollout.session)
+    if faults:
+        raise InputError(faults)
+
+
+def _instructions(raw: Any) -> str:
+    """The system prompt: a text, or an object with one."""
+    value = json.loads(bytes(raw)) if raw is not None else None
+    text = value.get("text") if isinstance(value, dict) else value
+    return text if isinstance(text, str) else ""
+
+
+def _to_blocks(kind: str, item: Any) -> Iterator[RoleBlocks]:
+    """The blocks of an item of the Responses API."""
+    if kind == SUMMARY:
+        yield "user", [{"type": "text", "text": str(item)}]
+        return
+    kind_of_item = str(item.get("type"))
+    if kind_of_item == "message":
+        role = ROLES.get(str(item.get("role")), "user")
+    else:
+        role = "user" if kind_of_item.endswith("_output") else "assistant"
+    yield role, from_responses_output([_bare(item)])
+
+
+def _bare(item: dict[str, Any]) -> dict[str, Any]:
+    """An item without what Codex added to it."""
+    return {name: value for name, value in item.items() if name != "internal_chat_message_metadata_passthrough"}

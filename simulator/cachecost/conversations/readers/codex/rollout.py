@@ -1,0 +1,266 @@
+"""A rollout file of Codex CLI -> the calls of its session.
+
+Read in November 2026: files that Codex CLI 0.169.0 wrote (new, resumed, forked, compacted, review), its protocol types
+(openai/codex), and the issues of tools that count its tokens (ccusage #876 and #1288, June 2026).
+
+- **Bill**: `token_usage_record` has the usage of one response, with its id (since September 2026). Older files have
+  only `token_count` events: `last_token_usage` of the call and a running `total_token_usage`. Codex repeats such an
+  event without a new call (rate limits, a compacted window), so one with an unchanged total is none.
+- **Copies**: a forked session, and a sub-agent that got its parent's history, may begin with a copy of it, running
+  total included; a call is identified by the id of its response, else by the first ancestor and the total.
+- **Time**: a request starts when the last item that it sends was recorded, its answer ends with its usage.
+- **Host** is the model provider's, else that of the model's maker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cachecost.conversations.readers.codex import lines
+from cachecost.conversations.readers.common.model_names import host_of, parse_model_name
+from cachecost.conversations.readers.common.session_calls import (
+    Piece,
+    Session,
+    SessionCall,
+    last_of,
+    piece_of,
+    time_of,
+)
+from cachecost.conversations.usage_shapes import usage_from
+
+SUMMARY = "summary"
+"""The kind of a piece that is a compaction's summary, a JSON text; all others are items of the Responses API."""
+ITEM = "item"
+WRITTEN_BY_MODEL = ("reasoning", "compaction", "compaction_summary", "context_compaction")
+COUNTS = (
+    "input_tokens",
+    "cached_input_tokens",
+    "cache_write_input_tokens",
+    "output_tokens",
+    "reasoning_output_tokens",
+)
+NO_TOTAL = (0, 0, 0, 0, 0)
+TIERS = {"flex": "flex", "priority": "fast", "fast": "fast"}
+UNKNOWN_MODEL = "unknown"
+Counts = tuple[int, ...]
+
+
+class Rollout:
+    """A file while it is read, line by line."""
+
+    def __init__(self, path: Path, keeps_content: bool = False) -> None:
+        self.session = Session()
+        self.instructions: msgspec.Raw | None = None
+        self._name = path.name
+        self._keeps = keeps_content
+        self._meta = lines.Meta()
+        self._root = ""
+        self._model = UNKNOWN_MODEL
+        self._effort: str | None = None
+        self._tier = ""
+        self._total: Counts = NO_TOTAL
+        self._responses: set[str] = set()
+        self._request: list[Piece] = []
+        self._answer: list[Piece] = []
+        self._later: list[Piece] = []
+        """What was recorded after the answer began, for the request after it."""
+        self._events: set[str] = set()
+        self._is_cut = False
+        self._has_thinking = False
+        self._has_images = False
+        self._sent: float | None = None
+        self._answered: float | None = None
+        """When the answer that is not billed yet began: its first item. `_began` is when its request did, `_written`
+        when its last item was recorded."""
+        self._began: float | None = None
+        self._written: float | None = None
+        self._ended: float | None = None
+
+    def take(self, number: int, raw: bytes) -> None:
+        """Read one line. Raises what decoding raises, and NotAMessage."""
+        line = lines.LINE.decode(raw)
+        handler = HANDLERS.get(line.type)
+        if handler is not None:
+            handler(self, line, number)
+
+    # ------------------------------------------------------------------------------------------ who and with what
+
+    def meta(self, line: lines.Line, number: int) -> None:
+        """The head of the file, or a copy of an ancestor's head."""
+        meta = lines.META.decode(line.payload)
+        self._root = meta.forked_from_id or meta.id
+        if self._meta.id and not (meta.id and meta.id in self._name):
+            return
+        if meta.forked_from_id:
+            self._events.add("fork")
+        self._meta, self.instructions = meta, meta.base_instructions
+        self.session.project = meta.cwd or ""
+
+    def turn_context(self, line: lines.Line, number: int) -> None:
+        context = lines.TURN_CONTEXT.decode(line.payload)
+        self._settle(context.model, context.effort, context.service_tier)
+        self._sent = time_of(line.timestamp)
+
+    def _settle(self, model: str | None, effort: str | None, tier: str | None) -> None:
+        if effort and self._effort and effort != self._effort:
+            self._events.add("effort")
+        self._model, self._effort, self._tier = model or self._model, effort or self._effort, tier or self._tier
+
+    # ----------------------------------------------------------------------------------------------- conversation
+
+    def item(self, line: lines.Line, number: int) -> None:
+        """A part of the conversation."""
+        item, time = lines.ITEM.decode(line.payload), time_of(line.timestamp)
+        if not item.type or item.type == "ghost_snapshot":
+            return
+        piece = piece_of(ITEM, line.payload, self._keeps)
+        if _is_output(item):
+            self._begin_answer(time)
+            self._written = time
+            self._has_thinking |= item.type == "reasoning"
+            self._answer.append(piece)
+            return
+        self._sent = time
+        if not self._has_images and b'"input_image"' in bytes(line.payload):
+            self._has_images = True
+            self._events.add("images")
+        (self._request if self._answered is None else self._later).append(piece)
+
+    def _begin_answer(self, time: float | None) -> None:
+        if self._answered is None:
+            self._answered, self._began = time, last_of(self._sent, self._ended)
+
+    def compacted(self, line: lines.Line, number: int) -> None:
+        """From here on the history is another one."""
+        told = lines.COMPACTED.decode(line.payload)
+        self._drop_answer()
+        if items := lines.ITEM_LIST.decode(told.replacement_history):
+            self._request = [piece_of(ITEM, item, self._keeps) for item in items]
+        else:
+            self._request = [piece_of(SUMMARY, msgspec.Raw(msgspec.json.encode(told.message or "")), self._keeps)]
+        self._is_cut = True
+        self._events.add("compaction")
+        self._sent = time_of(line.timestamp)
+
+    def _drop_answer(self) -> None:
+        """An answer that nobody billed (interrupted, failed) is only a part of the history."""
+        self._request += [*self._answer, *self._later]
+        self._answer, self._later = [], []
+        self._answered = None
+
+    # ------------------------------------------------------------------------------------------------------- bill
+
+    def event(self, line: lines.Line, number: int) -> None:
+        event = lines.EVENT.decode(line.payload)
+        if event.type == "token_count" and event.info is not None:
+            self._token_count(event.info, line, number)
+        elif event.type in ("task_started", "turn_started", "turn_aborted"):
+            self._drop_answer()
+        elif event.type in ("error", "stream_error"):
+            self._events.add("error")
+        elif event.type == "thread_settings_applied" and event.thread_settings is not None:
+            settings = event.thread_settings
+            self._settle(settings.model, settings.reasoning_effort, settings.service_tier)
+        elif event.type == "user_message" or self._is_user_message(event):
+            self._events.add("human")
+
+    def _is_user_message(self, event: lines.Event) -> bool:
+        return event.type == "item_completed" and lines.DONE_ITEM.decode(event.item).type == "UserMessage"
+
+    def usage_record(self, line: lines.Line, number: int) -> None:
+        """The bill of one response."""
+        record = lines.USAGE_RECORD.decode(line.payload)
+        known = record.response_id or ""
+        if record.usage is None or (known and known in self._responses):
+            return
+        self._add_call(line, number, record.usage, known)
+        self._responses.add(known)
+        self._total = _counts(record.thread_token_usage or {})
+
+    def _token_count(self, info: lines.TokenInfo, line: lines.Line, number: int) -> None:
+        """The bill of a call, unless nothing was added to the total."""
+        total = _counts(info.total_token_usage or {})
+        if total == self._total:
+            return
+        last = info.last_token_usage or {}
+        usage = last if any(_counts(last)) else _difference(total, self._total)
+        self._add_call(line, number, usage, f"{self._root} {'/'.join(map(str, total))}")
+        self._total = total
+
+    def _add_call(self, line: lines.Line, number: int, told: Mapping[str, Any], known: str) -> None:
+        usage, end = usage_from(told, "usage", "openai"), self._end(line)
+        start = self._began if self._answered is not None else last_of(self._sent, self._ended)
+        before = self.session.calls[-1].number if self.session.calls else 0
+        agent, meta = _agent(self._meta), self._meta
+        call = SessionCall(before + 1, number, self._model, usage, end if start is None else start, end, before)
+        call.events, call.agent, call.thread = self._events, agent, meta.id if agent else ""
+        call.session, call.id, call.version = meta.session_id or meta.id, known, meta.cli_version or ""
+        call.host = _host(meta.model_provider or "", self._model)
+        call.modes = (TIERS[self._tier],) if self._tier in TIERS else ()
+        call.request, call.answer, call.is_cut = self._request, self._answer, self._is_cut
+        call.has_thinking = self._has_thinking
+        if self._answered is not None and call.start is not None:
+            call.first_token_s = max(0.0, self._answered - call.start)
+        self.session.calls.append(call)
+        self._forget(end)
+
+    def _end(self, line: lines.Line) -> float | None:
+        """When the answer was complete: older clients write its bill after its tools have run."""
+        return self._written if self._later else time_of(line.timestamp)
+
+    def _forget(self, end: float | None) -> None:
+        """What belonged to the call that was added."""
+        self._request, self._answer, self._later = self._later, [], []
+        self._events, self._is_cut, self._has_thinking = set(), False, False
+        self._answered, self._began, self._ended = None, None, end
+
+
+HANDLERS: dict[str, Callable[[Rollout, lines.Line, int], None]] = {
+    "session_meta": Rollout.meta,
+    "turn_context": Rollout.turn_context,
+    "response_item": Rollout.item,
+    "compacted": Rollout.compacted,
+    "event_msg": Rollout.event,
+    "token_usage_record": Rollout.usage_record,
+}
+"""How each kind of line that matters is taken."""
+
+
+def _is_output(item: lines.Item) -> bool:
+    """Whether the model wrote it."""
+    return (item.type == "message" and item.role == "assistant") or (
+        item.type in WRITTEN_BY_MODEL or item.type.endswith("_call")
+    )
+
+
+def _counts(usage: Mapping[str, Any]) -> Counts:
+    counts = (usage.get(name) for name in COUNTS)
+    return tuple(count if isinstance(count, int) else 0 for count in counts)
+
+
+def _difference(total: Counts, before: Counts) -> dict[str, int]:
+    """What was added to the total; all of it, where it began anew."""
+    added = tuple(now - then for now, then in zip(total, before, strict=True))
+    return dict(zip(COUNTS, total if min(added) < 0 else added, strict=True))
+
+
+def _agent(meta: lines.Meta) -> str:
+    """The name of a sub-agent; "" for the main thread."""
+    source = meta.source.get("subagent") if isinstance(meta.source, dict) else None
+    if source is None:
+        return ""
+    spawned = source.get("thread_spawn") if isinstance(source, dict) else None
+    told = spawned if isinstance(spawned, dict) else {}
+    name = meta.agent_role or told.get("agent_role") or meta.agent_nickname or told.get("agent_nickname")
+    if name:
+        return str(name)
+    return source if isinstance(source, str) else str(next(iter(source), "sub-agent"))
+
+
+def _host(provider: str, model: str) -> str:
+    _, known = parse_model_name(model, "openai" if provider == "azure" else provider.replace("amazon-", ""))
+    return known or host_of(model)

@@ -1,0 +1,64 @@
+"""SQLite databases of session stores, opened for reading only.
+
+`mode=ro` sees what a client that is still running has written to the write-ahead log (`…-wal`), and neither waits for
+nor disturbs it. A database whose client was killed may have all its tables there: so which client wrote it is told
+by its tables (`table_names`), not by the bytes of the file.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from cachecost.base.errors import Fault, InputError
+
+MAGIC = b"SQLite format 3\0"
+"""How every database file begins."""
+MODES = ("mode=ro", "mode=ro&immutable=1")
+"""The second reads what the first cannot open: a database with a write-ahead log in a folder that is read-only."""
+
+
+def is_database(head: bytes) -> bool:
+    return head.startswith(MAGIC)
+
+
+def table_names(path: Path) -> frozenset[str]:
+    """The names of the tables of a database; none where it cannot be read. Raises nothing."""
+    try:
+        with open_database(path) as database:
+            rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            return frozenset(str(name) for (name,) in rows)
+    except InputError:
+        return frozenset()
+
+
+@contextmanager
+def open_database(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that only reads. Raises InputError where the file is no database, is damaged or cannot be read."""
+    try:
+        with closing(_connect(path)) as database:
+            database.text_factory = _text
+            yield database
+    except sqlite3.Error as error:
+        raise InputError([Fault(str(path), f"cannot be read as an SQLite database: {error}")]) from error
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Raises sqlite3.Error where neither mode can read the file."""
+    first: sqlite3.Error | None = None
+    for mode in MODES:
+        database = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
+        try:
+            database.execute("SELECT count(*) FROM sqlite_master")
+            return database
+        except sqlite3.Error as error:
+            database.close()
+            first = first or error
+    assert first is not None
+    raise first

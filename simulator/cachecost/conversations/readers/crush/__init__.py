@@ -1,0 +1,1 @@
+"""Reads Crush's session store."""

@@ -1,0 +1,75 @@
+"""Reads sessions of Gemini CLI (`session-*.jsonl`, `session-*.json`) as calls, with their requests as far as they go.
+
+The file has the messages, the tool calls with their results, and the tokens of each answer, but neither the system
+prompt nor the tools: they are sized by the bill (common/session_requests.py). The bill is told in session.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cachecost.base.errors import Fault, InputError
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.readers.common.json_values import array_at, object_at, object_or_empty
+from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.readers.common.session_requests import Body, RoleBlocks, SessionRequests
+from cachecost.conversations.readers.gemini_cli.files import read_session
+from cachecost.conversations.readers.http.gemini import from_generate_content
+
+LACKS = (
+    "Gemini CLI's sessions lack system prompt and tools: sized by the bill; "
+    "calls for compression, routing and loop detection are not in them"
+)
+
+
+def sniff(head: bytes) -> str | None:
+    """Why a file that begins with `head` is a session of Gemini CLI; None if it is not."""
+    keys = set(top_keys(head.removeprefix(b"\xef\xbb\xbf").lstrip()))
+    if {"sessionId", "projectHash"} <= keys:
+        return 'its first object has a "sessionId" and a "projectHash"'
+    return None
+
+
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    """The calls in the order of their first records; copies of one call in other files share its `id`.
+
+    Raises InputError with every error, each with its line.
+    """
+    faults: list[Fault] = []
+    session = read_session(path, faults, warn, keeps_content=True)
+    if faults:
+        raise InputError(faults)
+    yield from SessionRequests(path, "Gemini CLI", _to_blocks, keep_content, faults).calls(session)
+    if faults:
+        raise InputError(faults)
+
+
+def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
+    """The blocks of a message, of its tool calls, or of their results."""
+    if kind == "tools":
+        yield "assistant", [_tool_use(object_at(call, "toolCalls")) for call in array_at(value, "toolCalls")]
+    elif kind == "results":
+        for call in array_at(value, "toolCalls"):
+            yield from _blocks("user", object_or_empty(call).get("result"))
+    else:
+        yield from _blocks("model" if kind == "gemini" else "user", value)
+
+
+def _tool_use(call: Any) -> Body:
+    return {"type": "tool_use", "id": call.get("id"), "name": call.get("name"), "input": call.get("args") or {}}
+
+
+def _blocks(role: str, content: Any) -> Iterator[RoleBlocks]:
+    """The blocks of a content: a text, or parts."""
+    if not content:
+        return
+    parts = [{"text": part} if isinstance(part, str) else part for part in _parts(content)]
+    body = from_generate_content({"contents": [{"role": role, "parts": parts}]}, "")
+    yield "assistant" if role == "model" else "user", body["messages"][0]["content"]
+
+
+def _parts(content: Any) -> list[Any]:
+    return content if isinstance(content, list) else [content]

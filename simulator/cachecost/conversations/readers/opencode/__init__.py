@@ -1,0 +1,1 @@
+"""Reads the session stores of opencode."""

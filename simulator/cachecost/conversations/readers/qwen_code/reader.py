@@ -1,0 +1,64 @@
+"""Reads sessions of Qwen Code (`~/.qwen/projects/PROJECT/chats/SESSION.jsonl`) as calls, with their requests.
+
+The file has the messages and the tokens of each answer, but neither the system prompt nor the tools: they are sized by
+the bill (common/session_requests.py). The bill is told in session.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cachecost.base.errors import Fault, InputError
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.readers.common.json_values import object_at
+from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.readers.common.session_calls import take_lines
+from cachecost.conversations.readers.common.session_requests import RoleBlocks, SessionRequests
+from cachecost.conversations.readers.http.gemini import from_generate_content
+from cachecost.conversations.readers.qwen_code.session import QwenSession
+
+LACKS = (
+    "Qwen Code's sessions lack system prompt and tools, sized by the bill, and cache writes: "
+    "what was written counts as uncached input"
+)
+ROLES = (b'"parts"', b'"systemPayload"')
+
+
+def sniff(head: bytes) -> str | None:
+    """Why a file that begins with `head` is a session of Qwen Code; None if it is not.
+
+    Its records are like Claude Code's; but messages have "parts" instead of a "content".
+    """
+    first = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    keys = set(top_keys(first))
+    if {"uuid", "parentUuid", "sessionId", "type"} <= keys and any(sign in first for sign in ROLES):
+        return 'its first line has a "parentUuid" and a message with "parts"'
+    return None
+
+
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    """The calls in the order of their first lines; copies of one call in other files share its `id`.
+
+    Raises InputError with every error, each with its line.
+    """
+    parsed = QwenSession(path, keeps_content=True)
+    faults: list[Fault] = take_lines(path, parsed.take, warn)
+    if faults:
+        raise InputError(faults)
+    yield from SessionRequests(path, "Qwen Code", _to_blocks, keep_content, faults).calls(parsed.finish())
+    if faults:
+        raise InputError(faults)
+
+
+def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
+    """The blocks of the parts of a message ("user", "model"), or of a whole `content` of a compressed history."""
+    role, parts = kind, value
+    if kind == "content":
+        content = object_at(value, "compressedHistory")
+        role, parts = str(content.get("role") or "user"), content.get("parts")
+    if parts:
+        body = from_generate_content({"contents": [{"role": role, "parts": parts}]}, "")
+        yield "assistant" if role == "model" else "user", body["messages"][0]["content"]

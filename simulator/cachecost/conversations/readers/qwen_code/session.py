@@ -1,0 +1,237 @@
+"""A session file of Qwen Code -> the calls of its session.
+
+Read in November 2026: files that Qwen Code 0.15.10 and 0.24.4 wrote (OpenAI and Anthropic protocol, resumed, with a
+sub-agent), and its recording services (QwenLM/qwen-code).
+
+- Records form a tree (`parentUuid`); a rewind goes on from an earlier one. An assistant record has the content and
+  the usage of an answer, the `ui_telemetry` record before it the id of the response and the duration of the call.
+- **Bill**: every `qwen-code.api_response`, and every assistant record that has none. Calls of sub-agents and of
+  background agents are in the telemetry of the session, without content; a sub-agent also has a file of its own
+  (`subagents/SESSION/agent-ID.jsonl`), whose calls have the same ids.
+- The input includes what was read from a cache, and what was written to it: a write is not told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cachecost.conversations.readers.common.model_names import host_of
+from cachecost.conversations.readers.common.session_calls import Piece, Session, SessionCall, last_of, piece_of, time_of
+from cachecost.conversations.readers.qwen_code import lines
+from cachecost.conversations.usage_shapes import usage_from
+from cachecost.providers.usage import Usage
+
+HOSTS = {"anthropic": "anthropic", "gemini": "gemini", "vertex-ai": "google-cloud", "qwen-oauth": "qwen"}
+"""The host of each `auth_type`; for "openai" (any server with that protocol) the host of the model's maker."""
+API_RESPONSE = "qwen-code.api_response"
+UNKNOWN_MODEL = "unknown"
+NO_WRITES = "cache writes count as uncached input: Qwen Code does not store them"
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A record's place in the tree. `call` is the call that it answers, `response` one that telemetry tells of."""
+
+    parent: Node | None
+    time: float | None
+    piece: Piece | None = None
+    call: SessionCall | None = None
+    response: SessionCall | None = None
+    cut: tuple[Piece, ...] | None = None
+    is_human: bool = False
+
+
+class QwenSession:
+    """A file while it is read, line by line."""
+
+    def __init__(self, path: Path, keeps_content: bool = False) -> None:
+        self.session = Session()
+        self._path = path
+        self._keeps = keeps_content
+        self._nodes: dict[str, Node] = {}
+        self._last: dict[str, int] = {}
+        """The number of the last call of each sub-agent."""
+        self._figures: Counter[str] = Counter()
+        self._matched: set[int] = set()
+        self._agent_model: str | None = None
+
+    def take(self, number: int, raw: bytes) -> None:
+        """Read one line. Raises what decoding raises, and NotAMessage."""
+        record = lines.RECORD.decode(raw)
+        if record.uuid and record.uuid in self._nodes:
+            return
+        node = Node(self._nodes.get(record.parent or ""), time_of(record.timestamp))
+        handler = HANDLERS.get(record.type)
+        if handler is not None:
+            handler(self, record, node, number)
+        if record.uuid:
+            self._nodes[record.uuid] = node
+        self.session.project = self.session.project or record.cwd or ""
+
+    def input(self, record: lines.Record, node: Node, number: int) -> None:
+        """A person's words, or what a tool returned."""
+        node.piece = self._piece("user", record.message)
+        node.is_human = record.type == "user"
+
+    def system(self, record: lines.Record, node: Node, number: int) -> None:
+        if record.subtype == "ui_telemetry":
+            if lines.TELEMETRY_KIND.decode(record.payload).event.name == API_RESPONSE:
+                self._response(lines.TELEMETRY.decode(record.payload).event, record, node, number)
+        elif record.subtype == "chat_compression":
+            compression = lines.COMPRESSION.decode(record.payload)
+            if compression is not None and compression.history is not None:
+                node.cut = tuple(piece_of("content", one, self._keeps) for one in compression.history)
+
+    def _piece(self, kind: str, message: msgspec.Raw) -> Piece | None:
+        found = lines.MESSAGE.decode(message)
+        return None if found is None else piece_of(kind, found.parts, self._keeps)
+
+    # ------------------------------------------------------------------------------------------------------- bill
+
+    def _response(self, event: lines.Response, record: lines.Record, node: Node, number: int) -> None:
+        """A call that telemetry tells of; its content comes with the assistant record after it, if at all."""
+        usage = usage_from(msgspec.to_builtins(event), "uiEvent", "qwen-code")
+        end = time_of(event.timestamp) or node.time
+        start = None if end is None else end - (event.duration_ms or 0.0) / 1000
+        call = self._new_call(record, number, event.model, usage, start, end)
+        call.has_content, call.first_token_s = False, (event.ttft_ms or 0.0) / 1000
+        call.host = HOSTS.get(event.auth_type or "") or host_of(call.model)
+        if event.subagent_id or event.subagent_name:
+            self._of_agent(call, record, event.subagent_id or "", event.subagent_name or "")
+        else:
+            call.id = event.response_id or ""
+            node.response = call
+
+    def assistant(self, record: lines.Record, node: Node, number: int) -> None:
+        """An answer."""
+        node.piece = self._piece("model", record.message)
+        if record.usage is None:
+            return
+        way = _Way(node)
+        call = way.response if way.response and way.response.number not in self._matched else None
+        if call is None:
+            usage = usage_from(record.usage, "usageMetadata", "qwen-code")
+            call = self._new_call(
+                record, number, record.model or self._model_of_agent(record), usage, way.time, node.time
+            )
+            call.id = record.uuid
+            if record.agent_id:
+                self._of_agent(call, record, record.agent_id, record.agent_name or "")
+        self._matched.add(call.number)
+        call.has_content, call.before, call.is_cut = True, way.before, way.is_cut
+        call.request, call.events = way.request, way.events
+        call.answer = () if node.piece is None else (node.piece,)
+        call.has_thinking = bool(record.usage.get("thoughtsTokenCount"))
+        node.call = call
+
+    def _new_call(
+        self,
+        record: lines.Record,
+        number: int,
+        model: str | None,
+        usage: Usage,
+        start: float | None,
+        end: float | None,
+    ) -> SessionCall:
+        call = SessionCall(len(self.session.calls) + 1, number, model or UNKNOWN_MODEL, usage, start, end)
+        call.session, call.version = record.session or "", record.version or ""
+        call.host = host_of(call.model)
+        self.session.calls.append(call)
+        return call
+
+    def _of_agent(self, call: SessionCall, record: lines.Record, agent: str, name: str) -> None:
+        """A sub-agent's call: the telemetry of the session and the agent's own file have no id in common, so that it
+        is known by its tokens, the n-th time that they occur."""
+        usage = call.usage
+        call.agent, call.thread = name or agent, agent or name
+        session = record.copied_from.session if record.copied_from else call.session
+        figures = f"{session} {call.thread} {usage.total_input}/{usage.read}/{usage.output_tokens}"
+        self._figures[figures] += 1
+        call.id = f"{figures} {self._figures[figures]}"
+        call.before = self._last.get(call.thread, 0)
+        self._last[call.thread] = call.number
+
+    def _model_of_agent(self, record: lines.Record) -> str | None:
+        """The model of the session that started an agent: its own file does not tell its model."""
+        if record.agent_id and self._agent_model is None:
+            self._agent_model = _read_model(self._path)
+        return self._agent_model or None
+
+    def finish(self) -> Session:
+        """The session, after the last line."""
+        self.session.link()
+        if any(call.host == "anthropic" for call in self.session.calls):
+            self.session.notes.append(NO_WRITES)
+        return self.session
+
+
+HANDLERS: dict[str, Callable[[QwenSession, lines.Record, Node, int], None]] = {
+    "user": QwenSession.input,
+    "tool_result": QwenSession.input,
+    "assistant": QwenSession.assistant,
+    "system": QwenSession.system,
+}
+"""How each kind of record is taken."""
+
+
+class _Way:
+    """From an answer back to the answer before it: what the request has, and what happened."""
+
+    def __init__(self, node: Node) -> None:
+        self.request: list[Piece] = []
+        self.events: set[str] = set()
+        self.before = 0
+        self.is_cut = False
+        self.response: SessionCall | None = None
+        self.time: float | None = None
+        self._walk(node.parent)
+        self.request.reverse()
+
+    def _walk(self, node: Node | None) -> None:
+        while node is not None and node.call is None:
+            if not self.is_cut:
+                self._pass(node)
+            node = node.parent
+        if node is not None and node.call is not None:
+            self.before = node.call.number
+            self.time = last_of(self.time, None if self.time else node.time)
+
+    def _pass(self, node: Node) -> None:
+        self.response = self.response or node.response
+        if node.piece is not None:
+            self.request.append(node.piece)
+            self.time = self.time or node.time
+        if node.is_human:
+            self.events.add("human")
+        if node.cut is not None:
+            self.request += reversed(node.cut)
+            self.events.add("compaction")
+            self.is_cut = True
+
+
+class _Flags(msgspec.Struct):
+    model: str | None = None
+
+
+class _Meta(msgspec.Struct):
+    flags: _Flags | None = msgspec.field(default=None, name="persistedCliFlags")
+
+
+MOST_META = 1 << 20
+"""Bytes of the file beside a sub-agent's."""
+
+
+def _read_model(path: Path) -> str:
+    """The model in `agent-ID.meta.json` beside a sub-agent's file; "" if there is none."""
+    try:
+        with path.with_name(f"{path.stem}.meta.json").open("rb") as file:
+            meta: Any = msgspec.json.decode(file.read(MOST_META), type=_Meta)
+    except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
+        return ""
+    return (meta.flags.model or "") if meta.flags else ""

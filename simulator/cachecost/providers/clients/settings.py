@@ -1,0 +1,168 @@
+"""What a person can set in a client that changes the cost of caching, and the TTL that follows from it.
+
+Nothing is read here: the caller passes settings files as parsed JSON, and the environment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, cast
+
+from cachecost.providers.clients.setting_rows import ClientSetting, ClientSettings, TTLStep, client_settings
+from cachecost.providers.clients.versions import row_at, version_key
+
+TRUE = ("1", "true", "yes", "on")
+"""The spellings of a set flag in an environment, in any case."""
+FALSE = ("0", "false", "no", "off")
+ClientTTL = Literal["5m", "1h"]
+SettingValue = bool | int | float | str
+DISABLED = "disabled"
+"""The reason that `effective_ttl` gives where caching is turned off."""
+SIZE = re.compile(r"(\d{1,10})([km]?)", re.IGNORECASE)
+"""A number of tokens as the client takes it: 200000, 200k, 1m."""
+THOUSANDS = {"": 1, "k": 1000, "m": 1_000_000}
+
+
+class EffectiveTTL(NamedTuple):
+    """The TTL of a request and what decided it; None where caching is turned off."""
+
+    ttl: ClientTTL | None
+    reason: str
+
+
+def merge_settings(by_scope: Mapping[str, Mapping[str, Any]], name: str = "claude_code") -> dict[str, Any]:
+    """One object of the settings files, by scope: the file that wins replaces; objects merge key by key."""
+    merged: dict[str, Any] = {}
+    for file in reversed(client_settings(name).files):
+        merged = _merge(merged, by_scope.get(file.scope) or {})
+    return merged
+
+
+def merge_environment(settings: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment that the client sees: the `env` of its settings wins over that of its process."""
+    own = settings.get("env")
+    texts = {key: _as_text(item) for key, item in own.items()} if isinstance(own, Mapping) else {}
+    return {**environment, **texts}
+
+
+def effective_ttl(
+    settings: Mapping[str, Any],
+    environment: Mapping[str, str],
+    is_main: bool,
+    is_subscription: bool,
+    version: str | None = None,
+    *,
+    agent_ttl: object = None,
+    has_extra_usage: bool = False,
+    host: str = "anthropic",
+    model: str = "",
+) -> EffectiveTTL:
+    """The TTL that Claude Code asks for, and which step of its order decided.
+
+    `settings` are the merged settings files, `environment` that of the process; an unknown `version` is the newest.
+    `is_main` is the main conversation of a session; sub-agents, compaction and titles are not. `agent_ttl` is the
+    `experimental.cacheTtl` of an agent. `has_extra_usage` is a subscription beyond its included usage.
+    """
+    table = client_settings()
+    variables = merge_environment(settings, environment)
+    if _disabled(table, variables, version, model):
+        return EffectiveTTL(None, DISABLED)
+    for step in table.ttl_steps:
+        row = table.settings[step.main if is_main else step.side]
+        if step.host not in ("", host) or not _knows(row, version):
+            continue
+        found = _found(row, step, settings, variables, agent_ttl)
+        is_refused = step.origin == "frontmatter" and found == "1h" and is_subscription and has_extra_usage
+        if found and not is_refused:
+            return EffectiveTTL(found, step.reason)
+    return _default(table, is_main, is_subscription and not has_extra_usage, version)
+
+
+def messages_ttl(ttl: ClientTTL, environment: Mapping[str, str], version: str | None = None) -> ClientTTL:
+    """The TTL of the breakpoint in the messages, where that of the request is `ttl`."""
+    row = client_settings().settings["messages_ttl"]
+    found = variable_value(row, environment) if _knows(row, version) else None
+    return cast("ClientTTL", found) if found is not None else ttl
+
+
+def setting_value(
+    row: ClientSetting, settings: Mapping[str, Any], environment: Mapping[str, str]
+) -> SettingValue | None:
+    """What is set: by the variable, else by the key of the settings; None where nothing valid is."""
+    found = variable_value(row, merge_environment(settings, environment))
+    return found if found is not None else key_value(row, settings)
+
+
+def variable_value(row: ClientSetting, environment: Mapping[str, str]) -> SettingValue | None:
+    """The value of the row's environment variable; None where it is not set or not valid."""
+    text = environment.get(row.variable, "").strip() if row.variable else ""
+    if not text:
+        return None
+    if row.type == "flag":
+        return True if text.lower() in TRUE else False if text.lower() in FALSE else None
+    size = SIZE.fullmatch(text) if row.type == "number" else None
+    return int(size[1]) * THOUSANDS[size[2].lower()] if size else _allowed(row, text)
+
+
+def key_value(row: ClientSetting, settings: Mapping[str, Any]) -> SettingValue | None:
+    """The value of the row's key in the settings; None where it is not set or not valid."""
+    found = settings.get(row.key) if row.key else None
+    if row.type == "flag":
+        return found if isinstance(found, bool) else None
+    if row.type == "number" and isinstance(found, int | float) and not isinstance(found, bool):
+        return found
+    return _allowed(row, found) if isinstance(found, str) else None
+
+
+def _found(
+    row: ClientSetting, step: TTLStep, settings: Mapping[str, Any], variables: Mapping[str, str], agent_ttl: object
+) -> ClientTTL | None:
+    """The TTL that a step decides; None where it decides nothing."""
+    if step.origin == "environment":
+        found = variable_value(row, variables)
+    elif step.origin == "settings":
+        found = key_value(row, settings)
+    else:
+        found = _allowed(row, agent_ttl) if isinstance(agent_ttl, str) else None
+    if step.ttl:
+        return cast("ClientTTL", step.ttl) if found is True else None
+    return cast("ClientTTL | None", found)
+
+
+def _default(table: ClientSettings, is_main: bool, is_subscription: bool, version: str | None) -> EffectiveTTL:
+    row = row_at(table.subscription_ttls, version) if is_subscription else None
+    ttl = cast("ClientTTL", (row.main if is_main else row.side) if row else "5m")
+    return EffectiveTTL(ttl, "subscriber" if ttl == "1h" else "default")
+
+
+def _disabled(table: ClientSettings, variables: Mapping[str, str], version: str | None, model: str) -> bool:
+    """Whether caching is turned off, for all models or for the family of `model`."""
+    rows = (row for name, row in table.settings.items() if name.startswith("disable_caching"))
+    families = ("", *(word for word in model.lower().split("-")))
+    return any(
+        row.name.removeprefix("disable_caching").removeprefix("_") in families
+        for row in rows
+        if _knows(row, version) and variable_value(row, variables) is True
+    )
+
+
+def _knows(row: ClientSetting, version: str | None) -> bool:
+    return version_key(version) >= version_key(row.since)
+
+
+def _allowed(row: ClientSetting, text: str) -> str | None:
+    return text if text in row.values or row.type == "text" else None
+
+
+def _as_text(item: object) -> str:
+    return str(item).lower() if isinstance(item, bool) else str(item)
+
+
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    both = {key: _merge(below[key], item) for key, item in above.items() if _are_objects(below.get(key), item)}
+    return {**below, **above, **both}
+
+
+def _are_objects(*items: object) -> bool:
+    return all(isinstance(item, Mapping) for item in items)

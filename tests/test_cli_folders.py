@@ -1,0 +1,159 @@
+"""Every command that takes a log takes several, and folders; what cannot be read is skipped, said, and an error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cachecost.cli import cachecost, exit_code
+
+TEXT = {"type": "text", "text": "word " * 6000, "cache_control": {"type": "ephemeral"}}
+SESSION = "1e0816ef-0000-4000-8000-000000000001"
+USAGE = {"input_tokens": 3, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 6011, "output_tokens": 9}
+
+
+def row(minute: int, text: str = "", **fields: Any) -> dict[str, Any]:
+    content = [{**TEXT, "text": f"{text}{TEXT['text']}"}]
+    request = {"model": "claude-opus-4-6", "max_tokens": 9, "messages": [{"role": "user", "content": content}]}
+    return {"timestamp": f"2026-03-07T10:{minute:02}:00Z", "request": request, "usage": USAGE, **fields}
+
+
+def lines(*rows: dict[str, Any]) -> str:
+    return "".join(json.dumps(one) + "\n" for one in rows)
+
+
+class Done:
+    """How a command ended, in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> None:
+        self.code = exit_code(lambda: cachecost.main(args=list(arguments), standalone_mode=False))
+        self.out, self.err = capsys.readouterr()
+
+    @property
+    def last_words(self) -> str:
+        return self.err.splitlines()[-1] if self.err else ""
+
+
+@pytest.fixture
+def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two good logs below a folder: the second call of the first file reads what the second file wrote."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs" / "deep").mkdir(parents=True)
+    (tmp_path / "logs" / "one.jsonl").write_text(lines(row(0, "x", session=SESSION), row(20, session=SESSION)))
+    (tmp_path / "logs" / "deep" / "two.jsonl").write_text(lines(row(10, session="other")))
+    return tmp_path / "logs"
+
+
+LOG_COMMANDS = [
+    ("replay", "--tokens", "bytes"),
+    ("replay", "--json", "--tokens", "bytes"),
+    ("replay", "--strategy", "automatic", "--tokens", "bytes"),
+    ("explain", "--tokens", "bytes"),
+    ("validate", "--tokens", "tiktoken"),
+    ("optimize", "--tokens", "bytes", "--no-pings"),
+    ("whatif", "--tokens", "bytes"),
+    ("import", "-o", "out.jsonl"),
+    ("lint", "--tokens", "bytes"),
+]
+
+
+@pytest.mark.parametrize("command", LOG_COMMANDS, ids=" ".join)
+def test_a_folder_with_a_bad_file_is_evaluated_without_it(
+    logs: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    name, *options = command
+    good = Done(capsys, name, "logs", *options)
+    assert good.code in (0, 1) and good.out  # lint finds something
+    for path, text, why in (
+        ("odd.jsonl", '{"type": "chat"}\n', "logs/odd.jsonl: unrecognized format, skipped (nearest: claude-code;"),
+        ("bad.jsonl", lines(row(1)) + "{bad}\n", "logs/bad.jsonl:2 expected one JSON object; got a damaged line"),
+    ):
+        (logs / path).write_text(text)
+        options = ["-o", f"{path}.out.jsonl"] if name == "import" else options
+        found = Done(capsys, name, "logs", *options)
+        assert found.code == 2 and why in found.err
+        assert found.last_words == "1 file skipped: --skip accepts that"
+        accepted = Done(capsys, name, "logs", *options, "--skip")
+        assert (accepted.code, accepted.out) == (good.code, found.out)
+        assert accepted.last_words == "1 file skipped"
+        if name not in ("import", "validate"):  # these two also list what they left out
+            assert found.out == good.out
+        (logs / path).unlink()
+
+
+@pytest.mark.parametrize("command", LOG_COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("more", [[], ["--skip"]])
+def test_a_single_damaged_file_stays_an_error(
+    logs: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...], more: list[str]
+) -> None:
+    name, *options = command
+    Path("bad.jsonl").write_text("{bad}\n" + lines(row(1)))
+    found = Done(capsys, name, "bad.jsonl", "--format", "request-log", *options, *more)
+    assert found.code == 2 and "bad.jsonl:1 expected one JSON object" in found.err
+    assert name == "import" or (found.out, found.last_words) == ("", "1 error; nothing was run.")
+
+
+def test_the_rows_of_several_files_are_one_cache_and_say_where_they_are_from(
+    logs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = Done(capsys, "replay", "logs", "--json", "--tokens", "bytes", "--rule", "warm_start=cold")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert [(one["call"], one["session"], one["file"], one["line"]) for one in rows] == [
+        (1, SESSION, "logs/one.jsonl", 1),
+        (2, "other", "logs/deep/two.jsonl", 1),
+        (3, SESSION, "logs/one.jsonl", 2),
+    ]
+    assert [one["cause"] for one in rows] == ["cold_start", "cold_start", "ttl_expired"]
+    assert [(one["project"], one["agent"]) for one in rows] == [("", "")] * 3
+
+
+def test_a_finding_names_the_session_and_the_place_of_its_call(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done = Done(capsys, "explain", "logs", "--json", "--tokens", "bytes")
+    finding = json.loads(done.out)["findings"][-1]
+    place = {name: finding[name] for name in ("call", "session", "session_call", "timestamp", "file", "line")}
+    assert place == {
+        "call": 3,
+        "session": SESSION,
+        "session_call": 2,
+        "timestamp": "2026-03-07T10:20:00Z",
+        "file": "logs/one.jsonl",
+        "line": 2,
+    }
+    text = Done(capsys, "explain", "logs", "--tokens", "bytes").out
+    assert "CC301  session 1e0816ef call 2, 2026-03-07 10:20, one.jsonl:2: 10 min after its last use" in text
+
+
+def test_without_sessions_the_text_is_as_it_was(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("log.jsonl").write_text(lines(row(0), row(10)))
+    assert "CC301  call 2: 10 min after its last use" in Done(capsys, "explain", "log.jsonl", "--tokens", "bytes").out
+    finding = json.loads(Done(capsys, "explain", "log.jsonl", "--tokens", "bytes", "--json").out)["findings"][0]
+    assert (finding["session"], finding["session_call"], finding["agent"], finding["line"]) == ("", None, "", 2)
+
+
+def test_each_file_is_a_cache_of_its_own_to_validate(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A copy of a file changes nothing: its calls are judged once."""
+    done = json.loads(Done(capsys, "validate", "logs", "--json", "--tokens", "tiktoken").out)
+    assert (done["calls"], done["cold"]) == (3, {"knowable": 3, "exact": 3})
+
+
+def test_one_scenario_stands_alone(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("s.yaml").write_text("format: 1\n")
+    for command in ("explain", "optimize"):
+        done = Done(capsys, command, "logs", "s.yaml")
+        assert done.code == 2
+        assert "s.yaml: expected one SCENARIO.yaml alone, or logs; got 2 paths" in done.err
+
+
+def test_lint_takes_bodies_and_logs_from_a_folder(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (logs / "body.json").write_text(json.dumps(row(0)["request"]))
+    done = json.loads(Done(capsys, "lint", "logs", "--json", "--tokens", "bytes").out)
+    assert done["requests"] == 4
+    placed = [one for one in done["findings"] if one["call"]]
+    assert {(one["request"], one["file"]) for one in placed} <= {(name, name) for name in _names(logs)}
+
+
+def _names(logs: Path) -> list[str]:
+    return [str(path.relative_to(logs.parent)) for path in logs.rglob("*.jsonl")]
