@@ -11,6 +11,7 @@ from html_page import Page, opened, probed
 
 from bill_sessions import MAIN, SMALL, account_in, list_prices, write_sessions
 from cachecost.analysis.bill.account import BillAccount, account_for
+from cachecost.analysis.bill.advice import Advice
 from cachecost.analysis.bill.summary import summarize
 from cachecost.analysis.bill.timeline import session_account
 from cachecost.views.bill.bar_chart import HEIGHT, Bar, bar_chart
@@ -97,6 +98,14 @@ def test_foreign_names_are_text(tmp_path: Path) -> None:
 def test_advice_stands_beside_its_cause(account: BillAccount) -> None:
     text = bill_page(account, "cachecost bill", {"ttl_expired": "A 1h TTL would have saved $0.10."})
     assert '<td class="word wide">A 1h TTL would have saved $0.10.</td>' in text
+
+
+def test_what_to_change_has_a_table(account: BillAccount) -> None:
+    change = Advice("x", "a <change>", "set it", Decimal("0.1"), assumption="it works")
+    text = bill_page(account, "cachecost bill", advice=[change])
+    assert '<th scope="row" class="word">a &lt;change&gt;</th><td>$0.10</td>' in text
+    assert '<td class="word">set it; assumes that it works</td>' in text and 'href="#changes"' in text
+    assert "changes" not in Page(bill_page(account, "cachecost bill")).ids
 
 
 def test_days_have_no_holes_and_add_up(account: BillAccount) -> None:

@@ -124,7 +124,8 @@ def bill(
         from cachecost.views.bill.page import bill_page
         from cachecost.views.html.frame import write_page
 
-        write_page(html, bill_page(account, _command(paths, session, since, until, html), cause_notes(account)))
+        again = _command(paths, session, since, until, html)
+        write_page(html, bill_page(account, again, cause_notes(account), advice))
         print_diagnostic(f"{html} written")
     if applies:
         from cachecost.commands.settings_file import apply_advice

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from cachecost.analysis.bill.account import BillAccount
+from cachecost.analysis.bill.advice import Advice
 from cachecost.analysis.bill.summary import BillSummary, summarize
 from cachecost.analysis.bill.timeline import session_timelines
 from cachecost.base.formatting import count_text, dollar_column, dollars, percent, token_column
@@ -19,7 +21,7 @@ from cachecost.views.bill.tables import cause_lines, note_cells, row_names, rows
 from cachecost.views.bill.text import accounted, list_price_note
 from cachecost.views.bill.words import period, project_names
 from cachecost.views.html.frame import render_page
-from cachecost.views.tables.table import Table
+from cachecost.views.tables.table import Column, Table
 
 TIMELINES = 8
 LONGEST_PROJECT = 60
@@ -41,8 +43,10 @@ class CauseRow:
     note: str
 
 
-def bill_page(account: BillAccount, again: str, advice: Mapping[Cause, str] | None = None) -> str:
-    """The whole page. `again` is the command that makes it, `advice` stands beside its cause."""
+def bill_page(
+    account: BillAccount, again: str, notes: Mapping[Cause, str] | None = None, advice: Sequence[Advice] = ()
+) -> str:
+    """The whole page. `again` is the command that makes it, `notes` stand beside their cause."""
     summary = summarize(account)
     charts = _session_charts(account, summary)
     return render_page(
@@ -52,7 +56,8 @@ def bill_page(account: BillAccount, again: str, advice: Mapping[Cause, str] | No
         answer=_answer(summary),
         saving=_rewritten(summary),
         more=[f"{line.rstrip('.')}." for line in (_caching(summary), *accounted(summary)) if line],
-        causes=_cause_rows(account, summary, advice or {}),
+        causes=_cause_rows(account, summary, notes or {}),
+        changes=_changes(advice) if advice else None,
         days=days_chart(account, summary.total),
         sessions=_cost_first(rows_table(summary, account.rewrites, project_cells=LONGEST_PROJECT)),
         charts=charts,
@@ -96,8 +101,22 @@ def _cause_rows(account: BillAccount, summary: BillSummary, advice: Mapping[Caus
     ]
 
 
-def _share(part: object, whole: object) -> float:
-    return 100 * float(part) / float(whole) if whole else 0.0  # type: ignore[arg-type]
+def _changes(advice: Sequence[Advice]) -> Table:
+    """What to change, and what it would have saved."""
+    how = [f"{one.how}; assumes that {one.assumption}" if one.assumption else one.how for one in advice]
+    return Table(
+        [
+            Column("change", "change", [one.change for one in advice], right=False),
+            Column("saved", "saved", dollar_column([one.saved for one in advice])),
+            Column("how", "how", how, right=False),
+        ],
+        "Each alone, with everything else as it was",
+    )
+
+
+def _share(part: Decimal, whole: Decimal) -> float:
+    """In percent."""
+    return float(100 * part / whole) if whole else 0.0
 
 
 def _cost_first(table: Table) -> Table:

@@ -24,6 +24,8 @@ from cachecost.views.tables.table import COMPARISON, COUNT, Column, Table
 MAIN = "main"
 SHOWN_IDLE_S = 60.0
 FILES_NAMED = 3
+BEGINNINGS = ("human", "clear", "resume")
+"""Events that are told of a session's first call."""
 FOLDED = "Rows of several calls: each read all that was cached. --all-calls shows them one by one."
 Group = Sequence[TimelineCall]
 
@@ -185,8 +187,8 @@ def what_came_before(one: TimelineCall, first_words: Mapping[int, str], model: s
     call, rewrite = one.call, one.rewrite
     words = [_beginning(one, model)] if one.before is None else []
     for event in call.events:
-        if event == "human" and one.agent_number and one.before is None:
-            continue  # what a sub-agent was asked is no person's message
+        if one.before is None and (one.agent_number or event not in BEGINNINGS):
+            continue  # nothing was there that could have changed, and what a sub-agent was asked is no person's message
         text = event_words(event, call, one.before)
         if event == "human" and one.number in first_words:
             text = f"“{first_words[one.number]}”"

@@ -46,7 +46,7 @@ SHORT_NAMES: dict[Cause, str] = {
 
 NAMED_BY_WORDS: tuple[Cause, ...] = (
     *("ttl_expired", "cold_start", "compaction", "model_changed", "speed_changed", "concurrent_write", "fork"),
-    *("thinking_stripped", "lookback_exceeded", "billed_not_explained"),
+    *("thinking_stripped", "lookback_exceeded", "billed_not_explained", "tools_changed"),
 )
 """Causes that the words for what shows them name already."""
 
