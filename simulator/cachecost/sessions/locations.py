@@ -17,16 +17,18 @@ class SessionLocation:
     client: str
     name: str
     home: tuple[str, ...]
+    environment: tuple[str, ...]
     files: tuple[str, ...]
-    format: str
     source: str
-    environment: str = ""
 
     def folders(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-        """The folders that exist; the environment variable moves the first and replaces the others."""
-        moved = environment.get(self.environment, "") if self.environment else ""
-        candidates = [Path(part) for part in moved.split(",") if part] or [user_home / part for part in self.home]
-        return (folder for folder in candidates if folder.is_dir())
+        """The folders that exist. The first variable that is set names them; it may list several, with commas."""
+        for entry in self.environment:
+            variable, _, below = entry.partition("/")
+            if named := environment.get(variable):
+                yield from filter(Path.is_dir, (Path(part) / below for part in named.split(",") if part))
+                return
+        yield from filter(Path.is_dir, (user_home / part for part in self.home))
 
     def find(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """The session files, sorted."""
@@ -39,7 +41,8 @@ class SessionLocation:
 def locations() -> tuple[SessionLocation, ...]:
     """The clients whose sessions can be found."""
     text = files("cachecost.sessions").joinpath("locations.toml").read_text(encoding="utf-8")
+    lists = ("home", "environment", "files")
     return tuple(
-        SessionLocation(client, **{**row, "home": tuple(row["home"]), "files": tuple(row["files"])})
+        SessionLocation(client, **{**row, **{name: tuple(row[name]) for name in lists}})
         for client, row in tomllib.loads(text).items()
     )
