@@ -6,13 +6,14 @@ import json
 import re
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from cachecost.base.exit_codes import ExitCode
+from cachecost.base.times import seconds
+from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.log_arguments import skip_option
 from cachecost.commands.options import (
@@ -27,10 +28,10 @@ from cachecost.commands.options import (
 from cachecost.commands.session_input import account_of, read_session_files
 
 if TYPE_CHECKING:
-    from cachecost.analysis.bill.account import IsCounted
+    from cachecost.analysis.bill.account import BillAccount, IsCounted
 
 BY = ("session", "project", "day", "week", "month", "model", "agent")
-SPAN = re.compile(r"(\d+)([hdwm])")
+SPAN = re.compile(r"(\d{1,6})([hdwm])")
 SPAN_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400, "m": 30 * 86400}
 
 
@@ -41,10 +42,9 @@ def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) 
     if match := SPAN.fullmatch(value):
         return time.time() - int(match[1]) * SPAN_SECONDS[match[2]]
     try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
+        return seconds(value)
+    except (ValueError, OverflowError):
         raise click.BadParameter(f"expected a span (30d, 12h, 2w) or a date (2026-03-07); got '{value}'") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 @click.command(cls=SectionedCommand)
@@ -92,14 +92,18 @@ def bill(
     from cachecost.views.bill.advice import advice_lines, advice_object, cause_notes
     from cachecost.views.bill.json_output import bill_object, csv_rows
 
+    if since is not None and until is not None and since >= until:
+        raise click.UsageError("--since must be before --until")
     found = read_session_files(paths, format_)
     account = account_of(found, shared.setup, format_, project, _in_period(since, until))
+    if since is not None or until is not None:
+        _report_untimed(account)
     summary, advice = summarize(account, by or "session"), best_advice(account)
     write_rows(csv_file, csv_rows(summary))
     if as_json:
         made = bill_object(summary, account.rewrites, found.skipped) | {"advice": list(map(advice_object, advice))}
         sys.stdout.write(json.dumps(made, ensure_ascii=False) + "\n")
-    else:
+    elif found.sessions or found.logs:
         from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill
 
         hints = [*advice_lines(advice), list_price_note(summary.total.cost)]
@@ -113,8 +117,17 @@ def bill(
     return ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK
 
 
+def _report_untimed(account: BillAccount) -> None:
+    """Say how many calls have no time, so that they are in no period."""
+    from cachecost.base.formatting import count_text
+
+    untimed = sum(call.start is None for file in account.files for call in file.calls)
+    if untimed:
+        print_diagnostic(f"{count_text(untimed, 'call')} without a time left out: in no period")
+
+
 def _in_period(since: float | None, until: float | None) -> IsCounted:
     if since is None and until is None:
         return bool
-    low, high = since or float("-inf"), float("inf") if until is None else until
+    low, high = float("-inf") if since is None else since, float("inf") if until is None else until
     return lambda call: call.start is not None and low <= call.start < high

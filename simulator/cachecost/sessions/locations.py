@@ -22,11 +22,19 @@ class SessionLocation:
     source: str
     environment: str = ""
 
-    def folders(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-        """The folders that exist; the environment variable moves the first and replaces the others."""
+    def candidates(self, user_home: Path, environment: Mapping[str, str]) -> list[Path]:
+        """The folders where sessions may be; the environment variable replaces those of the table."""
         moved = environment.get(self.environment, "") if self.environment else ""
-        candidates = [Path(part) for part in moved.split(",") if part] or [user_home / part for part in self.home]
-        return (folder for folder in candidates if folder.is_dir())
+        return [Path(part) for part in moved.split(",") if part] or [user_home / part for part in self.home]
+
+    def folders(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+        """The folders that exist."""
+        return (folder for folder in self.candidates(user_home, environment) if folder.is_dir())
+
+    def places(self, user_home: Path, environment: Mapping[str, str]) -> list[str]:
+        """Where session files are looked for, up to the first wildcard."""
+        names = [pattern.partition("*")[0] for pattern in self.files]
+        return [str(folder / name) for folder in self.candidates(user_home, environment) for name in names]
 
     def find(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """The session files, sorted."""
