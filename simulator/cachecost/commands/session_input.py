@@ -31,6 +31,8 @@ def read_session_files(paths: Sequence[Path], format_: str = "auto") -> SessionF
     with _open_store() as store:
         folders = [path for path in paths if path.is_dir()]
         found = SessionReading(store, format_, folders=folders).read_all(_files(paths))
+    if not (found.sessions or found.logs or found.skipped):
+        print_diagnostic(_nothing_found(paths))
     if found.store_error:
         print_diagnostic(f"{_store_path()}: {NOT_REMEMBERED}: {found.store_error}")
     for note in found.notes:
@@ -38,6 +40,15 @@ def read_session_files(paths: Sequence[Path], format_: str = "auto") -> SessionF
     for fault in found.skipped:
         print_diagnostic(f"{fault}, skipped")
     return found
+
+
+def _nothing_found(paths: Sequence[Path]) -> str:
+    """Where was looked, and what to do."""
+    from cachecost.sessions.locations import locations
+
+    home = Path.home()
+    places = list(map(str, paths)) or [place for one in locations() for place in one.places(home, os.environ)]
+    return f"no sessions found in {', '.join(places)}; name files or folders: cachecost bill PATH"
 
 
 def account_of(

@@ -21,14 +21,25 @@ class SessionLocation:
     files: tuple[str, ...]
     source: str
 
-    def folders(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-        """The folders that exist. The first variable that is set names them; it may list several, with commas."""
+    def candidates(self, user_home: Path, environment: Mapping[str, str]) -> list[Path]:
+        """The folders where sessions may be. The first variable that is set replaces those of the table.
+
+        It may list several, with commas.
+        """
         for entry in self.environment:
             variable, _, below = entry.partition("/")
             if named := environment.get(variable):
-                yield from filter(Path.is_dir, (Path(part) / below for part in named.split(",") if part))
-                return
-        yield from filter(Path.is_dir, (user_home / part for part in self.home))
+                return [Path(part) / below for part in named.split(",") if part]
+        return [user_home / part for part in self.home]
+
+    def folders(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+        """The folders that exist."""
+        return (folder for folder in self.candidates(user_home, environment) if folder.is_dir())
+
+    def places(self, user_home: Path, environment: Mapping[str, str]) -> list[str]:
+        """Where session files are looked for, up to the first wildcard."""
+        names = [pattern.partition("*")[0] for pattern in self.files]
+        return [str(folder / name) for folder in self.candidates(user_home, environment) for name in names]
 
     def find(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """The session files, sorted."""
