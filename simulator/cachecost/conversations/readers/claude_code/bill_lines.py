@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from cachecost.base.limits import MOST_TOKENS
 from cachecost.conversations.readers.claude_code.line import PRICED
 from cachecost.conversations.readers.claude_code.transcript import SYNTHETIC
 
 TOKENS = tuple[int, int, int, int, int]
+Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
+"""A count of tokens or messages. Others make a line invalid; they could not be remembered either."""
 COMMANDS = {b"/clear": "clear", b"/effort": "effort", b"/mcp": "tools"}
 """Commands of a person that change what is sent; what /model and /compact do is seen in what follows them."""
 COMMAND = b"<command-name>"
@@ -28,28 +31,28 @@ PASSES_APART = ("compaction", "advisor_message")
 
 
 class CacheCreation(msgspec.Struct, gc=False):
-    ephemeral_5m_input_tokens: int | None = None
-    ephemeral_1h_input_tokens: int | None = None
+    ephemeral_5m_input_tokens: Count | None = None
+    ephemeral_1h_input_tokens: Count | None = None
 
 
 class Iteration(msgspec.Struct, gc=False):
     type: str = ""
     model: str | None = None
-    input_tokens: int = 0
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
+    input_tokens: Count = 0
+    cache_read_input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
     cache_creation: CacheCreation | None = None
-    output_tokens: int = 0
+    output_tokens: Count = 0
 
 
 class LineUsage(msgspec.Struct, gc=False):
     """The usage of a line, as the API returned it."""
 
-    input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
+    input_tokens: Count | None = None
+    cache_read_input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
     cache_creation: CacheCreation | None = None
-    output_tokens: int | None = None
+    output_tokens: Count | None = None
     service_tier: str | None = None
     speed: str | None = None
     inference_geo: str | None = None
@@ -59,7 +62,7 @@ class LineUsage(msgspec.Struct, gc=False):
 
 class MissReason(msgspec.Struct, gc=False):
     type: str = ""
-    cache_missed_input_tokens: int | None = None
+    cache_missed_input_tokens: Count | None = None
 
 
 class Diagnostics(msgspec.Struct, gc=False):
@@ -119,16 +122,16 @@ class RequestFacts(NamedTuple):
 class ModelSum(msgspec.Struct, gc=False):
     """What the client counted for one model (type cost-state, client 2.1.282 and later)."""
 
-    inputTokens: int = 0  # noqa: N815
-    cacheReadInputTokens: int = 0  # noqa: N815
-    cacheCreationInputTokens: int = 0  # noqa: N815
-    cacheCreationEphemeral1hInputTokens: int = 0  # noqa: N815
-    outputTokens: int = 0  # noqa: N815
+    inputTokens: Count = 0  # noqa: N815
+    cacheReadInputTokens: Count = 0  # noqa: N815
+    cacheCreationInputTokens: Count = 0  # noqa: N815
+    cacheCreationEphemeral1hInputTokens: Count = 0  # noqa: N815
+    outputTokens: Count = 0  # noqa: N815
 
     @property
     def tokens(self) -> TOKENS:
         hour = self.cacheCreationEphemeral1hInputTokens
-        five = self.cacheCreationInputTokens - hour
+        five = max(0, self.cacheCreationInputTokens - hour)
         return (self.inputTokens, self.cacheReadInputTokens, five, hour, self.outputTokens)
 
 
@@ -160,7 +163,7 @@ class TranscriptLine(msgspec.Struct, gc=False):
     shape: RequestShape | None = None
     params: RequestParams | None = None
     base: str | None = None
-    keep: int = 0
+    keep: Count = 0
     tail: list[str] = []
     modelUsage: dict[str, ModelSum] | None = None  # noqa: N815
 
