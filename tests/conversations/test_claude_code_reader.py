@@ -261,7 +261,7 @@ def test_an_answer_copied_by_a_fork_with_a_usage_of_zero_is_no_call(tmp_path: Pa
     (only,) = calls_of(tmp_path, lines)
     assert told(only) == [("user", ["in short"]), ("assistant", ["done"]), ("user", ["and now"])]
     assert only.billed == Usage(2, 5010, 400, 0, 55)
-    assert [(step.number, step.before) for step in read_steps(tmp_path / "session.jsonl")] == [(2, None)]
+    assert [(step.number, step.before) for step in read_steps(tmp_path / "session.jsonl")] == [(1, None)]
 
 
 @pytest.mark.parametrize("name", ["input_tokens", "output_tokens", "cache_read_input_tokens"])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 STORE_VARIABLE = "CACHECOST_STORE"
 NO_STORE = "off"
+NOT_REMEMBERED = "sessions are not remembered"
 
 
 def read_session_files(paths: Sequence[Path], format_: str = "auto") -> SessionFiles:
@@ -29,6 +30,10 @@ def read_session_files(paths: Sequence[Path], format_: str = "auto") -> SessionF
 
     with _open_store() as store:
         found = SessionReading(store, format_).read_all(_files(paths))
+    if found.store_error:
+        print_diagnostic(f"{_store_path()}: {NOT_REMEMBERED}: {found.store_error}")
+    for note in found.notes:
+        print_diagnostic(note)
     for fault in found.skipped:
         print_diagnostic(f"{fault}, skipped")
     return found
@@ -81,21 +86,22 @@ def _open_store() -> Iterator[SessionStore | None]:
     """The store; None where there is to be none, or it cannot be used."""
     from cachecost.sessions.store import SessionStore
 
-    named = os.environ.get(STORE_VARIABLE, "")
-    if named == NO_STORE:
+    if os.environ.get(STORE_VARIABLE) == NO_STORE:
         yield None
         return
-    path = Path(named) if named else _default_store()
+    path = _store_path()
     try:
         store = SessionStore(path)
     except (sqlite3.Error, OSError) as error:
-        print_diagnostic(f"{path}: not used to remember sessions: {error}")
+        print_diagnostic(f"{path}: {NOT_REMEMBERED}: {error}")
         yield None
         return
     with store:
         yield store
 
 
-def _default_store() -> Path:
+def _store_path() -> Path:
+    if named := os.environ.get(STORE_VARIABLE):
+        return Path(named)
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if base else Path.home() / ".cache") / "cachecost" / "sessions.sqlite"

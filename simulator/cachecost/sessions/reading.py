@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
+from stat import S_ISREG
 
 import msgspec
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.billed_calls import SessionFile
-from cachecost.conversations.readers.claude_code.transcript import sniff_lines
+from cachecost.conversations.readers.claude_code.transcript import sniff
 from cachecost.conversations.readers.detect import detect
-from cachecost.sessions.bill_readers import bill_reader
+from cachecost.sessions.bill_readers import BILL_READERS
 from cachecost.sessions.store import FileIdentity, RememberedFile, SessionStore
 
 TAIL_BYTES = 1024
-"""A file has only grown if the bytes before its old end are the same."""
+"""A file has only grown if the bytes before its old end are the same. A change before them that kept their place is
+not seen if the file grew, too; a change that kept size and time is never seen."""
 BATCH_BYTES = 32 << 20
 """Written to the store at once: states are not kept in memory for longer."""
 decode_sessions = msgspec.msgpack.Decoder(list[SessionFile]).decode
@@ -30,20 +32,37 @@ Progress = Callable[[Path, int], None]
 
 @dataclass(slots=True)
 class SessionFiles:
-    """Sessions that were read, and the files that could not be (`skipped`) or are not whole (`damaged`)."""
+    """Sessions that were read. `skipped` are the files and lines that could not be, `notes` what else is to be said.
+
+    `store_error` says why what was read is not remembered.
+    """
 
     sessions: list[SessionFile] = field(default_factory=list)
     logs: list[Path] = field(default_factory=list)
     """Files of formats that are read call by call."""
     skipped: list[Fault] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     read_bytes: int = 0
     remembered: int = 0
     files: int = 0
+    store_error: str = ""
+
+    def add(self, sessions: Iterable[SessionFile], path: Path) -> None:
+        """Add the sessions of a file, and what of it is damaged. It may have been remembered under another path."""
+        for session in sessions:
+            session.path = str(path)
+            self.sessions.append(session)
+            faults = (Fault(session.path, f"{reason}; the other lines count", line) for line, reason in session.damaged)
+            self.skipped.extend(faults)
+            self.notes += [f"{path}: {note}" for note in session.notes]
 
 
 @dataclass(slots=True)
 class SessionReading:
-    """Reads files into `found`; `store` remembers them (None: nothing is remembered)."""
+    """Reads files into `found`; `store` remembers them (None: nothing is remembered).
+
+    Files whose format is named are not remembered: with another name they would be read otherwise.
+    """
 
     store: SessionStore | None
     format_: str = "auto"
@@ -51,61 +70,97 @@ class SessionReading:
     found: SessionFiles = field(default_factory=SessionFiles)
     _pending: list[tuple[str, RememberedFile, bytes]] = field(default_factory=list)
     _pending_bytes: int = 0
+    _seen: set[tuple[int, int]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if self.format_ != "auto":
+            self.store = None
 
     def read_all(self, paths: Iterable[Path]) -> SessionFiles:
-        """Read the files. One that cannot be read is skipped, with its errors."""
-        known = self.store.files() if self.store else {}
+        """Read the files, each once. One that cannot be read is skipped, with its errors."""
+        known = self._known()
         for path in paths:
-            self.found.files += 1
             try:
-                self._read(path, known.get(str(path)))
+                self._read(path, known.get(str(path.absolute())))
             except InputError as error:
                 self.found.skipped += error.faults
             except OSError as error:
-                self.found.skipped.append(Fault(str(path), f"cannot be read: {error.strerror}"))
+                self.found.skipped.append(Fault(str(path), f"cannot be read: {error.strerror or error}"))
         self._flush()
+        self._forget(known)
         return self.found
+
+    def _known(self) -> Mapping[str, RememberedFile]:
+        """What is remembered."""
+        try:
+            return self.store.files() if self.store else {}
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            self._give_up(error)
+            return {}
+
+    def _give_up(self, error: Exception) -> None:
+        """Go on without a store that is locked, full or damaged: the result does not depend on it."""
+        self.store, self.found.store_error = None, str(error)
+        self._pending, self._pending_bytes = [], 0
 
     def _read(self, path: Path, remembered: RememberedFile | None) -> None:
         status = path.stat()
-        if not status.st_size:
+        if (status.st_dev, status.st_ino) in self._seen:
+            return
+        self._seen.add((status.st_dev, status.st_ino))
+        self.found.files += 1
+        is_regular = S_ISREG(status.st_mode)
+        if not is_regular and self.format_ == "auto":
+            raise InputError([Fault(str(path), "is not a regular file; name its format with --format")])
+        if is_regular and not status.st_size:
             return
         identity = FileIdentity(status.st_ino, status.st_size, status.st_mtime_ns)
-        if remembered and remembered.identity == identity:
-            self._add(decode_sessions(remembered.sessions))
-            self.found.remembered += 1
-            return
-        self.progress(path, status.st_size)
-        self._read_file(path, identity, remembered)
+        if not self._add_remembered(path, identity, remembered):
+            self.progress(path, status.st_size)
+            self._read_file(path, identity, remembered)
 
-    def _add(self, sessions: list[SessionFile]) -> None:
-        """Take sessions, and say which of their lines could not be read."""
-        self.found.sessions += sessions
-        for session in sessions:
-            faults = (Fault(session.path, f"{reason}; the other lines count", line) for line, reason in session.damaged)
-            self.found.skipped.extend(faults)
+    def _add_remembered(self, path: Path, identity: FileIdentity, remembered: RememberedFile | None) -> bool:
+        """Add the sessions of a file that is as it was; whether it is."""
+        if remembered is None or remembered.identity != identity:
+            return False
+        try:
+            self.found.add(decode_sessions(remembered.sessions), path)
+        except (msgspec.DecodeError, TypeError):
+            return False
+        self.found.remembered += 1
+        return True
 
     def _read_file(self, path: Path, identity: FileIdentity, remembered: RememberedFile | None) -> None:
         format_ = self._format(path)
-        reader = bill_reader(format_)
+        reader = BILL_READERS.get(format_)
         if reader is None:
             self.found.logs.append(path)
             return
         state = b""
         if remembered and self.store and _has_grown(path, identity, remembered):
-            state = self.store.state(str(path))
-        sessions, state = reader.read_sessions(path, state)
-        self._add(sessions)
+            state = self._state(str(path.absolute()))
+        try:
+            sessions, state = reader.read(path, state)
+        except (msgspec.DecodeError, TypeError):  # a damaged state
+            sessions, state = reader.read(path, b"")
+        self.found.add(sessions, path)
         self.found.read_bytes += identity.size
-        if self.store:
+        if self.store and reader.is_whole and is_unicode(str(path)):
             tail = _tail(path, identity.size)
-            self._remember(str(path), RememberedFile(identity, tail, encode(sessions)), state)
+            self._remember(str(path.absolute()), RememberedFile(identity, tail, encode(sessions)), state)
+
+    def _state(self, path: str) -> bytes:
+        try:
+            return self.store.state(path) if self.store else b""
+        except sqlite3.Error as error:
+            self._give_up(error)
+            return b""
 
     def _format(self, path: Path) -> str:
         """The format of a file. Transcripts are known by their first lines, without the looks of other readers."""
         if self.format_ == "auto":
             with path.open("rb") as stream:
-                if sniff_lines(stream.read(HEAD_BYTES)):
+                if sniff(stream.read(HEAD_BYTES)):
                     return TRANSCRIPT
         return detect(path, self.format_)[0]
 
@@ -116,22 +171,42 @@ class SessionReading:
             self._flush()
 
     def _flush(self) -> None:
-        """Write what was read. A store that is locked or full is given up: the result does not depend on it."""
+        """Write what was read."""
         if not self.store or not self._pending:
             return
         try:
             with self.store.writing():
                 for row in self._pending:
                     self.store.put(*row)
-        except sqlite3.Error:
-            self.store = None
+        except sqlite3.Error as error:
+            self._give_up(error)
         self._pending, self._pending_bytes = [], 0
+
+    def _forget(self, known: Iterable[str]) -> None:
+        """Remove files that no longer exist from the store."""
+        gone = [path for path in known if not Path(path).exists()]
+        if not self.store or not gone:
+            return
+        try:
+            self.store.forget(gone)
+        except sqlite3.Error as error:
+            self._give_up(error)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be stored: a path of other bytes cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _has_grown(path: Path, identity: FileIdentity, remembered: RememberedFile) -> bool:
     """Whether a file is the one that was read, with more at its end."""
     old = remembered.identity
-    return old.inode == identity.inode and identity.size > old.size and _tail(path, old.size) == remembered.tail
+    may_be = old.inode == identity.inode and isinstance(old.size, int) and identity.size > old.size
+    return may_be and _tail(path, old.size) == remembered.tail
 
 
 def _tail(path: Path, size: int) -> bytes:

@@ -8,22 +8,40 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from zlib import crc32
 
 import msgspec
 
-VERSION = 2
-"""Of the content; a store of another version is emptied. To be raised when a reader changes what it reads."""
+from cachecost.base.version import __version__
+
+CONTENT = 1
+"""To be raised when a reader changes what it reads."""
+VERSION = crc32(f"{CONTENT} {__version__}".encode()) & 0x7FFFFFFF
+"""A store of other content, or of another version of cachecost, is emptied."""
 APPLICATION = 0x63616368
 """Marks the file as ours (SQLite's application_id), so that no other database is ever touched."""
+APPLICATION_OFFSET, HEADER_BYTES = 68, 72
+"""Where it stands in the file (sqlite.org/fileformat.html)."""
+FOREIGN = "it is another program's file"
 BUSY_S = 2.0
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS files (
     path TEXT PRIMARY KEY, inode INTEGER, size INTEGER, mtime_ns INTEGER, tail BLOB, sessions BLOB, state BLOB
 ) WITHOUT ROWID
 """
+
+
+def _check_owner(path: Path) -> None:
+    """Raises sqlite3.DatabaseError for a file of another program, before SQLite opens (and may change) it."""
+    if not path.exists():
+        return
+    with path.open("rb") as stream:
+        header = stream.read(HEADER_BYTES)
+    if header and int.from_bytes(header[APPLICATION_OFFSET:], "big") != APPLICATION:
+        raise sqlite3.DatabaseError(FOREIGN)
 
 
 class FileIdentity(msgspec.Struct, frozen=True, array_like=True):
@@ -47,23 +65,32 @@ class SessionStore:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _check_owner(path)
         self._database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
-        self._prepare()
+        try:
+            self._prepare()
+        except BaseException:
+            self._database.close()
+            raise
 
     def _prepare(self) -> None:
         database = self._database
-        application = database.execute("PRAGMA application_id").fetchone()[0]
+        database.execute("PRAGMA synchronous=NORMAL")
         version = database.execute("PRAGMA user_version").fetchone()[0]
-        if (application, version) == (APPLICATION, VERSION):
+        if (self._application(), version) == (APPLICATION, VERSION):
             return
         tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if application != APPLICATION and tables:
-            raise sqlite3.DatabaseError("it is another program's database")
-        database.execute("PRAGMA journal_mode=WAL")
+        if tables and self._application() != APPLICATION:
+            raise sqlite3.DatabaseError(FOREIGN)
         database.executescript(
             f"BEGIN IMMEDIATE; DROP TABLE IF EXISTS files; {SCHEMA};"
             f"PRAGMA application_id={APPLICATION}; PRAGMA user_version={VERSION}; COMMIT;"
         )
+        with suppress(sqlite3.OperationalError):  # another process uses it already: it works without, too
+            database.execute("PRAGMA journal_mode=WAL")
+
+    def _application(self) -> int:
+        return int(self._database.execute("PRAGMA application_id").fetchone()[0])
 
     def __enter__(self) -> SessionStore:
         return self
@@ -92,7 +119,8 @@ class SessionStore:
         try:
             yield
         except BaseException:
-            self._database.execute("ROLLBACK")
+            if self._database.in_transaction:  # SQLite ends it by itself where the disk is full
+                self._database.execute("ROLLBACK")
             raise
         self._database.execute("COMMIT")
 

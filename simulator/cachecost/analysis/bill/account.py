@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -62,6 +62,10 @@ class BillAccount:
                 if id(call) not in copied and is_counted(call):
                     yield file, call
 
+    def is_copy(self, call: BilledCall) -> bool:
+        """Whether another file holds the call, too, and it counts there."""
+        return id(call) in self._copied
+
 
 def account_for(
     files: Sequence[SessionFile],
@@ -107,21 +111,30 @@ def _rewrites(account: BillAccount, copied: frozenset[int]) -> Iterator[BilledRe
     for file in account.files:
         if file.has_requests:
             continue
-        for call in file.calls:
-            is_first = not call.before or "clear" in call.events
-            if file.client != REQUESTS:
-                shared.add(file, call, is_first and (call.agent != "" or call.session not in last_of))
-            if is_first and call.read and id(call) not in copied and account.is_counted(call):
-                account.warm_calls += 1
-                account.warm_tokens += call.read
+        _note_firsts(account, file, shared, last_of)
         for found in find_rewrites(file, account.prices.rules_of, last_of):
             if id(found.call) not in copied and account.is_counted(found.call):
                 yield _billed_rewrite(file, found, account.prices)
     for prefix in shared.rewrites():
         file, call = prefix.first.file, prefix.first.call
-        if id(call) not in copied and account.is_counted(call):
+        if account.is_counted(call):
             cost, evidence = account.prices.rewrite_cost(call, prefix.tokens), prefix.evidence
             yield BilledRewrite(file, call, None, evidence.cause, prefix.tokens, cost, evidence.words, is_static=True)
+
+
+def _note_firsts(
+    account: BillAccount, file: SessionFile, shared: SharedPrefixes, last_of: Mapping[str, EarlierCall]
+) -> None:
+    """Note the calls of a file that begin a session or an agent, and when others kept their prefix alive."""
+    for call in file.calls:
+        if account.is_copy(call):
+            continue
+        is_first = (not call.before or "clear" in call.events) and not call.is_summed
+        if file.client != REQUESTS:
+            shared.add(file, call, is_first and (call.agent != "" or call.session not in last_of))
+        if is_first and call.read and account.is_counted(call):
+            account.warm_calls += 1
+            account.warm_tokens += call.read
 
 
 def _billed_rewrite(file: SessionFile, found: Rewrite, prices: CallPrices) -> BilledRewrite:

@@ -39,6 +39,11 @@ class CacheState(msgspec.Struct, gc=False):
             return self.tokens
         return self.hour_tokens if age < self.seconds("1h") else 0
 
+    def touch(self, at: float | None) -> None:
+        """Note that all of the prefix was read at this time."""
+        if at is not None and (self.touched is None or at > self.touched):
+            self.touched = at
+
     def age(self, at: float | None) -> float | None:
         """Seconds since the prefix was last read or written."""
         return None if at is None or self.touched is None else at - self.touched

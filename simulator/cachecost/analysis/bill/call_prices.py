@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -36,17 +37,21 @@ class CallPrices:
         return self.prices_of(call, call.model, call.total_input)
 
     def prices_of(self, call: BilledCall, model: str, total_input: int) -> Prices | None:
-        """As `prices`, of a pass of another model and length."""
-        quote = self._quote(call, model)
+        """As `prices`, of a pass of another model ("": the call's) and length."""
+        quote = self._quote(call, model or call.model)
         if isinstance(quote, str):
             return None
         found = quote.tiers[0] if len(quote.tiers) == 1 else quote.of(total_input)
         return found if found.are_known else None
 
-    def why_unpriced(self, call: BilledCall) -> str:
-        """Why a call has no price."""
-        quote = self._quote(call, call.model)
-        return quote if isinstance(quote, str) else f"no price known for {call.model} on host {call.host or self.host}"
+    def why_unpriced(self, call: BilledCall) -> Sequence[str]:
+        """Why a call, or a pass of it of another model, has no price; empty if all has one."""
+        models = dict.fromkeys([call.model, *(model or call.model for model, _ in call.extra)])
+        return [self._why(call, model) for model in models if self.prices_of(call, model, 0) is None]
+
+    def _why(self, call: BilledCall, model: str) -> str:
+        quote = self._quote(call, model)
+        return quote if isinstance(quote, str) else f"no price known for {model} on host {call.host or self.host}"
 
     def _quote(self, call: BilledCall, model: str) -> Quote | str:
         key = (call.host, model, None if call.start is None else int(call.start // SECONDS_A_DAY), call.modes)

@@ -39,7 +39,12 @@ class Rewrite:
         return self.state.age(self.call.start)
 
     def has(self, event: str) -> bool:
-        return event in self.call.events
+        """Whether an event lies between the two calls; of an upgrade also where they are in different files."""
+        return event in self.call.events or (event == "client" and self._is_upgraded)
+
+    @property
+    def _is_upgraded(self) -> bool:
+        return bool(self.call.version and self.before.version) and self.call.version != self.before.version
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,18 +36,39 @@ def find_rewrites(file: SessionFile, rules_of: FindRules, last_of: dict[str, Ear
     is resumed in a new file continues it.
     """
     known: list[EarlierCall | None] = [None]
+    static = [0]
+    ended: dict[str, EarlierCall | None] = {}
     for call in file.calls:
         rules = rules_of(call)
         earlier = _continued(call, known, last_of)
         if earlier is not None and not call.is_summed:
-            if earlier.state.tokens - call.read > _tolerance(rules):
+            lost, tolerance = earlier.state.tokens - call.read, _tolerance(rules)
+            if lost <= tolerance:
+                earlier.state.touch(call.start)
+            elif call.written + call.tokens[0] > tolerance:  # else the prompt is shorter and nothing was paid
                 yield _rewrite(call, earlier, rules)
-            elif call.start is not None and call.read >= earlier.state.tokens:
-                earlier.state.touched = call.start
-        known.append(_after(call, earlier, rules))
-    last = next((one for one in reversed(known) if one is not None and not one.call.agent), None)
-    if last is not None and last.call.session:
-        last_of[last.call.session] = last
+        static.append(_static_tokens(call, earlier, static[call.before]))
+        known.append(_after(call, earlier, rules, static[-1]))
+        if not call.agent:
+            ended[call.session] = known[-1]
+    _note_ends(ended, last_of)
+
+
+def _note_ends(ended: dict[str, EarlierCall | None], last_of: dict[str, EarlierCall]) -> None:
+    """Note the last calls of sessions; one that implies no prefix makes the next file of the session a beginning."""
+    for session, last in ended.items():
+        last_of.pop(session, None)
+        if session and last is not None:
+            last_of[session] = last
+
+
+def _static_tokens(call: BilledCall, earlier: EarlierCall | None, before: int) -> int:
+    """The length of the static prefix: what the first call read; 0 where that is unknown."""
+    if earlier is not None:
+        return earlier.static_tokens
+    if call.before and "clear" not in call.events:
+        return before
+    return 0 if call.is_summed else call.read
 
 
 def _continued(
@@ -63,11 +84,13 @@ def _continued(
     return earlier if is_later else None
 
 
-def _after(call: BilledCall, earlier: EarlierCall | None, rules: ModelRules | None) -> EarlierCall | None:
+def _after(
+    call: BilledCall, earlier: EarlierCall | None, rules: ModelRules | None, static_tokens: int
+) -> EarlierCall | None:
     if call.is_summed:
         return None
     state = state_after(call, earlier.state if earlier else None, rules)
-    return EarlierCall(call, state, earlier.static_tokens if earlier else call.read)
+    return EarlierCall(call, state, static_tokens)
 
 
 def _rewrite(call: BilledCall, earlier: EarlierCall, rules: ModelRules | None) -> Rewrite:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -177,7 +178,7 @@ class BillSummary:
 def summarize(account: BillAccount, by: str = "session") -> BillSummary:
     """The summary of an account. Raises KeyError if `by` is none of `GROUPS`."""
     key_of, total, rows = GROUPS[by], BillRow("total"), dict[str, BillRow]()
-    sessions, unpriced = set[str](), dict[str, list[BilledCall]]()
+    sessions, unpriced = set[str](), Counter[str]()
     prices = account.prices
     for file, call in account.calls():
         key = key_of(file, call)
@@ -187,8 +188,8 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
         found = prices.prices(call)
         row.add(call, found, prices)
         sessions.add(call.session or file.path)
-        if found is None:
-            unpriced.setdefault(call.model, []).append(call)
+        if found is None or call.extra:
+            unpriced.update(prices.why_unpriced(call))
         if not call.agent and by == "session":
             row.project = file.project
     for row in rows.values():
@@ -197,13 +198,12 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
         total.add_rewrite(rewrite)
         rows[key_of(rewrite.file, rewrite.call)].add_rewrite(rewrite)
     ranked = _in_order(rows.values(), by)
-    reasons = {prices.why_unpriced(calls[0]): len(calls) for calls in unpriced.values()}
     return BillSummary(
         by,
         total,
         ranked,
         len(sessions),
-        reasons,
+        unpriced,
         account.copies,
         account.warm_calls,
         account.warm_tokens,

@@ -6,25 +6,27 @@ has grown is continued: `TranscriptBill.state` is what must be kept, `offset` wh
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
+from cachecost.base import limits
 from cachecost.base.times import seconds
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
-from cachecost.conversations.input_files import open_input
+from cachecost.conversations.input_files import open_input, too_long
 from cachecost.conversations.readers.claude_code.bill_lines import (
     ATTACHMENTS,
     COMMANDS,
     LineMessage,
     LineUsage,
+    NotJson,
     RequestFacts,
     TranscriptLine,
     billed_tokens,
     client_sums,
     counts_nothing,
-    decode_envelope,
     decode_line,
     digest,
     extra_passes,
@@ -34,10 +36,11 @@ from cachecost.conversations.readers.claude_code.bill_lines import (
     piece_types,
 )
 from cachecost.conversations.readers.claude_code.line import THINKING
+from cachecost.conversations.readers.claude_code.step_bills import is_content_free, read_step_bills
 from cachecost.conversations.readers.claude_code.transcript import BOUNDARIES, HANDLERS
 
 CLIENT = "claude-code"
-NOT_JSON = "is not valid JSON"
+CUT_OFF = "the last line is cut off (still being written?): skipped"
 NO_STEP = 0
 SUMS_LINE = "cost-state"
 REQUEST_LINES = ("api-request", "api-request-shape")
@@ -104,6 +107,13 @@ class TranscriptBill:
     def __init__(self, path: Path, state: TranscriptState | None = None) -> None:
         self.path = path
         self.state = state or TranscriptState()
+        self.notes: list[str] = []
+        self._whole: bytes | None = None
+
+    @property
+    def saved_state(self) -> bytes:
+        """The state after the last line that is whole: one without a newline is read again, as more may follow."""
+        return encode_state(self.state) if self._whole is None else self._whole
 
     def read(self) -> SessionFile:
         """The calls so far. A last line that is still being written is left for the next time. Raises InputError."""
@@ -112,50 +122,53 @@ class TranscriptBill:
                 stream.seek(self.state.offset)
             self._read_lines(stream)
         state = self.state
-        damaged = tuple(state.damaged)
-        return SessionFile(str(self.path), CLIENT, state.project, state.calls, damaged, client_sums=state.client_sums)
+        return SessionFile(
+            str(self.path),
+            CLIENT,
+            state.project,
+            state.calls,
+            tuple(state.damaged),
+            tuple(self.notes),
+            client_sums=state.client_sums,
+        )
 
     def _read_lines(self, stream: BinaryIO) -> None:
-        state = self.state
-        for line in stream:
+        state, most = self.state, limits.LINE.value()
+        for line in iter(partial(stream.readline, most + 1), b""):
             number = state.line + 1
-            if not line.isspace() and not self._read_line(line, number) and not line.endswith(b"\n"):
-                return
+            if len(line) > most:
+                raise too_long(self.path, number)
+            if not line.endswith(b"\n"):
+                self._whole = encode_state(state)
+            if not line.isspace():
+                self._read_line(line, number)
             state.line = number
             state.offset += len(line)
 
-    def _read_line(self, line: bytes, number: int) -> bool:
-        """Take a line; whether it is valid. One that is not is noted, unless it is still being written."""
+    def _read_line(self, line: bytes, number: int) -> None:
+        """Take a line. One that is not valid is noted."""
         try:
-            self._take(decode_line(line), number)
-        except (msgspec.ValidationError, ValueError, RecursionError) as error:
-            if not line.endswith(b"\n"):
-                return False
-            self._note_damage(line, number, error)
-        return True
-
-    def _note_damage(self, line: bytes, number: int, error: Exception) -> None:
-        try:
-            kind = decode_envelope(line).type
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            self.state.damaged.append((number, NOT_JSON))
-            return
-        if kind in HANDLERS:
-            self.state.damaged.append((number, str(error)))
+            found = decode_line(line)
+            if found is not None:
+                self._take(found, number)
+        except (ValueError, OverflowError) as error:
+            if isinstance(error, NotJson) and not line.endswith(b"\n"):
+                self.notes.append(f"{self.path}:{number} {CUT_OFF}")
+            else:
+                self.state.damaged.append((number, str(error)))
 
     def _take(self, line: TranscriptLine, number: int) -> None:
         kind, uuid, positions = line.type, line.uuid, self.state.positions
         if kind in REQUEST_LINES:
             self._note_request(line)
-            return
         if kind == SUMS_LINE:
             self.state.client_sums = client_sums(line)
-            return
         if kind in HANDLERS and uuid in positions:
             return
         if kind not in HANDLERS and uuid is None:
             return
-        time = seconds(line.timestamp) if line.timestamp else None
+        _check(line, kind)
+        time = seconds(line.timestamp) if line.timestamp is not None else None
         chain, step, before_time = self._before(line, number)
         if line.cwd and not self.state.project:
             self.state.project = line.cwd
@@ -185,7 +198,7 @@ class TranscriptBill:
         """(chain, last step, time) of the record that the line follows."""
         state, is_side = self.state, bool(line.isSidechain)
         key = _chain_key(line, is_side, number)
-        parent = state.positions.get(line.parentUuid or "") or state.positions.get(line.logicalParentUuid or "")
+        parent = self._position(line.parentUuid) or self._position(line.logicalParentUuid)
         if parent and state.chains[parent[0]].is_side == is_side:
             state.chain_of.setdefault(key, parent[0])
             return parent
@@ -196,6 +209,9 @@ class TranscriptBill:
             state.beginnings.append(PendingEvents())
         chain = state.chains[index]
         return index, chain.step, chain.time
+
+    def _position(self, uuid: str | None) -> tuple[int, int, float | None] | None:
+        return None if uuid is None else self.state.positions.get(uuid)
 
     def _pending(self, chain: int, step: int) -> PendingEvents:
         return self.state.pending[step - 1] if step else self.state.beginnings[chain]
@@ -294,7 +310,7 @@ class TranscriptBill:
         call.has_thinking = call.has_thinking or any(kind in THINKING for kind in types)
         tokens = billed_tokens(usage)
         if tokens[4] >= call.tokens[4]:
-            call.tokens = tokens
+            call.tokens, call.extra = tokens, extra_passes(usage)
         if time is not None and call.answered is not None:
             call.end = time if call.end is None else max(call.end, time)
         if message.diagnostics and message.diagnostics.cache_miss_reason:
@@ -353,6 +369,16 @@ def _note_reason(call: BilledCall, message: LineMessage) -> None:
         call.miss_reason, call.missed_tokens = reason.type, reason.cache_missed_input_tokens or 0
 
 
+def _check(line: TranscriptLine, kind: str | None) -> None:
+    """Raises ValueError where a line lacks what its kind must have."""
+    message = line.message
+    if kind in ("user", "assistant") and message is None:
+        raise ValueError("message: expected an object; got nothing")
+    is_billed = kind == "assistant" and message is not None and message.usage is not None
+    if is_billed and message and message.model is None and not line.isApiErrorMessage:
+        raise ValueError("message.model: expected a text; got nothing")
+
+
 def _chain_key(line: TranscriptLine, is_side: bool, number: int) -> str:
     """What identifies the chain of a record that the tree does not connect."""
     if not is_side:
@@ -365,9 +391,11 @@ def read_sessions(path: Path, state: bytes = b"") -> tuple[list[SessionFile], by
 
     Raises InputError where the file cannot be read.
     """
+    if not state and path.is_file() and is_content_free(path):
+        return [SessionFile(str(path), CLIENT, calls=read_step_bills(path))], b""
     bill = TranscriptBill(path, decode_state(state) if state else None)
     file = bill.read()
-    return [file] if file.calls or file.damaged else [], encode_state(bill.state)
+    return [file] if file.calls or file.damaged or file.notes else [], bill.saved_state
 
 
 decode_state = msgspec.msgpack.Decoder(TranscriptState).decode

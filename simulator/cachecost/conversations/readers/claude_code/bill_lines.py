@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from hashlib import blake2b
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from cachecost.base.limits import MOST_TOKENS
-from cachecost.conversations.readers.claude_code.line import PRICED
-from cachecost.conversations.readers.claude_code.transcript import SYNTHETIC
+from cachecost.base.limits import MOST_TOKENS, json_value
+from cachecost.conversations.json_object import parse_json, reason
+from cachecost.conversations.readers.claude_code.line import PRICED, kind_of
+from cachecost.conversations.readers.claude_code.transcript import HANDLERS, SYNTHETIC
+from cachecost.prompts.wire import show_found
 
 TOKENS = tuple[int, int, int, int, int]
 Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
-"""A count of tokens or messages. Others make a line invalid; they could not be remembered either."""
+"""Tokens of one class in a foreign usage."""
 COMMANDS = {b"/clear": "clear", b"/effort": "effort", b"/mcp": "tools"}
 """Commands of a person that change what is sent; what /model and /compact do is seen in what follows them."""
 COMMAND = b"<command-name>"
@@ -36,13 +39,13 @@ class CacheCreation(msgspec.Struct, gc=False):
 
 
 class Iteration(msgspec.Struct, gc=False):
-    type: str = ""
+    type: str | None = None
     model: str | None = None
-    input_tokens: Count = 0
+    input_tokens: Count | None = None
     cache_read_input_tokens: Count | None = None
     cache_creation_input_tokens: Count | None = None
     cache_creation: CacheCreation | None = None
-    output_tokens: Count = 0
+    output_tokens: Count | None = None
 
 
 class LineUsage(msgspec.Struct, gc=False):
@@ -135,21 +138,26 @@ class ModelSum(msgspec.Struct, gc=False):
         return (self.inputTokens, self.cacheReadInputTokens, five, hour, self.outputTokens)
 
 
-class TranscriptLine(msgspec.Struct, gc=False):
-    """A line of any type; what a type lacks is None."""
+class RecordLine(msgspec.Struct, gc=False):
+    """What a line of any type says of its place in the tree of records; what it lacks is None."""
 
     type: str | None = None
-    subtype: str | None = None
     uuid: str | None = None
-    parentUuid: str | None = None  # noqa: N815
+    parentUuid: str | None = None  # noqa: N815 - the transcript's name
     logicalParentUuid: str | None = None  # noqa: N815
     sessionId: str | None = None  # noqa: N815
     agentId: str | None = None  # noqa: N815
-    requestId: str | None = None  # noqa: N815
     timestamp: str | None = None
-    version: str | None = None
     cwd: str | None = None
     isSidechain: bool | None = None  # noqa: N815
+
+
+class TranscriptLine(RecordLine, gc=False):
+    """A line of any type with what its bill needs; what a type lacks is None."""
+
+    subtype: str | None = None
+    requestId: str | None = None  # noqa: N815
+    version: str | None = None
     isCompactSummary: bool | None = None  # noqa: N815
     isApiErrorMessage: bool | None = None  # noqa: N815
     thinkingMetadata: ThinkingMetadata | None = None  # noqa: N815
@@ -168,15 +176,59 @@ class TranscriptLine(msgspec.Struct, gc=False):
     modelUsage: dict[str, ModelSum] | None = None  # noqa: N815
 
 
-class LineEnvelope(msgspec.Struct, gc=False):
-    """A line whose parts do not have the expected types: its type says whether that matters."""
-
-    type: str | None = None
+class NotJson(ValueError):
+    """A line that does not parse: the last one of a file may still be being written."""
 
 
-decode_line = msgspec.json.Decoder(TranscriptLine).decode
-decode_pieces = msgspec.json.Decoder(list[Piece | str]).decode
-decode_envelope = msgspec.json.Decoder(LineEnvelope).decode
+_decode_line = msgspec.json.Decoder(TranscriptLine).decode
+_decode_record = msgspec.json.Decoder(RecordLine).decode
+_decode_pieces = msgspec.json.Decoder(list[Piece | str]).decode
+
+
+def decode_line(line: bytes) -> TranscriptLine | None:
+    """A line of a transcript; None for one that has no place in it.
+
+    Raises NotJson, and ValueError where a line that matters has a field of another type.
+    """
+    try:
+        found = _decode_line(line)
+    except msgspec.ValidationError as error:
+        return _decode_other(line, error)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return decode_line(_repaired(line))
+    if found.type is None:
+        raise ValueError("type: expected a text; got nothing")
+    return found
+
+
+def _decode_other(line: bytes, error: msgspec.ValidationError) -> TranscriptLine | None:
+    """A line with fields of unexpected types: if it is of no call, only its place matters."""
+    value = json_value(line)
+    if not isinstance(value, dict):
+        raise ValueError(f"expected an object; got {show_found(value)}")
+    if value.get("type") in HANDLERS or not isinstance(value.get("type"), str):
+        expected, _, place = str(error).partition(" - at `$.")
+        raise ValueError(f"{place.removesuffix('`') or 'line'}: {expected[:1].lower()}{expected[1:]}")
+    try:
+        return TranscriptLine(**msgspec.structs.asdict(_decode_record(line)))
+    except msgspec.ValidationError:
+        return None
+
+
+def _repaired(line: bytes) -> bytes:
+    """A line with half a surrogate pair, as a text that was cut off has one, or a byte order mark; without these.
+
+    Raises NotJson, and ValueError for another value than an object.
+    """
+    value = parse_json(line)
+    if isinstance(value, ValueError):
+        raise NotJson(reason(value))
+    if not isinstance(value, dict):
+        raise ValueError(f"expected an object; got {show_found(value)}")
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    except ValueError as error:
+        raise NotJson(f"damaged JSON: {error}") from None
 
 
 def billed_tokens(usage: LineUsage | Iteration) -> TOKENS:
@@ -229,8 +281,10 @@ def piece_types(content: msgspec.Raw) -> tuple[list[str], bytes]:
         return ["text"], command_in(start)
     if start[:1] != b"[":
         return [], b""
-    types = [piece.type if isinstance(piece, Piece) else "text" for piece in decode_pieces(content)]
-    return types, b""
+    try:
+        return [piece.type if isinstance(piece, Piece) else "text" for piece in _decode_pieces(content)], b""
+    except msgspec.ValidationError:
+        return [str(kind_of(block)) for block in json_value(bytes(content))], b""
 
 
 def command_in(text: bytes) -> bytes:

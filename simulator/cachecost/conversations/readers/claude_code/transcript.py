@@ -233,6 +233,7 @@ class Transcript:
         self._positions: dict[str, _TreePosition] = {}
         self._chains: dict[tuple[str, object], _RecordChain] = {}
         self._names: Counter[str] = Counter()
+        self._calls = 0
 
     def take(self, line: JsonObject) -> None:
         """Read one line. Errors go to its list."""
@@ -320,11 +321,13 @@ class Transcript:
         self, line: JsonObject, model: str, before: _TreePosition, time: float | None, usage: dict[str, Any]
     ) -> PartialStep:
         """A step that begins with this line."""
-        step = _new_step(len(self.steps) + 1, line, model, before, time)
+        is_copy = is_zero(usage)
+        self._calls += not is_copy
+        step = _new_step(self._calls, line, model, before, time)
         named = _with_names(step, line, before.chain)
         partial = PartialStep(replace(named, modes=modes_of(usage), summed=is_summed(usage)), client_of(line))
         partial.before = before.step
-        partial.is_copy = is_zero(usage)
+        partial.is_copy = is_copy
         partial.breakpoints = self._requests.get(str(line.data.get("requestRef")))
         partial.request_blocks, partial.is_cut = _request_blocks(before)
         if before.step:
