@@ -46,9 +46,8 @@ def _nothing_found(paths: Sequence[Path]) -> str:
     """Where was looked, and what to do."""
     from cachecost.sessions.locations import locations
 
-    home = Path.home()
-    places = list(map(str, paths)) or [place for one in locations() for place in one.places(home, os.environ)]
-    return f"no sessions found in {', '.join(places)}; name files or folders: cachecost bill PATH"
+    looked = ", ".join(map(str, paths)) or f"{Path.home()} ({', '.join(one.name for one in locations())})"
+    return f"no sessions found in {looked}; name files or folders: cachecost bill PATH"
 
 
 def account_of(
