@@ -67,7 +67,7 @@ def test_the_ttl(idle: float | None, first: Any, expected: str) -> None:
 def test_a_request_may_have_begun_later_than_it_seems(answered: float, expected: str) -> None:
     """Where nothing else explains it, at its answer at the latest."""
     assert cause_between(idle=20, answered=START + answered) == expected
-    assert cause_between(idle=20, answered=START + answered, events=("tools",)) == "tools_changed"
+    assert cause_between(idle=20, answered=START + answered, events=("effort",)) == "effort_changed"
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_a_call_that_only_reads_keeps_the_ttl_of_what_it_reads() -> None:
     [
         ("compaction", "compaction", "compaction"),
         ("edit", "content_changed", "content_changed"),
-        ("tools", "tools_changed", "tools_changed"),
-        ("system", "system_changed", "system_changed"),
+        ("tools", "tools_changed", "billed_not_explained"),
+        ("system", "system_changed", "billed_not_explained"),
         ("history", "content_changed", "content_changed"),
         ("thinking", "thinking_changed", "thinking_changed"),
         ("effort", "effort_changed", "effort_changed"),
@@ -114,6 +114,12 @@ def test_events(event: str, static_lost: str, messages_lost: str) -> None:
     assert cause_between(second=LOST, events=(event,)) == messages_lost
 
 
+def test_tools_may_have_changed_where_the_static_prefix_is_not_known() -> None:
+    first = call(1, (3, 0, 50_000, 0, 9), 0)
+    assert cause(first, call(2, LOST, 20, events=("tools",))) == "tools_changed"
+    assert cause(first, call(2, LOST, 20, events=("client",))) == "billed_not_explained"
+
+
 def test_after_clear_nothing_continues() -> None:
     assert cause_between(second=ALL_LOST, events=("clear",)) == ""
 
@@ -128,7 +134,8 @@ def test_after_clear_nothing_continues() -> None:
         ({"events": ("tools", "fork")}, 400, "ttl_expired"),
         ({"events": ("tools", "fork"), "miss_reason": "system_changed"}, 4, "concurrent_write"),
         ({"events": ("tools", "fork"), "miss_reason": "system_changed"}, 5, "system_changed"),
-        ({"events": ("tools", "fork"), "miss_reason": "unavailable"}, 5, "tools_changed"),
+        ({"events": ("effort", "fork"), "miss_reason": "unavailable"}, 5, "effort_changed"),
+        ({"events": ("tools", "fork"), "miss_reason": "unavailable"}, 5, "fork"),
         ({"events": ("fork",), "blocks": 30}, 5, "fork"),
     ],
 )
