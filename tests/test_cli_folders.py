@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cachecost.cli import cachecost, exit_code
+from conversations.test_transcript_reader import CALL, RESULT, SAYS, answer, user
 from growing_log import Shape, write_log
 from row_places import without_place
 
@@ -150,9 +151,21 @@ def test_without_sessions_the_text_is_as_it_was(logs: Path, capsys: pytest.Captu
 
 
 def test_each_file_is_a_cache_of_its_own_to_validate(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A copy of a file changes nothing: its calls are judged once."""
+    """The second file reads nothing of what the first one wrote. A call that two transcripts hold is judged once."""
     done = json.loads(Done(capsys, "validate", "logs", "--json", "--tokens", "tiktoken").out)
     assert (done["calls"], done["cold"]) == (3, {"knowable": 3, "exact": 3})
+    first = [user("a", None, 0), answer("b", "a", 3, (10, 0, 5000, 30), CALL, sessionId="one", cwd="/app")]
+    later = [user("c", "b", 7, RESULT), answer("d", "c", 9, (2, 9, 400, 55), SAYS, "msg_2", sessionId="two")]
+    Path("sessions").mkdir()
+    Path("sessions/one.jsonl").write_text(lines(*first))
+    assert Done(capsys, "validate", "sessions/one.jsonl").code == 3  # no later step sizes it
+    Path("sessions/two.jsonl").write_text(lines(*first, *later))
+    Path("sessions/two-again.jsonl").write_text(lines(*first, *later))
+    done = json.loads(Done(capsys, "validate", "sessions", "--json").out)
+    assert done["calls"] == 2
+    assert [(one["call"], one["session"], one["timestamp"], one["line"]) for one in done["mismatches"]] == [
+        (2, "two", "2026-01-02T10:00:09.000000Z", 4)
+    ]
 
 
 def test_one_scenario_stands_alone(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -509,3 +510,16 @@ def test_iterations_are_told_if_they_are_usages(tmp_path: Path, passes: Any, why
         return
     with pytest.raises(InputError, match=why):
         next(read)
+
+
+@pytest.mark.parametrize("content", ["keep", "digest"])
+def test_session_project_and_agent_are_stored_and_their_names_only_as_content(tmp_path: Path, content: Any) -> None:
+    (call,) = request_log.calls(log_file(tmp_path, SMALL[:1]))
+    named = replace(call, session="s-1", project="/home/me/app", agent="a7")
+    stream = BytesIO()
+    call_recording.write(TITLE, [named, call], stream, content, KEY, cl100k_only)
+    first, second = calls.calls(saved(tmp_path, stream.getvalue()))
+    word = ContentFree(KEY).word if content == "digest" else str
+    assert (first.session, first.project, first.agent) == (word("s-1"), word("/home/me/app"), word("a7"))
+    assert (second.project, second.agent) == ("", "")
+    assert (b"/home/me" in stream.getvalue()) == (content == "keep")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.detect import READERS, detect, read_calls, read_conversation
+from cachecost.conversations.readers.detect import HEAD_BYTES, READERS, detect, read_calls, read_conversation
 
 CALLS = '{"format":1,"kind":"calls","content":"keep","name":"n"}\n'
 CONVERSATION = CALLS.replace("calls", "conversation")
@@ -147,3 +147,30 @@ def test_a_reader_is_possible_where_one_of_its_signs_stands_anywhere(pieces: lis
         if any(sign == f"^{start}" if sign[0] == "^" else sign.encode() in head for sign in signs)
     ]
     assert list(READERS.possible(head)) == expected
+
+
+@pytest.mark.parametrize("size", [10, HEAD_BYTES - 27, HEAD_BYTES, 2 * HEAD_BYTES + 1])
+def test_a_first_line_of_any_length_does_not_hide_the_format(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text(f'{{"type":"mood","data":"{"x" * size}"}}\n{{"type":"user","sessionId":"s"}}\n')
+    assert detect(path) == ("claude-code", 'its line 2 has a "type" and a "sessionId"')
+
+
+def test_one_long_line_alone_is_still_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text(f'{{"type":"mood","data":"{"x" * 2 * HEAD_BYTES}"}}')
+    with pytest.raises(InputError, match="nearest: claude-code"):
+        detect(path)
+
+
+@pytest.mark.parametrize("name", ["resourceSpans", "resourceLogs"])
+def test_metrics_before_the_spans_do_not_hide_them(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "otel.jsonl"
+    path.write_text(f'{{"resourceMetrics": []}}\n{{"{name}": []}}\n')
+    assert detect(path) == ("otel", f'it has "resourceMetrics", then "{name}"')
+
+
+def test_calls_know_their_file(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(LOG * 5)
+    assert [(call.file, call.line) for call in read_calls(path)] == [(str(path), number) for number in range(1, 6)]

@@ -8,14 +8,13 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from cachecost.base.exit_codes import ExitCode
-from cachecost.base.times import iso
+from cachecost.base.times import iso, seconds
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.log_arguments import skip_option
@@ -31,10 +30,10 @@ from cachecost.commands.options import (
 from cachecost.commands.session_input import account_of, read_session_files
 
 if TYPE_CHECKING:
-    from cachecost.analysis.bill.account import IsCounted
+    from cachecost.analysis.bill.account import BillAccount, IsCounted
 
 BY = ("session", "project", "day", "week", "month", "model", "agent")
-SPAN = re.compile(r"(\d+)([hdwm])")
+SPAN = re.compile(r"(\d{1,6})([hdwm])")
 SPAN_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400, "m": 30 * 86400}
 
 
@@ -45,10 +44,9 @@ def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) 
     if match := SPAN.fullmatch(value):
         return time.time() - int(match[1]) * SPAN_SECONDS[match[2]]
     try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
+        return seconds(value)
+    except (ValueError, OverflowError):
         raise click.BadParameter(f"expected a span (30d, 12h, 2w) or a date (2026-03-07); got '{value}'") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 @click.command(cls=SectionedCommand)
@@ -99,9 +97,13 @@ def bill(
     from cachecost.views.bill.advice import advice_lines, advice_object, cause_notes
     from cachecost.views.bill.json_output import bill_object, call_object, csv_rows
 
+    if since is not None and until is not None and since >= until:
+        raise click.UsageError("--since must be before --until")
     check_session_options(session, by, all_calls)
     found = read_session_files(paths, format_)
     account = account_of(found, shared.setup, format_, project, _in_period(since, until))
+    if since is not None or until is not None:
+        _report_untimed(account)
     account, calls = (account, ()) if session is None else choose_account(account, session)
     summary, advice = summarize(account, by or "session"), best_advice(account)
     write_rows(csv_file, map(call_object, calls) if session else csv_rows(summary))
@@ -115,7 +117,7 @@ def bill(
 
         hints = [list_price_note(summary.total.cost)]
         print_session(summary, calls, find_first_words(calls), hints, sys.stdout, not all_calls)
-    else:
+    elif found.sessions or found.logs:
         from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill
 
         hints = [*advice_lines(advice), list_price_note(summary.total.cost)]
@@ -143,8 +145,17 @@ def _command(paths: Sequence[Path], session: str | None, since: float | None, un
     return shlex.join(["cachecost", "bill", *map(str, paths), *options, "--html", str(html)])
 
 
+def _report_untimed(account: BillAccount) -> None:
+    """Say how many calls have no time, so that they are in no period."""
+    from cachecost.base.formatting import count_text
+
+    untimed = sum(call.start is None for file in account.files for call in file.calls)
+    if untimed:
+        print_diagnostic(f"{count_text(untimed, 'call')} without a time left out: in no period")
+
+
 def _in_period(since: float | None, until: float | None) -> IsCounted:
     if since is None and until is None:
         return bool
-    low, high = since or float("-inf"), float("inf") if until is None else until
+    low, high = float("-inf") if since is None else since, float("inf") if until is None else until
     return lambda call: call.start is not None and low <= call.start < high

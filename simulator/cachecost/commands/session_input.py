@@ -29,7 +29,10 @@ def read_session_files(paths: Sequence[Path], format_: str = "auto") -> SessionF
     from cachecost.sessions.reading import SessionReading
 
     with _open_store() as store:
-        found = SessionReading(store, format_).read_all(_files(paths))
+        folders = [path for path in paths if path.is_dir()]
+        found = SessionReading(store, format_, folders=folders).read_all(_files(paths))
+    if not (found.sessions or found.logs or found.skipped):
+        print_diagnostic(_nothing_found(paths))
     if found.store_error:
         print_diagnostic(f"{_store_path()}: {NOT_REMEMBERED}: {found.store_error}")
     for note in found.notes:
@@ -37,6 +40,14 @@ def read_session_files(paths: Sequence[Path], format_: str = "auto") -> SessionF
     for fault in found.skipped:
         print_diagnostic(f"{fault}, skipped")
     return found
+
+
+def _nothing_found(paths: Sequence[Path]) -> str:
+    """Where was looked, and what to do."""
+    from cachecost.sessions.locations import locations
+
+    looked = ", ".join(map(str, paths)) or f"{Path.home()} ({', '.join(one.name for one in locations())})"
+    return f"no sessions found in {looked}; name files or folders: cachecost bill PATH"
 
 
 def account_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -14,7 +14,7 @@ import msgspec
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.billed_calls import SessionFile
 from cachecost.conversations.readers.claude_code.transcript import sniff
-from cachecost.conversations.readers.detect import detect
+from cachecost.conversations.readers.detect import detect, is_companion
 from cachecost.sessions.bill_readers import BILL_READERS
 from cachecost.sessions.store import FileIdentity, RememberedFile, SessionStore
 
@@ -61,12 +61,14 @@ class SessionFiles:
 class SessionReading:
     """Reads files into `found`; `store` remembers them (None: nothing is remembered).
 
-    Files whose format is named are not remembered: with another name they would be read otherwise.
+    Files whose format is named are not remembered: with another name they would be read otherwise. Of a file in one of
+    `folders` that belongs to another log only that log is read.
     """
 
     store: SessionStore | None
     format_: str = "auto"
     progress: Progress = lambda path, size: None
+    folders: Sequence[Path] = ()
     found: SessionFiles = field(default_factory=SessionFiles)
     _pending: list[tuple[str, RememberedFile, bytes]] = field(default_factory=list)
     _pending_bytes: int = 0
@@ -133,6 +135,8 @@ class SessionReading:
     def _read_file(self, path: Path, identity: FileIdentity, remembered: RememberedFile | None) -> None:
         format_ = self._format(path)
         reader = BILL_READERS.get(format_)
+        if any(folder in path.parents and is_companion(path, format_, folder) for folder in self.folders):
+            return
         if reader is None:
             self.found.logs.append(path)
             return

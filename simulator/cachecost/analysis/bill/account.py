@@ -91,18 +91,25 @@ def _begins(file: SessionFile) -> tuple[float, float, str]:
     return (min(starts, default=0.0), max(starts, default=0.0), file.path)
 
 
+def _copy_key(call: BilledCall) -> str:
+    """What the copies of a call share: the request's id, which telemetry has too; else the id of the message."""
+    last = call.id.rpartition(" ")[2]
+    return last if last.startswith("req_") else call.id
+
+
 def _find_copies(files: Sequence[SessionFile]) -> frozenset[int]:
     """The `id()` of calls that another file holds, too. The one with the largest bill counts, of equals the first."""
     kept: dict[str, BilledCall] = {}
     copied: set[int] = set()
     for file in files:
         for call in file.calls:
-            known = kept.setdefault(call.id, call) if call.id else call
+            key = _copy_key(call)
+            known = kept.setdefault(key, call) if key else call
             if known is call:
                 continue
             is_larger = sum(call.tokens) > sum(known.tokens)
             copied.add(id(known if is_larger else call))
-            kept[call.id] = call if is_larger else known
+            kept[key] = call if is_larger else known
     return frozenset(copied)
 
 

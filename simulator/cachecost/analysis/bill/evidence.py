@@ -33,6 +33,8 @@ class Rewrite:
     expected: int
     is_static: bool
     rules: ModelRules | None
+    keeps_static: bool = False
+    """Whether the static prefix is known to have been read; where its length is unknown, neither may hold."""
 
     @property
     def idle_s(self) -> float | None:
@@ -141,26 +143,33 @@ def _lookback(rewrite: Rewrite) -> Evidence | None:
 
 def _visible(rewrite: Rewrite) -> Evidence | None:
     """What happened between the two calls, as far as it can change this part of the prompt."""
-    for event, cause, needs_static, words in VISIBLE:
-        if rewrite.has(event) and (rewrite.is_static or not needs_static):
+    for event, cause, part, words in VISIBLE:
+        if rewrite.has(event) and _reaches(rewrite, part):
             return Evidence(cause, words.format(before=rewrite.before, call=rewrite.call))
     return None
 
 
-VISIBLE: tuple[tuple[str, Cause, bool, str], ...] = (
-    ("tools", "tools_changed", False, "an MCP server or the list of tools changed"),
-    ("system", "system_changed", False, "the system prompt changed"),
-    ("history", "content_changed", False, "earlier messages were sent with other content"),
-    ("thinking", "thinking_changed", False, "thinking was switched"),
-    ("effort", "effort_changed", False, "the effort level was switched"),
-    ("images", "images_changed", False, "the first image came in"),
-    ("client", "system_changed", True, "the client was upgraded from {before.version} to {call.version}"),
-    ("agents", "tools_changed", True, "the list of agents or skills changed"),
-    ("date", "system_changed", True, "the date in the prompt changed"),
-    ("resume", "system_changed", True, "the session was resumed"),
-    ("resume", "content_changed", False, "the session was resumed"),
+def _reaches(rewrite: Rewrite, part: str) -> bool:
+    """Whether the rewrite is of the part of the prompt that an event changes."""
+    if part == "static":
+        return rewrite.is_static
+    return part == "any" or not rewrite.keeps_static
+
+
+VISIBLE: tuple[tuple[str, Cause, str, str], ...] = (
+    ("tools", "tools_changed", "not kept", "an MCP server or the list of tools changed"),
+    ("system", "system_changed", "not kept", "the system prompt changed"),
+    ("history", "content_changed", "any", "earlier messages were sent with other content"),
+    ("thinking", "thinking_changed", "any", "thinking was switched"),
+    ("effort", "effort_changed", "any", "the effort level was switched"),
+    ("images", "images_changed", "any", "the first image came in"),
+    ("client", "system_changed", "static", "the client was upgraded from {before.version} to {call.version}"),
+    ("agents", "tools_changed", "static", "the list of agents or skills changed"),
+    ("date", "system_changed", "static", "the date in the prompt changed"),
+    ("resume", "system_changed", "static", "the session was resumed"),
+    ("resume", "content_changed", "any", "the session was resumed"),
 )
-"""Event, cause, whether it needs the static prefix to be lost, and the words."""
+"""Event, cause, what of the static prefix must be lost ("static": surely, "not kept": unless it was read), words."""
 
 
 def _late(rewrite: Rewrite) -> Evidence | None:

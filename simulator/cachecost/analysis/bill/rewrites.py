@@ -97,7 +97,8 @@ def _rewrite(call: BilledCall, earlier: EarlierCall, rules: ModelRules | None) -
     tokens = min(call.written + call.tokens[0], earlier.state.tokens - call.read)
     static = earlier.static_tokens
     is_static = call.read < static if static else call.read == 0
-    return Rewrite(call, earlier.call, earlier.state, tokens, earlier.state.live_tokens(call.start), is_static, rules)
+    live, keeps_static = earlier.state.live_tokens(call.start), 0 < static <= call.read
+    return Rewrite(call, earlier.call, earlier.state, tokens, live, is_static, rules, keeps_static)
 
 
 def _tolerance(rules: ModelRules | None) -> int:

@@ -8,12 +8,13 @@ the last one, so nothing is known in hindsight.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
+from cachecost.analysis.bill.cache_states import CacheState, state_after
 from cachecost.analysis.bill.call_prices import CallPrices
-from cachecost.conversations.billed_calls import BilledCall, SessionFile
+from cachecost.conversations.billed_calls import BilledCall
 from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.usage import ZERO
 
@@ -50,44 +51,46 @@ def saved_by_hour(account: BillAccount, in_scope: InScope) -> Decimal:
         if in_scope(call) and call.tokens[2]:
             saved -= call.tokens[2] * _hour_premium(call, prices)
     for rewrite in account.rewrites:
-        idle = rewrite.idle_s
+        idle, call = rewrite.idle_s, rewrite.call
         avoidable = rewrite.cause == "ttl_expired" and idle is not None and idle < TTL_SECONDS["1h"]
-        if avoidable and in_scope(rewrite.call):
-            five = min(rewrite.tokens, rewrite.call.tokens[2])
-            saved += (rewrite.cost or ZERO).scaleb(-PER_TOKEN) + five * _hour_premium(rewrite.call, prices)
+        if avoidable and in_scope(call) and _has_hour(call, prices):
+            five = min(max(0, rewrite.tokens - call.tokens[3]), call.tokens[2])
+            saved += (rewrite.cost or ZERO).scaleb(-PER_TOKEN) + five * _hour_premium(call, prices)
     return saved.scaleb(PER_TOKEN)
+
+
+def _has_hour(call: BilledCall, prices: CallPrices) -> bool:
+    """Whether the host of a call has a 1h TTL."""
+    rules = prices.rules_of(call)
+    return rules is None or "1h" in rules.ttl_s
 
 
 def saved_by_five_minutes(account: BillAccount, in_scope: InScope) -> Decimal:
     """USD that a 5m TTL for the calls in scope would have saved; negative where it costs more."""
     saved, prices = ZERO, account.prices
-    starts = _starts(account)
+    states = _states(account)
     for file, call in account.calls():
         if not in_scope(call):
             continue
         saved += call.tokens[3] * _hour_premium(call, prices)
-        before = starts.get((file.path, call.before))
-        found = prices.prices(call)
-        if before is None or call.start is None or found is None:
+        before, found = states.get((file.path, call.before)), prices.prices(call)
+        if before is None or found is None:
             continue
-        if TTL_SECONDS["5m"] <= call.start - before.start_s < TTL_SECONDS["1h"]:
-            saved -= min(call.read, before.cached) * (found.write_5m - found.read)
+        age = before.age(call.start)
+        if age is not None and TTL_SECONDS["5m"] <= age < TTL_SECONDS["1h"]:
+            saved -= min(call.read, before.hour_tokens) * (found.write_5m - found.read)
     return saved.scaleb(PER_TOKEN)
 
 
-@dataclass(frozen=True, slots=True)
-class _Start:
-    start_s: float
-    cached: int
-
-
-def _starts(account: BillAccount) -> Mapping[tuple[str, int], _Start]:
-    return {
-        (file.path, call.number): _Start(call.start, call.cached)
-        for file in account.files
-        for call in file.calls
-        if call.start is not None
-    }
+def _states(account: BillAccount) -> Mapping[tuple[str, int], CacheState]:
+    """The cache after each call whose usage says it, by file and number."""
+    found: dict[tuple[str, int], CacheState] = {}
+    for file in account.files:
+        for call in file.calls:
+            if not call.is_summed:
+                before = None if "clear" in call.events else found.get((file.path, call.before))
+                found[file.path, call.number] = state_after(call, before, account.prices.rules_of(call))
+    return found
 
 
 def _hour_premium(call: BilledCall, prices: CallPrices) -> Decimal:
@@ -127,34 +130,41 @@ def _saved_by(pauses: Iterable[Pause], pings: int, prices: CallPrices) -> Decima
 
 
 def find_pauses(account: BillAccount) -> list[Pause]:
-    """The pauses longer than the time until a keep-alive, and those after which nothing came."""
-    rewrites = {id(rewrite.call): rewrite for rewrite in account.rewrites if rewrite.cause == "ttl_expired"}
+    """The pauses longer than the time until a keep-alive, and those after which nothing came.
+
+    Copies of calls, and calls after which the length of the prefix is not known, have none.
+    """
+    states = _states(account)
+    rewrites = [one for one in account.rewrites if one.cause == "ttl_expired"]
+    ended = {id(one.call): one for one in rewrites}
+    elsewhere = {one.before.id: one for one in rewrites if one.before is not None and one.before.id}
     pauses: list[Pause] = []
     for file in account.files:
-        pauses += _Pauses(file, rewrites).pauses
-    return [pause for pause in pauses if pause.call.cached and account.is_counted(pause.call)]
+        followers = {call.before: call for call in reversed(file.calls)}
+        for call in file.calls:
+            state = states.get((file.path, call.number))
+            if state is None or not state.tokens or account.is_copy(call) or not account.is_counted(call):
+                continue
+            following = followers.get(call.number)
+            pause = _pause(call, state, following, ended) if following else _last_pause(call, state, elsewhere)
+            pauses += [pause] if pause else []
+    return pauses
 
 
-@dataclass(slots=True)
-class _Pauses:
-    """The pauses of a file."""
+def _last_pause(call: BilledCall, state: CacheState, elsewhere: Mapping[str, BilledRewrite]) -> Pause:
+    """The pause after the last call of a file; a call in another file may end it."""
+    rewrite = elsewhere.get(call.id)
+    if rewrite is None:
+        return Pause(call, None, state.ttl, ZERO)
+    return Pause(call, rewrite.idle_s, state.ttl, rewrite.cost or ZERO)
 
-    file: SessionFile
-    rewrites: Mapping[int, BilledRewrite]
-    pauses: list[Pause] = field(init=False)
 
-    def __post_init__(self) -> None:
-        followers: dict[int, BilledCall] = {}
-        for call in self.file.calls:
-            followers.setdefault(call.before, call)
-        found = (self._pause(call, followers.get(call.number)) for call in self.file.calls)
-        self.pauses = [pause for pause in found if pause is not None]
-
-    def _pause(self, call: BilledCall, following: BilledCall | None) -> Pause | None:
-        ttl = "1h" if call.tokens[3] and not call.tokens[2] else "5m"
-        if following is None:
-            return Pause(call, None, ttl, ZERO)
-        if call.start is None or following.start is None or following.start - call.start < TTL_SECONDS[ttl] - LEAD_S:
-            return None
-        rewrite = self.rewrites.get(id(following))
-        return Pause(call, following.start - call.start, ttl, (rewrite.cost or ZERO) if rewrite else ZERO)
+def _pause(
+    call: BilledCall, state: CacheState, following: BilledCall, ended: Mapping[int, BilledRewrite]
+) -> Pause | None:
+    """The pause between two calls, if a keep-alive would be sent in it."""
+    age = state.age(following.start)
+    if age is None or age < TTL_SECONDS[state.ttl] - LEAD_S:
+        return None
+    rewrite = ended.get(id(following))
+    return Pause(call, age, state.ttl, (rewrite.cost or ZERO) if rewrite else ZERO)

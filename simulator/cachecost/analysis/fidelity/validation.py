@@ -92,7 +92,7 @@ def _check_log(
 ) -> tuple[list[Judgement], list[tuple[str, str]]]:
     """Check a file: chains of a transcript, whose steps have usage and times only, or the requests of any other log.
 
-    Calls with one of the `known` ids are checked and left out; the ids of the others are added. Raises InputError.
+    Judged calls with one of the `known` ids are left out; the ids of the others are added. Raises InputError.
     """
     said: list[str] = []
     calls: Sequence[RecordedCall | TranscriptStep]
@@ -102,9 +102,10 @@ def _check_log(
     else:
         calls = requests = list(read_calls(log, format_, said.append, says_format=False))
         judgements, left = checker.check_calls(str(log), requests)
-    copies = {call.line for call in calls if call.id and call.id in known}
-    known.update(call.id for call in calls if call.id)
-    return [one for one in judgements if one.line not in copies], [*left, *((str(log), words) for words in said)]
+    ids = {call.line: call.id for call in calls if call.id}
+    new = [one for one in judgements if ids.get(one.line) not in known]
+    known.update(ids[one.line] for one in new if one.line in ids)
+    return new, [*left, *((str(log), words) for words in said)]
 
 
 def _is_transcript(log: Path, format_: str) -> bool:

@@ -156,11 +156,18 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
 
 
 def _heads(path: Path) -> Iterator[bytes]:
-    """The beginning of a file; where that is less than its first line, then with the beginning of the second, too."""
+    """The beginning of a file, then a longer one: no line may hide the next because it does not fit.
+
+    A first line that is longer than the first piece is cut there.
+    """
     with open_input(path) as stream:
         head = stream.read(HEAD_BYTES)
         yield head
-        if len(head) == HEAD_BYTES and b"\n" not in head and _skip_line(stream):
+        if len(head) < HEAD_BYTES:
+            return
+        if b"\n" in head:
+            yield head + stream.read(HEAD_BYTES)
+        elif _skip_line(stream):
             yield head + b"\n" + stream.read(HEAD_BYTES)
 
 
