@@ -12,6 +12,7 @@ from goldens import Golden, golden_path, orphans
 
 TESTS = Path(__file__).parent
 os.environ.setdefault("CACHECOST_CACHE", "off")  # no test reads or writes the user's counts
+os.environ.setdefault("CACHECOST_STORE", "off")  # nor the sessions that `bill` remembers
 os.environ.setdefault("CACHECOST_TOKENS", "tiktoken")  # the same figures whether ctok is installed or not
 for _name in ("COLUMNS", "LINES"):  # readline, which pytest loads, sets them for child processes
     os.environ.pop(_name, None)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bill_sessions import MAIN, OPUS, SMALL, SONNET, SessionWriter, account_in, list_prices, write_sessions
 from cachecost.analysis.bill.account import BilledRewrite, account_for
+from cachecost.analysis.bill.summary import summarize
 from cachecost.analysis.bill.timeline import (
     LONG_IDLE_S,
     CallDollars,
@@ -149,3 +150,12 @@ def test_a_session_alone_has_its_own_rewrites_and_warm_starts(tmp_path: Path) ->
     assert [one.cause for one in main.rewrites] == ["ttl_expired", "model_changed", "concurrent_write", "compaction"]
     assert [one.cause for one in small.rewrites] == ["cold_start"]
     assert (main.warm_calls, main.warm_tokens) == (1, 18_000) and small.warm_calls == 0
+
+
+@pytest.mark.parametrize("model", ["", SONNET])
+def test_passes_apart_are_in_the_calls_and_in_the_sums(model: str) -> None:
+    extra = ((model, (1_000, 0, 0, 0, 1_000)),)
+    call = BilledCall(1, 1, OPUS, (0, 0, 0, 0, 0), start=1_772_000_000.0, session="s", extra=extra)
+    account = account_for([SessionFile("s.jsonl", "claude-code", calls=[call])], PRICES)
+    expected = Decimal("0.018") if model else Decimal("0.030")
+    assert summarize(account).total.cost == session_timelines(account, ["s"])["s"][0].cost == expected

@@ -34,6 +34,8 @@ LOG_COMMANDS = (
     "whatif LOG --json",
     "optimize LOG --tokens bytes",
     "lint LOG --tokens bytes",
+    "bill LOG --skip --html OUT/bill.html --csv OUT/bill.csv",
+    "bill LOG --skip --json --by day",
     "import LOG -o OUT/made.jsonl",
     "import LOG -o OUT/made.jsonl --content digest --json",
     "recording cut LOG --calls 1-2 -o OUT/cut.jsonl",
