@@ -19,13 +19,28 @@ from pathlib import Path
 from typing import BinaryIO
 
 import session_shapes as shapes
+from session_lines import (
+    AGENT_PROGRESS,
+    AGENT_RESULT,
+    ANSWER,
+    ATTACHMENT,
+    BASH_RESULT,
+    BLOCKS,
+    BOUNDARY,
+    HUMAN,
+    LINE,
+    PROGRESS,
+    RESULT,
+    SNAPSHOT,
+    SUMMARY,
+    TURN_DURATION,
+    USAGE,
+)
 from session_shapes import Draws, EscapedText
 
 START = datetime(2026, 1, 8, 8, tzinfo=UTC)
 PROJECTS = 12
 CHARS_PER_TOKEN = 3.6
-ANSWER_S = 2.0
-"""From a request, which follows the last result, to the first line of its answer."""
 TTL_S = {"5m": 300.0, "1h": 3600.0}
 COMPACT_AT = 155_000
 LOST_SHARE = 0.005
@@ -34,7 +49,9 @@ AGENT_SHARE = 0.16
 """Of the sessions, those that start sub-agents."""
 COPY_EVERY = 20
 """One session in so many begins with a copy of the session before."""
-MODELS = ("claude-opus-4-5-20251101", "claude-opus-4-5-20251101", "claude-opus-4-6", "claude-sonnet-4-5-20250929")
+MODELS = ("claude-opus-4-5-20251101", "claude-opus-4-5-20251101", "claude-sonnet-4-5-20250929")
+NEW_MODEL, NEW_MODEL_AT = "claude-opus-4-6", 29 * 86_400
+"""A model that came out on 2026-02-05; seconds since START from when half of the sessions take it."""
 VERSIONS = ("2.0.76", "2.1.4", "2.1.12", "2.1.14", "2.1.17", "2.1.29", "2.1.33", "2.1.37", "2.1.37", "2.1.276")
 NEWEST = "2.1.276"
 """It writes attachments where the others write progress."""
@@ -137,7 +154,9 @@ class Folder:
         """A session that begins with nothing but its static prefix."""
         draws, project = self.draws, self.draws.below(PROJECTS)
         session, static = self._uuid().decode(), 16_000 + 700 * project
-        model, version = MODELS[draws.below(len(MODELS))], VERSIONS[number * len(VERSIONS) // self.sessions]
+        is_new = self.now > NEW_MODEL_AT and draws.random() < 0.5
+        model = NEW_MODEL if is_new else MODELS[draws.below(len(MODELS))]
+        version = VERSIONS[number * len(VERSIONS) // self.sessions]
         ttl = "1h" if draws.random() < 0.6 else "5m"
         size = static + 3_000 + draws.below(6_000)
         path = self.folder / f"-home-dev-project-{project}" / f"{session}.jsonl"
@@ -193,14 +212,15 @@ class Folder:
             turn = min(calls, round(self.draws.of(shapes.TURN_CALLS)) if not thread.agent else calls)
             self._human(file, thread)
             for left in range(turn - 1, -1, -1):
-                self._call(file, thread, is_last=left == 0)
+                next_at = self._call(file, thread, is_last=left == 0)
             self._end_turn(file, thread)
+            self.now = max(self.now, next_at)
             calls -= turn
 
     # --------------------------------------------------------------------------------------------------- calls
 
-    def _call(self, file: BinaryIO, thread: Thread, is_last: bool) -> None:
-        """One call: its answer, a line a block, and the result of its tool."""
+    def _call(self, file: BinaryIO, thread: Thread, is_last: bool) -> float:
+        """One call: its answer, a line a block, and the results of its tools. When the next call begins."""
         if thread.size > COMPACT_AT:
             self._compact(file, thread)
         usage, output = self._bill(thread)
@@ -216,12 +236,13 @@ class Folder:
         self.totals.answer_lines += len(blocks)
         self.totals.output += output
         thread.calls += 1
-        self.now = max(self.now, before + self.draws.of(shapes.PAUSE) - ANSWER_S)
         shown = sum(len(block) for _, block in blocks)
+        next_at = before + self.draws.of(shapes.PAUSE)
+        self.now = max(self.now, next_at) if not is_last else self.now
         uses = [index for index, (kind, _) in enumerate(blocks) if kind == b"tool_use"]
         shown += sum(self._result(file, thread, b"%b%d" % (message, index)) for index in uses)
         thread.size += 40 + int(shown / CHARS_PER_TOKEN)
-        self.now += ANSWER_S
+        return next_at
 
     def _bill(self, thread: Thread) -> tuple[bytes, int]:
         """The usage of a call, without its output; and that. It reads what is cached and alive, and writes the rest."""
@@ -345,57 +366,6 @@ class Folder:
     def _uuid(self) -> bytes:
         text = self._hex(32)
         return b"-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
-
-
-LINE = (
-    b'{"parentUuid":%b,"isSidechain":%b,"userType":"external","cwd":"%b","sessionId":"%b","version":"%b",'
-    b'"gitBranch":"main",%b,"uuid":"%b","timestamp":"%b"}\n'
-)
-ANSWER = (
-    b'"message":{"model":"%b","id":"msg_01%b","type":"message","role":"assistant","content":[%b],"stop_reason":null,'
-    b'"stop_sequence":null,"usage":%b},"requestId":"req_011%b","type":"assistant"'
-)
-USAGE = (
-    b'{"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d,"cache_creation":'
-    b'{"ephemeral_5m_input_tokens":%d,"ephemeral_1h_input_tokens":%d},"output_tokens":%%d,"service_tier":"standard"}'
-)
-BLOCKS = {
-    b"thinking": b'{"type":"thinking","thinking":"%b","signature":""}',
-    b"text": b'{"type":"text","text":"%b"}',
-    b"tool_use": b'{"type":"tool_use","id":"toolu_01%b","name":"Bash","input":{"command":"%b"}}',
-}
-RESULT = (
-    b'"type":"user","message":{"role":"user","content":[{"tool_use_id":"toolu_01%b","type":"tool_result",'
-    b'"content":"%b","is_error":false}]},"toolUseResult":%b'
-)
-BASH_RESULT = b'{"stdout":"%b","stderr":"","interrupted":false,"isImage":false}'
-AGENT_RESULT = (
-    b'{"status":"completed","content":[{"type":"text","text":"%b"}],"totalDurationMs":9000,"totalTokens":20503,'
-    b'"totalToolUseCount":4,"usage":%b}'
-)
-HUMAN = b'"type":"user","message":{"role":"user","content":"%b"},"todos":[],"permissionMode":"default"'
-PROGRESS = (
-    b'"type":"progress","data":{"type":"bash_progress","output":"%b","elapsedTimeSeconds":2,"totalLines":2},'
-    b'"toolUseID":"bash-progress-0-%b","parentToolUseID":"toolu_01%b"'
-)
-AGENT_PROGRESS = (
-    b'"type":"progress","data":{"message":{"type":"assistant","message":{"model":"%b","id":"msg_02%b","type":"message",'
-    b'"role":"assistant","content":[{"type":"text","text":"%b"}],"stop_reason":null,"usage":%b}},'
-    b'"normalizedMessages":[],"type":"agent_progress","prompt":"","agentId":"a1"},"parentToolUseID":"toolu_01%b"'
-)
-ATTACHMENT = b'"type":"attachment","attachment":{"type":"hook_additional_context","content":["%b"]}'
-TURN_DURATION = b'"type":"system","subtype":"turn_duration","durationMs":%d,"isMeta":false'
-BOUNDARY = (
-    b'"logicalParentUuid":%b,"type":"system","subtype":"compact_boundary","content":"Conversation compacted",'
-    b'"level":"info","compactMetadata":{"trigger":"auto","preTokens":%d}'
-)
-SUMMARY = (
-    b'"type":"user","message":{"role":"user","content":"%b"},"isVisibleInTranscriptOnly":true,"isCompactSummary":true'
-)
-SNAPSHOT = (
-    b'{"type":"file-history-snapshot","messageId":"%b","snapshot":{"messageId":"%b","trackedFileBackups":{"a":"%b"},'
-    b'"timestamp":"%b"},"isSnapshotUpdate":false}\n'
-)
 
 
 def write_sessions(folder: Path, sessions: int = 350, megabytes: float = 380.0, seed: int = 1) -> Totals:

@@ -83,7 +83,8 @@ class EventCall:
     """A planned call; `bill` is filled in by `bill_calls`.
 
     `start` is in seconds since the epoch, `number` the call's number in its own file, `event` the cause that was put
-    between it and the call `before` ("" for none).
+    between it and the call `before` ("" for none). `base` is the call before in the same process whose `messages` this
+    one repeats.
     """
 
     session: str
@@ -97,7 +98,11 @@ class EventCall:
     uncached: int
     output: int
     before: EventCall | None = None
+    messages: int = 1
+    base: EventCall | None = None
     event: str = ""
+    is_lost: bool = False
+    """Whether the server has lost all but the static prefix."""
     id: str = ""
     file: str = ""
     line: int = 0
@@ -150,7 +155,7 @@ def bill_calls(calls: Iterable[EventCall]) -> None:
 
 def _bill(call: EventCall, entries: dict[tuple[str, str], _Entry]) -> Bill:
     now, read = call.start, 0
-    for node in call.prompt.back():
+    for node in (call.static if call.is_lost else call.prompt).back():
         entry = entries.get((call.model, node.key))
         if entry is not None and entry.readable <= now < entry.expires:
             entry.refresh(now)

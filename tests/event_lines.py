@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Any
 
 from event_cache import Bill, EventCall
+from event_requests import request_id, request_line, shape_line
 
 JSON = dict[str, Any]
 CHARS_PER_TOKEN = 4
@@ -68,6 +69,8 @@ class File:
         self.lines = self._copied_lines()
         parent = next((line["uuid"] for line in reversed(self.lines) if "uuid" in line), None)
         for record in self.records:
+            if record.call is not None and self.is_recorded:
+                self._append_request(record.call)
             for line in self._lines_of(record):
                 parent = self._append(line, record, parent)
         return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in self.lines)
@@ -84,6 +87,18 @@ class File:
         self.lines.append({**place, **agent, **line, "uuid": uuid, **self._common()})
         return uuid
 
+    def _append_request(self, call: EventCall) -> None:
+        """Lines of the request. Its shape stands before it unless the file has it since the last compaction."""
+        shapes = {line.get("shapeHash") for line in self._since_compaction(self.lines)}
+        if call.static.key not in shapes:
+            self.lines.append(shape_line(call))
+        self.lines.append(request_line(call, iso_of(call.start), self.version))
+
+    @staticmethod
+    def _since_compaction(written: list[JSON]) -> list[JSON]:
+        cuts = [number for number, line in enumerate(written) if line.get("subtype") == "compact_boundary"]
+        return written[cuts[-1] if cuts else 0 :]
+
     def _common(self) -> JSON:
         names = {"userType": "external", "entrypoint": "cli", "cwd": self.cwd, "sessionId": self.session}
         return {**names, "version": self.version, "gitBranch": "main"}
@@ -96,19 +111,19 @@ class File:
         call.file, call.line = self.path, len(self.lines) + 1
         for index, block in enumerate(record.content):
             is_last = index == len(record.content) - 1
-            newer = {"promptCacheRequested": call.ttl, "apiBlockIndex": index} if self.is_diagnosed else {}
+            reference = {"requestRef": request_id(call), "apiBlockIndex": index} if self.is_recorded else {}
             yield {
                 "message": self._message(call, block, is_last),
                 "requestId": f"req_{hex_of('request', call.id, length=24)}",
                 "type": "assistant",
-                **newer,
+                **reference,
                 "timestamp": iso_of(record.at + 1.5 * index),
             }
 
     @property
-    def is_diagnosed(self) -> bool:
-        """Whether a client of this version asks for the cause of a miss, and records with what TTL it wrote."""
-        return tuple(map(int, self.version.split("."))) >= DIAGNOSED_SINCE
+    def is_recorded(self) -> bool:
+        """Whether a client of this version records its requests, and what the API says of a miss."""
+        return tuple(map(int, self.version.split("."))) >= RECORDED_SINCE
 
     def _message(self, call: EventCall, block: JSON, is_last: bool) -> JSON:
         """An answer stands on a line a block, each with its usage; only the last has all output tokens."""
@@ -128,19 +143,18 @@ class File:
     def _diagnosis(self, call: EventCall) -> JSON | None:
         """What the API says of a miss: a cause and an estimate, 3% below what was rewritten."""
         reason = API_REASONS.get(call.event, "")
-        if not (reason and call.rewritten) or not self.is_diagnosed:
+        if not (reason and call.rewritten) or not self.is_recorded:
             return None
         missed = {} if reason == NOT_FOUND else {"cache_missed_input_tokens": call.rewritten * 97 // 100}
         return {"cache_miss_reason": {"type": reason, **missed}}
 
     def _copied_lines(self) -> list[JSON]:
         """The lines of the other session since its last compaction: same uuids and messages, this session's id."""
-        lines = self.copied.lines if self.copied else []
-        cut = next((n for n in range(len(lines) - 1, 0, -1) if lines[n].get("subtype") == "compact_boundary"), 0)
-        return [{**line, "sessionId": self.session} if "uuid" in line else line for line in lines[cut:]]
+        copied = self._since_compaction(self.copied.lines) if self.copied else []
+        return [{**line, "sessionId": self.session} for line in copied if "uuid" in line]
 
 
-DIAGNOSED_SINCE = (2, 1, 282)
+RECORDED_SINCE = (2, 1, 282)
 NOT_FOUND = "previous_message_not_found"
 API_REASONS = {
     "ttl_expired": NOT_FOUND,
@@ -188,3 +202,11 @@ def system(at: float, subtype: str, cuts: bool = False, **fields: Any) -> Record
 def outside_tree(at: float, kind: str, **fields: Any) -> Record:
     """A line of the client's own that is no part of the conversation."""
     return Record(at, {"type": kind, **fields}, in_tree=False)
+
+
+def client_answer(at: float, text: str) -> Record:
+    """What the client writes in place of an answer when the API fails: not a call."""
+    zeros = {"input_tokens": 0, "output_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+    message = {"id": uuid_of(at, text), "type": "message", "role": "assistant", "model": "<synthetic>", "usage": zeros,
+               "content": [{"type": "text", "text": text}], "stop_reason": "stop_sequence"}  # fmt: skip
+    return Record(at, {"type": "assistant", "message": message, "isApiErrorMessage": True, "error": "overloaded"})

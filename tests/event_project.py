@@ -29,7 +29,7 @@ SERVER_TOKENS = 3_900
 CONNECT_AT = 102_900
 """The size of the prompt at which the MCP server connects."""
 VERSIONS = ("2.1.276", "2.1.290")
-"""Clients without and with `diagnostics` in their answers (since 2.1.282)."""
+"""Clients without and with recorded requests and `diagnostics` in their answers (since 2.1.282)."""
 
 
 @dataclass(frozen=True)
@@ -149,10 +149,13 @@ def event_project(ttl: str = "5m", sessions: int = 1, copied: bool = False, vers
 
 
 def _all_events(planner: _Planner, thread: MainThread) -> None:
-    thread.work(12)
+    thread.work(7)
+    thread.fail()
+    thread.work(5)
     thread.start_agents(["Explore"] * 3)
     thread.work(4)
     thread.start_agents(["Explore"], 5)
+    thread.defer_tools()
     thread.work(8)
     thread.idle(planner.gap())
     thread.work(10, says=False)
@@ -216,13 +219,26 @@ def _random_session(planner: _Planner, thread: MainThread, events: int) -> None:
     thread.work(planner.random.randint(1, 6))
     for _ in range(events):
         _random_event(planner, thread)
+        _distract(planner.random, thread)
         if planner.random.random() < 0.8:
             thread.work(planner.random.randint(1, 6), planner.random.choice((60, 400, 1_500, 4_000)))
 
 
+def _distract(random: Random, thread: MainThread) -> None:
+    """Something that costs nothing but may look like a cause."""
+    kind = random.choice(("none", "fail", "defer", "wait"))
+    if kind == "fail":
+        thread.fail()
+    elif kind == "defer":
+        thread.defer_tools()
+    elif kind == "wait":
+        thread.wait_until(TTL_SECONDS[thread.ttl] - random.choice((0.5, 3.0, 60.0)))
+        thread.work(random.randint(1, 2), says=False)
+
+
 def _random_event(planner: _Planner, thread: MainThread) -> None:
     random = planner.random
-    kind = random.choice(("idle", "resume", "model", "server", "compaction", "agents", "none"))
+    kind = random.choice(("idle", "edge", "resume", "model", "server", "compaction", "agents", "lost", "none"))
     if kind == "agents":
         kinds = [random.choice(list(AGENT_TYPES)) for _ in range(random.randint(1, 4))]
         thread.start_agents(kinds, random.randint(1, 5))
@@ -240,7 +256,12 @@ def _random_event(planner: _Planner, thread: MainThread) -> None:
 
 def _random_break(kind: str, planner: _Planner, thread: MainThread) -> None:
     random = planner.random
-    if kind == "idle":
+    if kind == "edge":
+        thread.wait_until(TTL_SECONDS[thread.ttl] + random.choice((0.5, 3.0, 60.0)))
+    elif kind == "lost":
+        thread.work(1)
+        thread.lose()
+    elif kind == "idle":
         thread.idle(planner.gap() + random.random() * 8 * TTL_SECONDS[planner.ttl])
     elif kind == "resume":
         thread.resume((0.5 + 3 * random.random()) * DAY)

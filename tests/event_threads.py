@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import event_lines as lines
-from event_cache import EMPTY, EventCall, Prefix
+from event_cache import EMPTY, TTL_SECONDS, EventCall, Prefix
 from event_lines import File
 
 ANSWER_SECONDS = 6.0
@@ -28,6 +28,7 @@ class Thread:
         """The type of a sub-agent."""
         self.event = ""
         self._before: EventCall | None = None
+        self._base: EventCall | None = None
         self._parts = 0
         self._messages: list[int] = []
 
@@ -54,9 +55,37 @@ class Thread:
         self._happen("ttl_expired")
         self.say(60, seconds)
 
+    def wait_until(self, since_last: float) -> None:
+        """Say something so long after the last call began: an event only if its cache has expired by then."""
+        assert self.calls
+        if since_last >= TTL_SECONDS[self.ttl]:
+            self._happen("ttl_expired")
+        self.say(60, max(0.0, self.calls[-1].start + since_last - self.clock))
+
+    def lose(self) -> None:
+        """The server loses all but the static prefix; nothing in the transcript tells."""
+        self._happen("billed_not_explained")
+        self.say(60, 9.0)
+
+    def defer_tools(self) -> None:
+        """An MCP server whose tools are deferred: a note at the end of the prompt, and no other list of tools."""
+        names = [f"mcp__server_{len(self.file.records)}__search"]
+        self._add(25)
+        delta = {"addedNames": names, "addedLines": names, "removedNames": []}
+        self.file.records.append(lines.attachment(self.clock, "deferred_tools_delta", **delta))
+
+    def fail(self) -> None:
+        """The API fails and the client says so in place of an answer; the person asks again."""
+        self.say(40, 6.0)
+        retry: lines.JSON = {"error": {"status": 529}, "retryInMs": 500}
+        self.file.records.append(lines.system(self.clock + 1.0, "api_error", level="error", retryAttempt=1, **retry))
+        self.file.records.append(lines.client_answer(self.clock + 2.0, "API Error: 529"))
+        self.clock += 2.0
+
     def resume(self, seconds: float) -> None:
         """The session is left and resumed later in a new process: the same file goes on."""
         self._happen("ttl_expired")
+        self._base = None
         records = self.file.records
         records.append(lines.outside_tree(self.clock, "last-prompt", lastPrompt="go on", sessionId=self.file.session))
         self.clock += seconds
@@ -88,7 +117,7 @@ class Thread:
         """The summary takes the place of all messages. The call that writes it is in no transcript."""
         self._happen("compaction")
         before, self.clock = self.prompt.size, self.clock + 40.0
-        self.prompt, self._messages = self.static, []
+        self.prompt, self._messages, self._base = self.static, [], None
         metadata = {"trigger": "manual", "preTokens": before, "durationMs": 38_000}
         boundary = {"content": "Conversation compacted", "level": "info", "compactMetadata": metadata}
         self._add(summary)
@@ -122,8 +151,11 @@ class Thread:
         """One call that begins at the last line; its answer uses so many tools."""
         number = self.copied + len(self.calls) + 1
         call = EventCall(self.file.session, self.file.agent, number, self.clock, self.model, self.ttl, self.static,
-                         self.prompt, 2 + self.random.randrange(8), output, self._before, self.event)  # fmt: skip
+                         self.prompt, 2 + self.random.randrange(8), output)  # fmt: skip
+        call.before, call.event = self._before, self.event
         call.id = f"msg_{lines.hex_of('message', self.file.path, number, length=24)}"
+        call.messages, call.base, self._base = len(self._messages), self._base, call
+        call.is_lost = call.event == "billed_not_explained"
         self.event, self._before = "", call
         self.calls.append(call)
         self.clock += 2.5

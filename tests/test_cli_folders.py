@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from cachecost.cli import cachecost, exit_code
+from growing_log import Shape, write_log
+from row_places import without_place
 
 TEXT = {"type": "text", "text": "word " * 6000, "cache_control": {"type": "ephemeral"}}
 SESSION = "1e0816ef-0000-4000-8000-000000000001"
@@ -108,6 +110,20 @@ def test_the_rows_of_several_files_are_one_cache_and_say_where_they_are_from(
     ]
     assert [one["cause"] for one in rows] == ["cold_start", "cold_start", "ttl_expired"]
     assert [(one["project"], one["agent"]) for one in rows] == [("", "")] * 3
+
+
+def test_a_log_in_parts_costs_what_the_whole_log_costs(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = Path("whole.jsonl")
+    write_log(whole, Shape(conversations=3, requests=6))
+    parts = [Path(f"part-{number}.jsonl") for number in range(3)]
+    for number, part in enumerate(parts):
+        part.write_text("".join(whole.read_text().splitlines(keepends=True)[number::3]))
+    for options in (["--json"], ["--json", "--strategy", "automatic"]):
+        one, several = (
+            [without_place(line) for line in Done(capsys, "replay", *names, *options).out.splitlines()]
+            for names in (["whole.jsonl"], map(str, reversed(parts)))
+        )
+        assert several == one and len(one) == 18
 
 
 def test_a_finding_names_the_session_and_the_place_of_its_call(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:

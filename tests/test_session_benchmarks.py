@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 import bill_speed
 from bill_speed import AGAIN, BARE, FIRST, RIVAL, STORE, Side, best, bill_sides, in_rounds, ratios, rival_side, table
-from cachecost.conversations.readers.claude_code.transcript import read_steps
+from cachecost.conversations.readers.claude_code.transcript import TranscriptStep, read_steps
 from measure import Run
 from session_shapes import QUANTILES, RESULT_LINE, Draws, EscapedText
 from sessions import Totals, write_sessions
@@ -84,6 +85,24 @@ def test_the_reader_takes_every_file(written: tuple[Path, Totals]) -> None:
         ids += len(read_steps(path, lambda text, *_: warnings.append(str(text))))
     assert ids >= totals.calls
     assert not [words for words in warnings if "unknown" in words]
+
+
+def test_what_is_not_read_had_expired_or_belongs_to_the_few_that_are_lost(written: tuple[Path, Totals]) -> None:
+    """A reader takes the record before the answer for the start of the call: pauses have to lie before it."""
+    folder, _ = written
+    steps = [step for path in folder.glob("*/*.jsonl") for step in _pairs(read_steps(path))]
+    lost = [age for age, read, cached, ttl in steps if read < cached and age < ttl]
+    assert len(lost) < 0.02 * len(steps)
+    assert all(read < cached for age, read, cached, ttl in steps if age > ttl + 60)
+
+
+def _pairs(steps: list[TranscriptStep]) -> Iterator[tuple[float, int, int, float]]:
+    """(seconds since the call before, tokens read, tokens cached before, TTL) of each call but those after a cut."""
+    for before, step in pairwise(steps):
+        if "compaction" not in step.between and step.before == before.number and step.after and before.after:
+            usage = before.usage
+            ttl = 3600.0 if usage.write_1h else 300.0
+            yield step.after - before.after, step.usage.read, usage.read + usage.write, ttl
 
 
 def test_same_options_same_bytes(tmp_path: Path) -> None:

@@ -126,3 +126,15 @@ def test_a_copy_with_a_usage_of_zero_is_no_call(tmp_path: Path) -> None:
     assert [(call.tokens, call.before, call.events) for call in file.calls] == [
         ((2, 5010, 400, 0, 55), 0, ("compaction", "human"))
     ]
+
+
+@pytest.mark.parametrize("wrong", [-1, 10**12 + 1, 10**30, 1.5, "1", True])
+def test_counts_that_cannot_be(tmp_path: Path, wrong: Any) -> None:
+    """The sums are left out; a call that has one is damaged."""
+    sums = {"type": "cost-state", "sessionId": "s", "modelUsage": {OPUS: {"inputTokens": wrong}}}
+    lines = [user("a", None, 0), sums, answer("b", "a", 3, (wrong, 0, 0, 0), SAYS)]
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, answer("c", "b", 4, (1, 0, 0, 0), SAYS, "m")]))
+    ((file,), _) = read_sessions(path)
+    assert file.client_sums == {}
+    assert ([call.tokens[0] for call in file.calls], [line for line, _ in file.damaged]) == ([1], [3])

@@ -44,6 +44,31 @@ REFUSED: dict[str, tuple[Body, dict[str, Any], str, str, str]] = {
         "A maximum of 4 blocks with cache_control may be provided. Found 5. "
         "They are tools.0, tools.1, system.0, system.1, messages.2.content.0.",
     ),
+    "four breakpoints in a thread": (
+        {
+            **breakpoint_last(body(QUESTION, ANSWER, NEXT, tools=[marked(tool(1200, "a")), TOOLS[1]], system=SYSTEM)),
+            "thread": {"type": "create"},
+        },
+        {},
+        "CC501",
+        "thread",
+        "thread: a maximum of 3 blocks with cache_control may be provided when `thread` is set -- the fourth marker "
+        "slot is reserved for the marker the server places on the conversation's last cache-eligible block. Found 4.",
+    ),
+    "a thread on Bedrock": (
+        {**first(), "thread": {"type": "create"}},
+        {"host": "bedrock"},
+        "CC505",
+        "thread",
+        "thread: Extra inputs are not permitted",
+    ),
+    "on-demand compaction on Bedrock": (
+        {**first(), "compaction": {"type": "summarize"}},
+        {"host": "bedrock"},
+        "CC505",
+        "compaction",
+        "compaction: Extra inputs are not permitted",
+    ),
     "1h after 5m": (
         first(system=[marked(text(1100), "1h")]),
         {},

@@ -143,6 +143,14 @@ def breakpoint_ttls(body: Mapping[str, Any]) -> dict[str, set[str]]:
     return {"head": _ttls(head), "messages": _ttls(messages)}
 
 
+def read_ttls(call: RecordedCall) -> dict[str, set[str]]:
+    """The same of a call that was read from a transcript."""
+    found: dict[str, set[str]] = {"head": set(), "messages": set()}
+    for one in call.request.breakpoints:
+        found["messages" if one.node else "head"].add(one.ttl)
+    return found
+
+
 def _blocks(message: Mapping[str, Any]) -> list[Any]:
     return message["content"] if isinstance(message["content"], list) else []
 

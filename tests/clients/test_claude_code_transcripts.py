@@ -19,6 +19,7 @@ from clients_transcripts import (
     breakpoint_ttls,
     calls_in,
     message_id,
+    read_ttls,
     usage_of,
 )
 
@@ -199,6 +200,10 @@ def test_the_client_asks_for_the_ttl_that_its_settings_say(asked: Server, name: 
         head = {ttl} if ttl else set()
         last = {messages_ttl(ttl, environment)} if ttl else set()
         assert [breakpoint_ttls(body) for body in found] == [{"head": head, "messages": last}] * len(found)
+
+    logged = [client.logged()[number] for number in client.calls_of_run[name]]
+    sent = {line["response"]["id"]: breakpoint_ttls(line["request"]) for line in logged}
+    assert {message_id(call): read_ttls(call) for call in calls_in(client.projects)} == sent
 
 
 def _offers_agents(body: dict[str, list[dict[str, str]]]) -> bool:

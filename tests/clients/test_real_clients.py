@@ -18,6 +18,7 @@ from clients_breakpoints import marked, placed, requests_of
 from clients_sessions import SESSIONS, Session
 
 from cachecost import cli
+from cachecost.conversations.readers.qwen_code.bill import session_file
 
 pytestmark = pytest.mark.clients
 CLASSES = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
@@ -132,3 +133,18 @@ def test_claude_code_reckons_the_same_dollars(ended: Ended) -> None:
     """By its own price table, from the usage that it was told."""
     own = json.loads(ended.client.out)["total_cost_usd"]
     assert own == pytest.approx(float(ended.bill["total"]["cost_usd"]), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("ended", "counts_writes"), [("qwen-code", True), ("qwen-code-0.15", False)], indirect=["ended"]
+)
+def test_the_client_s_own_store_has_the_same_bill(ended: Ended, counts_writes: bool) -> None:
+    """Qwen Code does not store what was written to the cache: it is in the input, in older versions nowhere."""
+    (path,) = (ended.record.parent / "home").glob(".qwen/projects/*/chats/*.jsonl")
+    stored = [call for call in session_file(path).calls if not call.agent]
+    inputs = [name for name in CLASSES[:3] if counts_writes or name != "cache_creation_input_tokens"]
+    assert [(call.total_input, call.read, call.written, call.usage.output_tokens) for call in stored] == [
+        (sum(line["usage"][name] for name in inputs), line["usage"][CLASSES[1]], 0, line["usage"][CLASSES[3]])
+        for line in ended.loop
+    ]
+    assert {call.host for call in stored} == {"anthropic"}

@@ -70,9 +70,10 @@ def test_how_it_was_called_counts(fields: dict[str, Any], dollars: str) -> None:
     assert bill(call(OUTPUT, **fields)).dollars == Decimal(dollars)
 
 
-def test_the_usage_is_what_the_calls_say_it_is() -> None:
-    made = bill(call(OUTPUT, iterations=(Iteration("compaction", MILLION),)), call(None), call(OUTPUT, status=500))
-    assert (made.calls, made.usage) == (3, OUTPUT)
+def test_the_usage_is_what_the_calls_say_it_is_and_the_passes_that_it_leaves_out() -> None:
+    passes = (Iteration("compaction", MILLION), Iteration("message", OUTPUT))
+    made = bill(call(OUTPUT, iterations=passes), call(None), call(OUTPUT, status=500))
+    assert (made.calls, made.usage) == (3, OUTPUT + MILLION)
 
 
 def test_what_has_no_price_is_told_and_the_rest_is_added_up() -> None:

@@ -175,6 +175,51 @@ def test_old_clients_place_a_breakpoint_on_the_last_two_messages(
     assert breakpoints_of(second) == expected
 
 
+def request_line(*breakpoints: object) -> dict[str, Any]:
+    """A request as 2.1.282 and later record it."""
+    return {"type": "api-request", "id": "request-2", "sessionId": "s", "cacheControl": list(breakpoints)}
+
+
+def at(*path: str | int, ttl: str | None = None) -> dict[str, Any]:
+    return {"path": list(path), "value": {"type": "ephemeral"} | ({"ttl": ttl} if ttl else {})}
+
+
+@pytest.mark.parametrize(
+    ("breakpoints", "expected"),
+    [
+        ([at("system", 0, ttl="1h"), at("messages", 2, "content", 0)], [("system", "1h"), ("user", "5m")]),
+        (
+            [at("tools", 3), at("messages", 1, "content", 0, ttl="1h"), at("messages", 2, "content", 0)],
+            [("system", "5m"), ("assistant", "1h"), ("user", "5m")],
+        ),
+        ([at("messages", 2, "content", 0)], [("user", "5m")]),
+        ([], []),
+        ([at("system", 0, ttl="2h")], [("system", "5m"), ("user", "5m")]),
+        ([{"path": "system"}], [("system", "5m"), ("user", "5m")]),
+        (["system"], [("system", "5m"), ("user", "5m")]),
+        (
+            [at("system", 0, ttl="1h"), {"path": ["messages"], "value": {"ttl": ["1h"]}}],
+            [("system", "5m"), ("user", "5m")],
+        ),
+    ],
+)
+def test_recorded_breakpoints_win_over_those_of_the_version(
+    tmp_path: Path, breakpoints: list[object], expected: list[tuple[str, str]]
+) -> None:
+    """What cannot be read leaves those of the version, with the TTL in the usage."""
+    lines = [
+        user("a", None, 0, version="2.1.330"),
+        answer("b", "a", 3, HOUR, CALL, version="2.1.330"),
+        user("z", "b", 7, RESULT, version="2.1.330"),
+        request_line(*breakpoints),
+        answer(*NEXT, version="2.1.330", requestRef="request-2"),
+    ]
+    found = calls_of(tmp_path, lines)[1].request.breakpoints
+    assert [(one.node.message.role if one.node and one.node.message else str(one.layer), one.ttl) for one in found] == (
+        expected
+    )
+
+
 @pytest.mark.parametrize(("version", "read"), [("2.1.58", True), ("2.1.59", False)])
 def test_twelve_tools_at_once_are_read_in_full_by_old_clients_only(tmp_path: Path, version: str, read: bool) -> None:
     """24 blocks lie between two ends of a request; a breakpoint looks back over 20."""

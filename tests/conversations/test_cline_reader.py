@@ -211,6 +211,18 @@ def test_a_compacted_sdk_session_begins_with_the_summary(tmp_path: Path) -> None
     assert session_file(path).calls[2].events == ("compaction",)
 
 
+@pytest.mark.parametrize(("output", "notes"), [(80, ()), (81, ("1 token of calls that are no longer stored",))])
+def test_a_session_that_counts_more_than_it_has_says_so(tmp_path: Path, output: int, notes: tuple[str, ...]) -> None:
+    path = sdk_session(tmp_path, MESSAGES)
+    manifest = path.with_name("177_a.json")
+    totals = {"metadata": {"usage": {"inputTokens": 5002 + 5100, "outputTokens": output}}}
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | totals))
+    assert session_file(path).notes == notes
+    told: list[str] = []
+    assert len(list(calls(path, told.append))) == 2
+    assert told == [f"{path}: {note}" for note in notes]
+
+
 def test_the_file_of_a_session_stands_for_its_messages(tmp_path: Path) -> None:
     path = sdk_session(tmp_path, MESSAGES)
     manifest = path.with_name("177_a.json")

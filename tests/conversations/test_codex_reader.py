@@ -146,6 +146,26 @@ def test_a_fork_s_copy_of_its_parent_has_the_parent_s_ids(tmp_path: Path) -> Non
     assert billed.calls[0].events == ("fork",)
 
 
+@pytest.mark.parametrize(("late", "start"), [(5, 2), (5.001, None), (90_000, None)])
+def test_a_copied_turn_with_the_time_of_the_copy_was_when_it_says(
+    tmp_path: Path, late: float, start: float | None
+) -> None:
+    """Its lines are those of a fork that was made `late` seconds after."""
+    began = codex_line(1, "event_msg", type="task_started", started_at=START + 1 - late)
+    own = codex_line(5, "event_msg", type="task_started", started_at=START + 5)
+    rows = [codex_meta("t-2", forked_from_id="t-1"), codex_context(1), began, codex_says(2, "user", "please")]
+    more = [
+        own,
+        codex_says(6, "user", "more"),
+        codex_says(7, "assistant", "done"),
+        codex_count(8, SECOND, codex_sum(FIRST, SECOND)),
+    ]
+    _, billed = read(tmp_path, *rows, codex_says(3, "assistant", "done"), codex_count(4, FIRST, FIRST), *more)
+    first, second = billed.calls
+    assert first.start == pytest.approx(START + (1 - late if start is None else start))
+    assert (second.start, second.end) == (START + 6, START + 8)
+
+
 def test_a_sub_agent_is_named_and_belongs_to_the_session_that_started_it(tmp_path: Path) -> None:
     spawned = {"subagent": {"thread_spawn": {"parent_thread_id": "t-1", "depth": 1, "agent_role": "explorer"}}}
     told = [("review", {"subagent": "review"}), ("explorer", spawned), ("memory", {"subagent": {"memory": {}}})]
@@ -179,6 +199,12 @@ def test_an_older_compaction_leaves_its_summary(tmp_path: Path) -> None:
     assert [block.content for block in recorded[2].request.thread.messages()[0].blocks] == [
         {"type": "text", "text": "so far"}
     ]
+
+
+def test_a_summary_that_is_none_is_not_read(tmp_path: Path) -> None:
+    thought = codex_line(3, "response_item", type="reasoning", summary=True, content=5)
+    (only,), _ = read(tmp_path, *OLD, thought, codex_bill(4, "r1", FIRST))
+    assert [block.content for block in only.response] == [{"type": "thinking", "thinking": ""}]
 
 
 def test_events_between_two_calls(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_a_checkpoint_of_the_same_messages_changes_nothing(tmp_path: Path) -> No
     rows = [*gemini_session(), {"$set": {"sessionId": "g-1"}}, {"$set": {"messages": messages}}]
     more = [gemini_user("u3", 20), gemini_answer("a3", 22, (950, 900, 9, 0))]
     recorded, billed = read(tmp_path, *rows, *more)
-    assert (len(recorded), billed.calls[2].before, billed.calls[2].events) == (3, 2, ("human",))
+    assert (len(recorded), billed.calls[2].before, billed.calls[2].events) == (3, 2, ("human", "resume"))
     assert len(shape(recorded[2])) == 5
 
 

@@ -155,6 +155,33 @@ def test_on_demand_compaction_costs_its_iteration(tmp_path: Path) -> None:
     assert made["cost_usd"] == "0.0525"
 
 
+def printed(command: str, log: Path) -> Any:
+    words = [sys.executable, "-m", "cachecost", command, log.name, "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=log.parent)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("command", ["explain", "validate", "whatif"])
+def test_every_command_sees_the_whole_requests(tmp_path: Path, command: str) -> None:
+    """The bills are those of the whole requests, as `replay` counts them."""
+    bills = [one["usage"] for one in replayed(saved(tmp_path / "log.jsonl", *whole()), "tiktoken")]
+    made = []
+    for rows in (THREAD, whole()):
+        billed = [{**one, "usage": bill} for one, bill in zip(rows, bills, strict=True)]
+        made.append(printed(command, saved(tmp_path / "log.jsonl", *billed)))
+    if command == "whatif":
+        moved, _ = (_pop(one["alternatives"], "host=bedrock") for one in made)
+        assert moved["supported"].endswith("the API refuses 4 calls: thread: Extra inputs are not permitted")
+    if command == "validate":
+        assert (made[0]["hits"], made[0]["cold"]) == ({"knowable": 3, "exact": 3}, {"knowable": 1, "exact": 1})
+    assert made[0] == made[1]
+
+
+def _pop(alternatives: list[Row], name: str) -> Row:
+    return alternatives.pop([one["name"] for one in alternatives].index(name))
+
+
 def test_what_cannot_be_simulated_is_billed_all_the_same(tmp_path: Path) -> None:
     """By hand: a million tokens of input at 4 dollars, ten thousand of output at 20 dollars a million."""
     usage = {"input_tokens": 1_000_000, "output_tokens": 10_000}

@@ -173,6 +173,17 @@ def test_the_bill_counts_the_blocks_that_are_new(tmp_path: Path) -> None:
     assert [call.blocks for call in billed(database(tmp_path, [session()], [*TURN, *after]))] == [1, 3, 3]
 
 
+@pytest.mark.parametrize("more", [0, 7])
+def test_a_session_that_counts_more_than_it_has_says_so(tmp_path: Path, more: int) -> None:
+    path = database(tmp_path, [session()], TURN)
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE session ADD COLUMN tokens_input integer DEFAULT 4")
+        connection.execute(f"ALTER TABLE session ADD COLUMN tokens_output integer DEFAULT {10160 + more}")
+    connection.close()
+    (file,) = session_files(path)
+    assert file.notes == (("session ses_1: 7 tokens of calls that are no longer stored",) if more else ())
+
+
 def test_another_model_another_agent_and_a_cleared_output_are_events(tmp_path: Path) -> None:
     cleared = calls_tool(time={"start": START, "end": START + 50, "compacted": START + 4000})
     records = [

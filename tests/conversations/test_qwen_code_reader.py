@@ -84,6 +84,14 @@ def test_the_total_tells_whether_thoughts_are_output_already(tmp_path: Path, tot
     assert only.billed == Usage(800, 0, 0, 0, output)
 
 
+def test_an_input_smaller_than_what_was_read_excludes_it(tmp_path: Path) -> None:
+    """As 0.15 stores Anthropic's usage."""
+    (only,), _ = read(
+        tmp_path, qwen_user("u1", None, 1), qwen_response("e1", "u1", 3, (2, 900, 30), thoughts_token_count=0)
+    )
+    assert only.billed == Usage(2, 900, 0, 0, 30)
+
+
 def test_a_sub_agent_s_calls_have_the_same_ids_in_both_files(tmp_path: Path) -> None:
     twice = [qwen_response(name, "a1", second, (500, 256, 9), **SIDE) for name, second in (("e8", 4), ("e9", 5))]
     recorded, billed = read(tmp_path, *qwen_session()[:3], *twice, *qwen_session()[3:])
@@ -181,11 +189,14 @@ def test_the_host_is_the_protocol_s_or_the_maker_s(tmp_path: Path, auth: str, mo
 
 def test_a_damaged_line_is_listed_and_the_others_count(tmp_path: Path) -> None:
     wrong = qwen_response("e9", "a2", 9, (5, 0, 9), input_token_count=-5)
-    path = write_lines(tmp_path / NAME, [*qwen_session(), wrong, {"type": "user", "cwd": 5}], end='\n{"uuid": "cu')
+    long = qwen_response("e8", "a2", 9, (5, 0, 9), duration_ms=1e9 + 1)
+    rows = [*qwen_session(), wrong, {"type": "user", "cwd": 5}, long]
+    path = write_lines(tmp_path / NAME, rows, end='\n{"uuid": "cu')
     billed = session_file(path)
     expected = (
         (7, "uiEvent.input_token_count: expected a whole number of tokens; got -5"),
         (8, "expected `str | null`, got `int` - at `$.cwd`"),
+        (9, "uiEvent.duration_ms: expected milliseconds from 0 to 1,000,000,000; got 1000000001.0"),
     )
     assert (billed.damaged, [call.id for call in billed.calls]) == (expected, ["r-e1", "r-e2"])
     with pytest.raises(InputError) as error:

@@ -28,6 +28,8 @@ LOG_COMMANDS = (
     "validate LOG --json --tokens tiktoken",
     "explain LOG --tokens bytes",
     "explain LOG --json",
+    "explain LOG GOOD --tokens bytes --skip",
+    "replay GOOD LOG --json --tokens bytes",
     "whatif LOG --tokens bytes",
     "whatif LOG --json",
     "optimize LOG --tokens bytes",

@@ -10,6 +10,8 @@ from conversations.cline_store import MESSAGES, SENT, SHOWN, sdk_session, task
 from conversations.opencode_store import TURN, database, session, storage
 from conversations.session_stores import codex_session, gemini_session, qwen_session
 from conversations.test_anthropic_batch_reader import request, result
+from conversations.test_claude_events import collected, console
+from conversations.test_claude_events import request as api_request
 from conversations.test_crush_reader import TURN as CRUSH_TURN
 from conversations.test_crush_reader import database as crush_database
 from conversations.test_har_reader import archive, entry
@@ -134,6 +136,8 @@ def _logs(folder: Path) -> list[Path]:
         log(folder, run(), run(3), name="runs.jsonl"),
         log(folder, payload(), name="litellm.jsonl"),
         log(folder, exported(span(current()), span(current(), 5, "a2")), name="spans.jsonl"),
+        log(folder, collected(api_request(), api_request(2)), name="events.jsonl"),
+        printed_file(folder / "console.txt"),
         dump(folder, flow(), flow()),
         trace_file(folder, row(0, 900, [1, 2]), row(3000, 1400, [1, 2, 3])),
         cassette(folder, vcrpy(), vcrpy()),
@@ -154,6 +158,12 @@ def _stores(folder: Path) -> list[Path]:
         sdk_session(folder, MESSAGES),
         crush_database(folder, CRUSH_TURN),
     ]
+
+
+def printed_file(path: Path) -> Path:
+    """Events as a console prints them."""
+    path.write_text("".join(f"{console(api_request(number))}\n" for number in (1, 2)))
+    return path
 
 
 def _events() -> list[dict[str, object]]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from cachecost.base.exit_codes import ExitCode
-from cachecost.base.times import seconds
+from cachecost.base.times import iso, seconds
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.log_arguments import skip_option
@@ -57,6 +59,7 @@ def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option(
     "--session", "session", metavar="ID", help="Show this session call by call; the beginning of its id is enough."
 )
+@click.option("--all-calls", is_flag=True, help="With --session: a row for every call; without it, runs are one row.")
 @click.option("--project", metavar="TEXT", help="Only sessions whose folder contains this text.")
 @format_option
 @click.option("--apply", "applies", is_flag=True, help="Write the advised settings into Claude Code's settings file.")
@@ -72,6 +75,7 @@ def bill(
     until: float | None,
     by: str | None,
     session: str | None,
+    all_calls: bool,
     project: str | None,
     format_: str,
     applies: bool,
@@ -89,25 +93,42 @@ def bill(
     """
     from cachecost.analysis.bill.advice import best_advice
     from cachecost.analysis.bill.summary import summarize
+    from cachecost.commands.session_choice import check_session_options, choose_account, find_first_words
     from cachecost.views.bill.advice import advice_lines, advice_object, cause_notes
-    from cachecost.views.bill.json_output import bill_object, csv_rows
+    from cachecost.views.bill.json_output import bill_object, call_object, csv_rows
 
     if since is not None and until is not None and since >= until:
         raise click.UsageError("--since must be before --until")
+    check_session_options(session, by, all_calls)
     found = read_session_files(paths, format_)
     account = account_of(found, shared.setup, format_, project, _in_period(since, until))
     if since is not None or until is not None:
         _report_untimed(account)
+    account, calls = (account, ()) if session is None else choose_account(account, session)
     summary, advice = summarize(account, by or "session"), best_advice(account)
-    write_rows(csv_file, csv_rows(summary))
+    write_rows(csv_file, map(call_object, calls) if session else csv_rows(summary))
     if as_json:
         made = bill_object(summary, account.rewrites, found.skipped) | {"advice": list(map(advice_object, advice))}
+        made |= {"calls": [call_object(one) for one in calls]} if session else {}
         sys.stdout.write(json.dumps(made, ensure_ascii=False) + "\n")
+    elif session:
+        from cachecost.views.bill.session import print_session
+        from cachecost.views.bill.text import list_price_note
+
+        hints = [list_price_note(summary.total.cost)]
+        print_session(summary, calls, find_first_words(calls), hints, sys.stdout, not all_calls)
     elif found.sessions or found.logs:
         from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill
 
         hints = [*advice_lines(advice), list_price_note(summary.total.cost)]
         print_bill(summary, account.rewrites, cause_notes(account), hints, sys.stdout, None if by else ROWS_SHOWN)
+    if html is not None:
+        from cachecost.views.bill.page import bill_page
+        from cachecost.views.html.frame import write_page
+
+        again = _command(paths, session, since, until, html)
+        write_page(html, bill_page(account, again, cause_notes(account), advice))
+        print_diagnostic(f"{html} written")
     if applies:
         from cachecost.commands.settings_file import apply_advice
 
@@ -115,6 +136,13 @@ def bill(
     if found.skipped and not may_skip:
         return ExitCode.INVALID_INPUT
     return ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK
+
+
+def _command(paths: Sequence[Path], session: str | None, since: float | None, until: float | None, html: Path) -> str:
+    """The command that makes the page again: a period in days before now has become a date."""
+    times = {"--since": since and iso(since), "--until": until and iso(until), "--session": session}
+    options = [word for name, value in times.items() if value for word in (name, str(value))]
+    return shlex.join(["cachecost", "bill", *map(str, paths), *options, "--html", str(html)])
 
 
 def _report_untimed(account: BillAccount) -> None:

@@ -29,7 +29,8 @@ def read_session_files(paths: Sequence[Path], format_: str = "auto") -> SessionF
     from cachecost.sessions.reading import SessionReading
 
     with _open_store() as store:
-        found = SessionReading(store, format_).read_all(_files(paths))
+        folders = [path for path in paths if path.is_dir()]
+        found = SessionReading(store, format_, folders=folders).read_all(_files(paths))
     if not (found.sessions or found.logs or found.skipped):
         print_diagnostic(_nothing_found(paths))
     if found.store_error:

@@ -20,7 +20,7 @@ APART = ("compaction", "advisor_message")
 class BillTotal(msgspec.Struct):
     """The sum of the bills of calls. Without `prices` there are no dollars; `host` is for calls that name none.
 
-    `usage` is the usage that the API returned, `dollars` its cost in USD, including the passes that the usage leaves
+    `usage` is the usage that the API returned and `dollars` its cost in USD, both with the passes that the usage leaves
     out; `unpriced` counts, by reason, the calls that are not in the dollars. A failed call costs nothing.
     """
 
@@ -36,7 +36,7 @@ class BillTotal(msgspec.Struct):
         self.calls += 1
         if call.billed is None or call.has_failed:
             return
-        self.usage += call.billed
+        self.usage = sum((one.usage for one in call.iterations if one.kind in APART), self.usage + call.billed)
         if self.prices:
             self._price(call, call.billed, self.prices)
 

@@ -17,15 +17,20 @@ class SessionLocation:
     client: str
     name: str
     home: tuple[str, ...]
+    environment: tuple[str, ...]
     files: tuple[str, ...]
-    format: str
     source: str
-    environment: str = ""
 
     def candidates(self, user_home: Path, environment: Mapping[str, str]) -> list[Path]:
-        """The folders where sessions may be; the environment variable replaces those of the table."""
-        moved = environment.get(self.environment, "") if self.environment else ""
-        return [Path(part) for part in moved.split(",") if part] or [user_home / part for part in self.home]
+        """The folders where sessions may be. The first variable that is set replaces those of the table.
+
+        It may list several, with commas.
+        """
+        for entry in self.environment:
+            variable, _, below = entry.partition("/")
+            if named := environment.get(variable):
+                return [Path(part) / below for part in named.split(",") if part]
+        return [user_home / part for part in self.home]
 
     def folders(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """The folders that exist."""
@@ -47,7 +52,8 @@ class SessionLocation:
 def locations() -> tuple[SessionLocation, ...]:
     """The clients whose sessions can be found."""
     text = files("cachecost.sessions").joinpath("locations.toml").read_text(encoding="utf-8")
+    lists = ("home", "environment", "files")
     return tuple(
-        SessionLocation(client, **{**row, "home": tuple(row["home"]), "files": tuple(row["files"])})
+        SessionLocation(client, **{**row, **{name: tuple(row[name]) for name in lists}})
         for client, row in tomllib.loads(text).items()
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -13,9 +13,9 @@ import msgspec
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.billed_calls import SessionFile
-from cachecost.conversations.readers.claude_code.transcript import sniff_lines
-from cachecost.conversations.readers.detect import detect
-from cachecost.sessions.bill_readers import bill_reader
+from cachecost.conversations.readers.claude_code.transcript import sniff
+from cachecost.conversations.readers.detect import detect, is_companion
+from cachecost.sessions.bill_readers import BILL_READERS
 from cachecost.sessions.store import FileIdentity, RememberedFile, SessionStore
 
 TAIL_BYTES = 1024
@@ -47,25 +47,28 @@ class SessionFiles:
     files: int = 0
     store_error: str = ""
 
-    def add(self, sessions: Iterable[SessionFile]) -> None:
-        """Add the sessions of a file, and what of it is damaged."""
+    def add(self, sessions: Iterable[SessionFile], path: Path) -> None:
+        """Add the sessions of a file, and what of it is damaged. It may have been remembered under another path."""
         for session in sessions:
+            session.path = str(path)
             self.sessions.append(session)
             faults = (Fault(session.path, f"{reason}; the other lines count", line) for line, reason in session.damaged)
             self.skipped.extend(faults)
-            self.notes += session.notes
+            self.notes += [f"{path}: {note}" for note in session.notes]
 
 
 @dataclass(slots=True)
 class SessionReading:
     """Reads files into `found`; `store` remembers them (None: nothing is remembered).
 
-    Files whose format is named are not remembered: with another name they would be read otherwise.
+    Files whose format is named are not remembered: with another name they would be read otherwise. Of a file in one of
+    `folders` that belongs to another log only that log is read.
     """
 
     store: SessionStore | None
     format_: str = "auto"
     progress: Progress = lambda path, size: None
+    folders: Sequence[Path] = ()
     found: SessionFiles = field(default_factory=SessionFiles)
     _pending: list[tuple[str, RememberedFile, bytes]] = field(default_factory=list)
     _pending_bytes: int = 0
@@ -80,7 +83,7 @@ class SessionReading:
         known = self._known()
         for path in paths:
             try:
-                self._read(path, known.get(str(path)))
+                self._read(path, known.get(str(path.absolute())))
             except InputError as error:
                 self.found.skipped += error.faults
             except OSError as error:
@@ -114,16 +117,16 @@ class SessionReading:
         if is_regular and not status.st_size:
             return
         identity = FileIdentity(status.st_ino, status.st_size, status.st_mtime_ns)
-        if not self._add_remembered(identity, remembered):
+        if not self._add_remembered(path, identity, remembered):
             self.progress(path, status.st_size)
             self._read_file(path, identity, remembered)
 
-    def _add_remembered(self, identity: FileIdentity, remembered: RememberedFile | None) -> bool:
+    def _add_remembered(self, path: Path, identity: FileIdentity, remembered: RememberedFile | None) -> bool:
         """Add the sessions of a file that is as it was; whether it is."""
         if remembered is None or remembered.identity != identity:
             return False
         try:
-            self.found.add(decode_sessions(remembered.sessions))
+            self.found.add(decode_sessions(remembered.sessions), path)
         except (msgspec.DecodeError, TypeError):
             return False
         self.found.remembered += 1
@@ -131,22 +134,24 @@ class SessionReading:
 
     def _read_file(self, path: Path, identity: FileIdentity, remembered: RememberedFile | None) -> None:
         format_ = self._format(path)
-        reader = bill_reader(format_)
+        reader = BILL_READERS.get(format_)
+        if any(folder in path.parents and is_companion(path, format_, folder) for folder in self.folders):
+            return
         if reader is None:
             self.found.logs.append(path)
             return
         state = b""
         if remembered and self.store and _has_grown(path, identity, remembered):
-            state = self._state(str(path))
+            state = self._state(str(path.absolute()))
         try:
-            sessions, state = reader.read_sessions(path, state)
+            sessions, state = reader.read(path, state)
         except (msgspec.DecodeError, TypeError):  # a damaged state
-            sessions, state = reader.read_sessions(path, b"")
-        self.found.add(sessions)
+            sessions, state = reader.read(path, b"")
+        self.found.add(sessions, path)
         self.found.read_bytes += identity.size
-        if self.store and is_unicode(str(path)):
+        if self.store and reader.is_whole and is_unicode(str(path)):
             tail = _tail(path, identity.size)
-            self._remember(str(path), RememberedFile(identity, tail, encode(sessions)), state)
+            self._remember(str(path.absolute()), RememberedFile(identity, tail, encode(sessions)), state)
 
     def _state(self, path: str) -> bytes:
         try:
@@ -159,7 +164,7 @@ class SessionReading:
         """The format of a file. Transcripts are known by their first lines, without the looks of other readers."""
         if self.format_ == "auto":
             with path.open("rb") as stream:
-                if sniff_lines(stream.read(HEAD_BYTES)):
+                if sniff(stream.read(HEAD_BYTES)):
                     return TRANSCRIPT
         return detect(path, self.format_)[0]
 

@@ -11,11 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from zlib import crc32
 
 import msgspec
 
-VERSION = 3
-"""Of the content; a store of another version is emptied. To be raised when a reader changes what it reads."""
+from cachecost.base.version import __version__
+
+CONTENT = 1
+"""To be raised when a reader changes what it reads."""
+VERSION = crc32(f"{CONTENT} {__version__}".encode()) & 0x7FFFFFFF
+"""A store of other content, or of another version of cachecost, is emptied."""
 APPLICATION = 0x63616368
 """Marks the file as ours (SQLite's application_id), so that no other database is ever touched."""
 APPLICATION_OFFSET, HEADER_BYTES = 68, 72

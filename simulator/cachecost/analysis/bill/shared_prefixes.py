@@ -119,6 +119,8 @@ def _estimate(first: FirstCall, writer: FirstCall) -> int:
 def _evidence(call: BilledCall, writer: FirstCall | None, touches: Sequence[tuple[float, str]]) -> Evidence | None:
     if writer:
         return Evidence("concurrent_write", "sent before another agent's call with the same prefix had begun to answer")
+    if not call.version:  # the prefixes of different versions differ
+        return None
     start = call.start or 0.0
     at = bisect_left(touches, (start, ""))
     if not at:

@@ -107,7 +107,7 @@ class BillRow:
     def _add_extra(self, call: BilledCall, prices: CallPrices) -> None:
         """The passes that the usage leaves out of its sums."""
         for model, tokens in call.extra:
-            found = prices.prices_of(call, model, sum(tokens[:4]))
+            found = prices.prices_of(call, model or call.model, sum(tokens[:4]))
             self._extra += found.total_cost(Usage(*tokens)) if found else ZERO
 
     def add_row(self, other: BillRow) -> None:

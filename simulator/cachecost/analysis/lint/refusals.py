@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.loaded_request import LoadedRequest, place_of
 from cachecost.analysis.lint.request_loader import only_breakpoints, strip_request
-from cachecost.prompts.refusals import SentBreakpoints, refusal
-from cachecost.prompts.request import Breakpoint, Request
+from cachecost.prompts.refusals import SentBreakpoints, lacking_feature, refusal
+from cachecost.prompts.request import Breakpoint, MessageThread, Request
 
 
 def check_refusals(loaded: LoadedRequest) -> Iterator[LintFinding]:
     """Every reason why this request is a 400."""
     yield from _check_count(loaded)
+    yield from _check_thread(loaded)
     yield from (LintFinding("CC503", path, words) for path, words in loaded.faults)
     yield from _check_automatic(loaded)
     yield from _check_host(loaded)
@@ -43,6 +46,21 @@ def _check_count(loaded: LoadedRequest) -> Iterator[LintFinding]:
         yield LintFinding("CC501", _path(loaded, loaded.every[most]), f"{words} They are {paths}.")
 
 
+def _check_thread(loaded: LoadedRequest) -> Iterator[LintFinding]:
+    """More breakpoints than a request in a message thread may have."""
+    thread = loaded.request.message_thread
+    if thread is None and loaded.request.params.get("thread"):
+        thread = MessageThread("", len(loaded.every))
+    if thread is None or not loaded.rules.accepts_threads:
+        return
+    if words := _refusal(loaded, strip_request(loaded.request, message_thread=replace(thread, idle_s=0.0))):
+        yield LintFinding("CC501", "thread", words)
+
+
+def _without_features(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if name not in ("thread", "compaction")}
+
+
 def _check_automatic(loaded: LoadedRequest) -> Iterator[LintFinding]:
     if loaded.sent_breakpoints.fault and (
         words := _refusal(loaded, strip_request(loaded.request), only_breakpoints(fault=loaded.sent_breakpoints.fault))
@@ -51,7 +69,9 @@ def _check_automatic(loaded: LoadedRequest) -> Iterator[LintFinding]:
 
 
 def _check_host(loaded: LoadedRequest) -> Iterator[LintFinding]:
-    """Automatic caching on a host without it, and each breakpoint whose TTL the host does not accept."""
+    """Automatic caching, threads and compaction on a host without them, and each TTL that the host does not accept."""
+    if words := lacking_feature(loaded.request, loaded.rules):
+        yield LintFinding("CC505", words.partition(":")[0], words)
     if words := _refusal(loaded, strip_request(loaded.request, automatic=loaded.request.automatic)):
         yield LintFinding("CC505", "cache_control", words)
         return
@@ -73,7 +93,7 @@ def _check_order(loaded: LoadedRequest) -> Iterator[LintFinding]:
 
 
 def _check_tool_choice(loaded: LoadedRequest) -> Iterator[LintFinding]:
-    if words := _refusal(loaded, strip_request(loaded.request, params=loaded.request.params)):
+    if words := _refusal(loaded, strip_request(loaded.request, params=_without_features(loaded.request.params))):
         yield LintFinding("CC506", "tool_choice", words)
 
 

@@ -25,7 +25,7 @@ def advice_lines(advice: Sequence[Advice]) -> Iterator[str]:
         yield f"  {amount.rjust(width)}  {one.change}"
         yield f"  {' ' * width}  → {one.how}{note}"
     if any(one.setting for one in advice):
-        yield "  --apply shows these settings as a diff of Claude Code's settings file and writes them after you confirm."
+        yield "  --apply shows the change of Claude Code's settings file, and writes it when you confirm."
 
 
 def advice_object(one: Advice) -> dict[str, Any]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.summary import BillRow, BillSummary, CauseTotal
+from cachecost.analysis.bill.timeline import TimelineCall
 from cachecost.analysis.bill.unwritten import UnwrittenUsage, unwritten_cost
 from cachecost.base.errors import Fault
 from cachecost.base.formatting import exact
@@ -99,6 +101,34 @@ def rewrite_object(rewrite: BilledRewrite) -> dict[str, Any]:
         "message": rewrite.words,
         "cache_miss_reason": call.miss_reason or None,
     }
+
+
+def call_object(one: TimelineCall) -> dict[str, Any]:
+    """A call of `bill --session`; `idle_s` are the seconds since the cache that it continues was last used."""
+    call, rewrite = one.call, one.rewrite
+    return {
+        "number": one.number,
+        "time": _time(call.start),
+        "session": call.session,
+        "agent": call.agent,
+        "agent_type": call.agent_type,
+        "model": call.model,
+        "file": one.file.path,
+        "line": call.line,
+        "usage": call.usage.wire(),
+        "cost_usd": _usd(one.cost),
+        "cause": one.cause,
+        "rewritten_tokens": rewrite.tokens if rewrite else 0,
+        "rewritten_usd": _usd(rewrite.cost) if rewrite else "0",
+        "message": rewrite.words if rewrite else None,
+        "events": list(call.events),
+        "idle_s": one.idle_s,
+        "cache_miss_reason": call.miss_reason or None,
+    }
+
+
+def _usd(amount: Decimal | None) -> str | None:
+    return None if amount is None else exact(amount)
 
 
 def _cause(total: CauseTotal) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import IO
 
@@ -11,13 +12,27 @@ from cachecost.analysis.bill.summary import BillSummary
 from cachecost.analysis.bill.unwritten import unwritten_cost
 from cachecost.base.formatting import count_text, dollars, percent, tokens
 from cachecost.caches.causes import Cause
-from cachecost.views.bill.tables import causes_table, rows_table
+from cachecost.views.bill.lines import (
+    NARROWEST_PROSE,
+    StyledLine,
+    header_line,
+    plain,
+    print_lines,
+    prose_width,
+    row_lines,
+    rows_with_prose,
+    wrap_line,
+    wrap_parts,
+)
+from cachecost.views.bill.tables import MOST, cause_lines, causes_table, note_cells, row_names, rows_table
 from cachecost.views.bill.words import LIST_PRICES, period
 from cachecost.views.streams import report_console
-from cachecost.views.tables.fitting import fit_table, hidden_note
-from cachecost.views.tables.text import PIPE_WIDTH, render_table
+from cachecost.views.tables.fitting import FittedTable, fit_table, hidden_note
+from cachecost.views.tables.table import Table
+from cachecost.views.tables.text import PIPE_WIDTH
 
 ROWS_SHOWN = 10
+EXAMPLES = "the most expensive of each cause"
 
 
 def print_bill(
@@ -30,27 +45,70 @@ def print_bill(
 ) -> None:
     """Print to `stream`; `advice` stands beside its cause, `hints` below the tables."""
     console = report_console(stream, PIPE_WIDTH)
+    print_lines(console, bill_lines(summary, rewrites, advice, hints, console.width, most))
 
-    def say(text: str) -> None:
-        console.print(text, markup=False, soft_wrap=True, highlight=False)
 
-    say(headline(summary))
-    fitted = []
-    if rewrites:
-        say("")
-        say(rewritten_line(summary))
-        fitted.append(fit_table(causes_table(summary, rewrites, advice), console.width))
-        console.print(render_table(fitted[-1]))
+def bill_lines(
+    summary: BillSummary,
+    rewrites: Sequence[BilledRewrite],
+    advice: dict[Cause, str],
+    hints: Sequence[str],
+    width: int,
+    most: int | None = ROWS_SHOWN,
+) -> Iterator[StyledLine]:
+    """The lines of a bill in a terminal of `width` cells."""
+    yield from plain(wrap_parts(headline(summary), width))
+    causes = fit_causes(causes_table(summary, rewrites, advice), width) if rewrites else None
+    if causes:
+        yield from plain(["", *wrap_line(rewritten_line(summary), width, "  ")])
+        yield header_line(causes), "dim"
+        notes = note_cells(cause_lines(summary), rewrites if prose_width(causes) else [], advice)
+        yield from plain(rows_with_prose(causes, notes))
     for line in accounted(summary):
-        say(line)
-    say("")
-    fitted.append(fit_table(rows_table(summary, rewrites, most), console.width))
-    console.print(render_table(fitted[-1]))
-    hidden = len(summary.rows) - len(summary.rows[:most])
-    if hidden:
-        say(f"  … {count_text(hidden, 'more row')}: --by {summary.by} shows all")
-    for line in filter(None, (hidden_note(fitted, "--csv F"), *hints)):
-        say(line)
+        yield from plain(wrap_line(line, width, "  ", "    "))
+    rows = fit_rows(rows_table(summary, rewrites, most), width)
+    yield "", ""
+    yield header_line(rows), "dim"
+    yield from plain(row_lines(rows))
+    more = len(summary.rows) - len(summary.rows[:most])
+    if more:
+        yield f"  … {count_text(more, f'more {summary.by}')}: --by {summary.by} shows all", ""
+    yield "", ""
+    for line in filter(None, hints):
+        indent = " " * (len(line) - len(line.lstrip()))
+        yield from plain(wrap_line(line.strip(), width, indent, f"{indent}  " if indent else ""))
+    hidden = hidden_note([rows, *([causes] if causes else [])], "--csv F")
+    for line in filter(None, (hidden, next_options(summary))):
+        yield from plain(wrap_parts(line, width))
+
+
+def fit_causes(table: Table, width: int) -> FittedTable:
+    """The causes without their notes, which wrap beside them; notes that have no room count as hidden."""
+    *columns, notes = table.columns
+    fitted = fit_table(replace(table, columns=columns), width)
+    if prose_width(fitted) or not any(notes.cells):
+        return fitted
+    return replace(fitted, hidden=[*fitted.hidden, replace(notes, header=EXAMPLES, cells=[" " * NARROWEST_PROSE])])
+
+
+def fit_rows(table: Table, width: int) -> FittedTable:
+    """The rows, without the lengths of pauses where anything would be hidden for them."""
+    fitted = fit_table(table, width)
+    if fitted.room >= 0 and not fitted.hidden:
+        return fitted
+    shorter = [
+        replace(column, cells=[cell.partition(" (")[0] for cell in column.cells]) if column.key == MOST else column
+        for column in table.columns
+    ]
+    return fit_table(replace(table, columns=shorter), width)
+
+
+def next_options(summary: BillSummary) -> str:
+    """What to type next."""
+    parts = ["--by session|project|day|model|agent"]
+    if summary.by == "session" and summary.rows:
+        parts.append(f"--session {row_names(summary)[0]} for its calls")
+    return " · ".join([*parts, "--html bill.html"])
 
 
 def headline(summary: BillSummary) -> str:
@@ -69,7 +127,7 @@ def headline(summary: BillSummary) -> str:
 def rewritten_line(summary: BillSummary) -> str:
     total = summary.total
     share = f" ({percent(total.rewritten / total.cost)})" if total.cost else ""
-    return f"  {dollars(total.rewritten)}{share} was paid to write again what had been cached before:"
+    return f"{dollars(total.rewritten)}{share} was paid to write again what had been cached before:"
 
 
 def accounted(summary: BillSummary) -> Iterator[str]:
@@ -77,19 +135,19 @@ def accounted(summary: BillSummary) -> Iterator[str]:
     total = summary.total
     if total.rewritten:
         yield (
-            f"  Everything is accounted for: {dollars(total.necessary)} necessary + {dollars(total.rewritten)} above "
+            f"Everything is accounted for: {dollars(total.necessary)} necessary + {dollars(total.rewritten)} above "
             f"= {dollars(total.cost)}."
         )
     if summary.warm_calls:
         first_calls = count_text(summary.warm_calls, "first call")
-        yield f"  {first_calls} read {tokens(summary.warm_tokens)} tokens cached before the session: no loss."
+        yield f"{first_calls} read {tokens(summary.warm_tokens)} tokens cached before the session: no loss."
     if summary.copies:
-        yield f"  {count_text(summary.copies, 'repeated call')} of resumed or copied sessions counted once."
+        yield f"{count_text(summary.copies, 'repeated call')} of resumed or copied sessions counted once."
     unwritten = unwritten_cost(summary.unwritten)
     if unwritten:
-        yield f"  {dollars(unwritten)} more for calls in no transcript (compactions, titles), by the client's own sums."
+        yield f"{dollars(unwritten)} more for calls in no transcript (compactions, titles), by the client's own sums."
     for reason, calls in sorted(summary.unpriced.items()):
-        yield f"  {count_text(calls, 'call')} not in the dollars: {reason}"
+        yield f"{count_text(calls, 'call')} not in the dollars: {reason}"
 
 
 def list_price_note(total: Decimal) -> str:

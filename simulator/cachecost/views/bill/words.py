@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import PurePath
 
 from cachecost.analysis.bill.account import BilledRewrite
@@ -16,10 +18,55 @@ SHORT_ID = 8
 PAUSES_SHOWN = 3
 LIST_PRICES = "List prices of the API; a subscription is not billed by the token."
 
+CAUSE_NAMES: dict[Cause, str] = {
+    "ttl_expired": "idle longer than the TTL",
+    "cold_start": "new sessions and sub-agents",
+    "model_changed": "model switched",
+    "speed_changed": "fast mode switched",
+    "tools_changed": "MCP server or tool list changed",
+    "system_changed": "system prompt changed",
+    "content_changed": "earlier messages changed",
+    "thinking_changed": "thinking switched",
+    "effort_changed": "effort level switched",
+    "images_changed": "first image",
+    "lookback_exceeded": "more blocks than a breakpoint looks back",
+    "concurrent_write": "sub-agents started at the same time",
+    "billed_not_explained": "not visible in the transcript",
+}
+"""Where the name differs from that of `explain`, which names what changed in a request."""
+SHORT_NAMES: dict[Cause, str] = {
+    "compaction": "compaction",
+    "tools_changed": "tools changed",
+    "ttl_expired": "idle",
+    "cold_start": "new session",
+    "concurrent_write": "started together",
+    "billed_not_explained": "not visible",
+    "lookback_exceeded": "outside the lookback",
+}
+
+NAMED_BY_WORDS: tuple[Cause, ...] = (
+    *("ttl_expired", "cold_start", "compaction", "model_changed", "speed_changed", "concurrent_write", "fork"),
+    *("thinking_stripped", "lookback_exceeded", "billed_not_explained", "tools_changed"),
+)
+"""Causes that the words for what shows them name already."""
+
 
 def cause_name(cause: Cause) -> str:
-    """The name of a cause, as `explain` has it."""
-    return codes()[cause].name if cause in codes() else cause.replace("_", " ")
+    """The name of a cause in a bill."""
+    return CAUSE_NAMES.get(cause) or (codes()[cause].name if cause in codes() else cause.replace("_", " "))
+
+
+def short_cause(cause: Cause) -> str:
+    """The name of a cause in a narrow column."""
+    return SHORT_NAMES.get(cause) or cause_name(cause)
+
+
+def evidence_words(rewrite: BilledRewrite) -> str:
+    """The cause of a rewrite and what shows it."""
+    reason = rewrite.call.miss_reason
+    reported = f"; the API reported {reason}" if reason and reason not in rewrite.words else ""
+    name = "" if rewrite.cause in NAMED_BY_WORDS else f"{cause_name(rewrite.cause)}: "
+    return f"{name}{rewrite.words}{reported}"
 
 
 def short_session(session: str) -> str:
@@ -27,9 +74,35 @@ def short_session(session: str) -> str:
     return PurePath(session).stem[:SHORT_ID] if "/" in session else session[:SHORT_ID]
 
 
-def short_project(project: str) -> str:
-    """The last folder of a project's path."""
-    return PurePath(project.replace("\\", "/")).name or project
+def session_names(sessions: Iterable[str]) -> Mapping[str, str]:
+    """The shortest beginnings of ids that tell these sessions apart, of eight letters at least."""
+    sessions = list(sessions)
+    keys = sorted({PurePath(one).stem if "/" in one else one for one in sessions})
+    needed = dict.fromkeys(keys, SHORT_ID)
+    for first, second in pairwise(keys):
+        shared = next((at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), len(first))
+        needed[first], needed[second] = max(needed[first], shared + 1), max(needed[second], shared + 1)
+    return {one: (stem := PurePath(one).stem if "/" in one else one)[: needed[stem]] for one in sessions}
+
+
+def project_names(projects: Iterable[str]) -> Mapping[str, str]:
+    """The last folder of each project, with as many parents as tell it apart from the others: "work/api"."""
+    paths = {one: _folders(one) for one in projects}
+    names = dict.fromkeys(paths, 1)
+    for _ in range(max(map(len, paths.values()), default=0)):
+        counts = Counter(_end(paths[one], names[one]) for one in paths)
+        for one in paths:
+            if counts[_end(paths[one], names[one])] > 1 and names[one] < len(paths[one]):
+                names[one] += 1
+    return {one: _end(paths[one], names[one]) or one for one in paths}
+
+
+def _folders(project: str) -> tuple[str, ...]:
+    return tuple(part for part in PurePath(project.replace("\\", "/")).parts if part != "/")
+
+
+def _end(folders: Sequence[str], count: int) -> str:
+    return "/".join(folders[-count:])
 
 
 def period(row: BillRow) -> str:
@@ -42,6 +115,15 @@ def period(row: BillRow) -> str:
         return end
     year = f" {first.year}" if first.year != last.year else ""
     return f"{first.day} {first:%b}{year} – {end}"
+
+
+def span(row: BillRow) -> str:
+    """The times of the first and the last call in UTC: "12 Jan 2026 08:10 – 09:41 UTC"."""
+    if row.first is None or row.last is None:
+        return ""
+    first, last = (datetime.fromtimestamp(at, UTC) for at in (row.first, row.last))
+    end = "" if first.date() == last.date() else f"{last.day} {last:%b %Y} "
+    return f"{first.day} {first:%b %Y} {first:%H:%M} – {end}{last:%H:%M} UTC"
 
 
 def clock(at: float | None) -> str:

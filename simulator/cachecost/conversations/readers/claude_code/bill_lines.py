@@ -171,7 +171,7 @@ class TranscriptLine(RecordLine, gc=False):
     shape: RequestShape | None = None
     params: RequestParams | None = None
     base: str | None = None
-    keep: int = 0
+    keep: Count = 0
     tail: list[str] = []
     modelUsage: dict[str, ModelSum] | None = None  # noqa: N815
 

@@ -5,9 +5,9 @@ Messages, answers, times and usage are the transcript's own (see transcript.py).
 - **Static prefix**: tools and system prompt become blocks of the system layer. Their size is that of the first call's
   input tokens minus its messages. What it read was there before the session, so chains that begin with
   the same read share that much. A chain that read nothing shares it if a later chain of the same client did.
-- **Breakpoints**: as the client of that version places them: on the static prefix and on the last block of the last
-  message, or of the last two (providers/clients/claude_code.toml), with the TTL in the usage (or the latest TTL, where
-  a call writes nothing).
+- **Breakpoints**: as recorded (2.1.282 and later), else as the client of that version places them: on the static
+  prefix and on the last block of the last message, or of the last two (providers/clients/claude_code.toml), with the
+  TTL in the usage (or the latest TTL, where a call writes nothing).
 - Parameters of the request (thinking, effort, tool choice) are not there and not guessed.
 """
 
@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.readers.claude_code.recorded_requests import RecordedBreakpoints
 from cachecost.conversations.readers.claude_code.transcript import PartialStep, read_steps_with_content, sniff_lines
 from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, digest_of, given_block
@@ -102,10 +102,12 @@ class _TranscriptCalls:
         if chain is None:
             chain = self._chains[step.chain] = _ChainState(self._head(partial, thread))
         chain.ttl = _ttl(step) or chain.ttl
-        breakpoints = tuple(Breakpoint(Layer.SYSTEM, index, chain.ttl) for index in range(len(chain.head.blocks)))
+        head, in_messages = partial.breakpoints or _by_version(partial.client, chain.ttl)
+        blocks = range(len(chain.head.blocks)) if head else ()
+        breakpoints = tuple(Breakpoint(Layer.SYSTEM, index, head or chain.ttl) for index in blocks)
         params = {"speed": "fast"} if "fast" in step.modes else {}
         params |= {"inference_geo": "us"} if "us" in step.modes else {}
-        breakpoints += _in_messages(thread, chain.ttl, message_breakpoints(partial.client))
+        breakpoints += _in_messages(thread, in_messages)
         return Request(step.model, thread, system=chain.head, breakpoints=breakpoints, params=params)
 
     def _head(self, partial: PartialStep, thread: Thread) -> Part:
@@ -145,20 +147,26 @@ def _block(role: str, item: Any, keep_content: bool) -> Block:
     return block_of(role, item, keep_content)
 
 
-def _in_messages(thread: Thread, ttl: TTL, count: int) -> tuple[Breakpoint, ...]:
-    """The breakpoints on the last `count` messages that can have one, the earliest first."""
-    found = (_on_last_block(node, ttl) for node in thread.back())
-    latest_first = islice((one for one in found if one is not None), count)
-    return tuple(reversed(tuple(latest_first)))
+def _by_version(client: str, ttl: TTL) -> RecordedBreakpoints:
+    """The breakpoints that the client of this version places."""
+    return RecordedBreakpoints(ttl, (ttl,) * message_breakpoints(client))
 
 
-def _on_last_block(node: Thread, ttl: TTL) -> Breakpoint | None:
-    """The breakpoint on the last block of a message that can have one; None if no block can."""
+def _in_messages(thread: Thread, ttls: tuple[TTL, ...]) -> tuple[Breakpoint, ...]:
+    """Breakpoints with these TTLs on the last messages that can have one, the earliest first."""
+    places = (place for place in map(_last_place, thread.back()) if place is not None)
+    latest_first = [
+        Breakpoint(Layer.MESSAGES, index, ttl, node) for ttl, (node, index) in zip(ttls[::-1], places, strict=False)
+    ]
+    return tuple(reversed(latest_first))
+
+
+def _last_place(node: Thread) -> tuple[Thread, int] | None:
+    """The last block of a message that can have a breakpoint; None if no block can."""
     blocks = node.message.blocks if node.message else ()
-    for index in range(len(blocks) - 1, -1, -1):
-        if not blocks[index].is_thinking and not blocks[index].is_empty_text:
-            return Breakpoint(Layer.MESSAGES, index, ttl, node)
-    return None
+    can_have = (at for at in range(len(blocks) - 1, -1, -1) if not (blocks[at].is_thinking or blocks[at].is_empty_text))
+    index = next(can_have, None)
+    return None if index is None else (node, index)
 
 
 def _ttl(step: TranscriptStep) -> TTL | None:

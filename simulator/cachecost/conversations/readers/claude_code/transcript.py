@@ -40,6 +40,7 @@ from cachecost.conversations.readers.claude_code.line import (
     modes_of,
     usage_on,
 )
+from cachecost.conversations.readers.claude_code.recorded_requests import RecordedBreakpoints, recorded_breakpoints
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.transcript_steps import BETWEEN, KIND, TranscriptStep, parse_steps, steps_to_records
@@ -49,6 +50,7 @@ from cachecost.providers.usage import Usage
 __all__ = ["TranscriptStep", "read_steps", "sniff", "steps_to_records"]
 MAIN, SIDE = "main", "side"
 SYNTHETIC = "<synthetic>"
+REQUEST = "api-request"
 BOUNDARIES = {"compact_boundary": "compaction", "microcompact_boundary": "edit", "api_error": "error"}
 SILENT = (
     *("summary", "attachment", "progress", "file-history-snapshot", "file-history-delta", "queue-operation", "pr-link"),
@@ -176,7 +178,7 @@ class PartialStep:
 
     `answer` holds the blocks of its answer, `asked` those that its request has after the answer of the step
     `before`, both only where content is kept. With `is_cut` the request begins with `asked`. With `is_copy` it is an
-    answer of another file, without its bill.
+    answer of another file, without its bill. `breakpoints` are those of its request, where they are recorded.
     """
 
     step: TranscriptStep
@@ -188,6 +190,7 @@ class PartialStep:
     request_blocks: list[Any] = field(default_factory=list)
     is_cut: bool = False
     is_copy: bool = False
+    breakpoints: RecordedBreakpoints | None = None
 
 
 @dataclass(slots=True)
@@ -226,6 +229,7 @@ class Transcript:
         self.keeps_content = keeps_content
         self.steps: dict[tuple[object, object], PartialStep] = {}
         self.notes = ReaderNotes()
+        self._requests: dict[str, RecordedBreakpoints | None] = {}
         self._positions: dict[str, _TreePosition] = {}
         self._chains: dict[tuple[str, object], _RecordChain] = {}
         self._names: Counter[str] = Counter()
@@ -237,6 +241,8 @@ class Transcript:
         if kind in HANDLERS and isinstance(uuid, str) and uuid in self._positions:
             self.notes.skip("line", "same uuid as an earlier line")
             return
+        if kind == REQUEST and self.keeps_content:
+            self._requests[str(line.data.get("id"))] = recorded_breakpoints(line.data)
         if kind and kind not in HANDLERS and kind not in SILENT:
             self.notes.skip("line", f"unknown type {show_found(kind)}")
         if kind in HANDLERS or isinstance(uuid, str):
@@ -322,6 +328,7 @@ class Transcript:
         partial = PartialStep(replace(named, modes=modes_of(usage), summed=is_summed(usage)), client_of(line))
         partial.before = before.step
         partial.is_copy = is_copy
+        partial.breakpoints = self._requests.get(str(line.data.get("requestRef")))
         partial.request_blocks, partial.is_cut = _request_blocks(before)
         if before.step:
             before.step.goes_on = True

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cachecost.base.formatting import count_text
 from cachecost.conversations.billed_calls import SessionFile
 from cachecost.conversations.readers.cline.reader import stored_calls_of
+from cachecost.conversations.readers.cline.sessions import MISSING, SdkCalls
 from cachecost.conversations.readers.common.stored_calls import billed_calls, number_calls
 
 CLIENTS = {"rooveterinaryinc.roo-cline": "roo-code", ".vscode-mock": "roo-code", "kilocode.kilo-code": "kilo-code"}
@@ -25,4 +27,6 @@ def session_file(path: Path) -> SessionFile:
         for fault in stored.faults
     )
     client = next((CLIENTS[part] for part in path.absolute().parts if part in CLIENTS), "cline")
-    return SessionFile(str(path), client, found[0].project if found else "", billed_calls(found), damaged)
+    missing = stored.missing if isinstance(stored, SdkCalls) else 0
+    notes = (f"{count_text(missing, 'token')} {MISSING}",) if missing else ()
+    return SessionFile(str(path), client, found[0].project if found else "", billed_calls(found), damaged, notes)

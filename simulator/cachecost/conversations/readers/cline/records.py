@@ -135,12 +135,19 @@ class SdkSession(msgspec.Struct, rename="camel"):
     origin: SdkOrigin | None = None
 
 
+class SdkTotals(msgspec.Struct):
+    """`usage` sums what the calls of the session itself were billed."""
+
+    usage: SdkMetrics | None = None
+
+
 class SdkManifest(msgspec.Struct):
     """The file of a session beside its messages."""
 
     cwd: str = ""
     provider: str = ""
     model: str = ""
+    metadata: SdkTotals | None = None
 
 
 def task_usage(info: CallInfo, provider: str, model: str, start: float | None, *, is_roo: bool) -> Usage:

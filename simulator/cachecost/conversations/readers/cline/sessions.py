@@ -18,6 +18,7 @@ from cachecost.conversations.readers.cline.files import content_blocks, count_bl
 from cachecost.conversations.readers.cline.records import (
     SdkManifest,
     SdkMessage,
+    SdkMetrics,
     SdkOrigin,
     SdkSession,
     sdk_usage,
@@ -28,6 +29,7 @@ from cachecost.conversations.readers.common.provider_hosts import parse_provider
 from cachecost.conversations.readers.common.stored_calls import StoredCall
 
 ENDING = ".messages.json"
+MISSING = "of calls that are no longer stored"
 SUMMARY = "compaction_summary"
 RESULT, THINKING = b'"tool_result"', (b'"thinking"', b'"redacted_thinking"')
 
@@ -40,6 +42,8 @@ class SdkCalls:
     with_content: bool
     faults: list[Fault] = field(default_factory=list)
     notes: ReaderNotes = field(default_factory=ReaderNotes)
+    missing: int = 0
+    """Tokens of calls that the session no longer has."""
     _last: StoredCall | None = None
     _events: set[str] = field(default_factory=set)
     _waiting: list[dict[str, Any]] = field(default_factory=list)
@@ -57,11 +61,21 @@ class SdkCalls:
         version = (session.origin or SdkOrigin()).version
         is_agent = own not in (folder, session.session_id) or session.agent in ("subagent", "teammate")
         found = list(self._calls(session.messages, manifest, is_agent))
+        if not is_agent:
+            self._note_missing(found, manifest)
         for call in found:
             call.session, call.agent = folder, own if is_agent else ""
             call.project, call.version = manifest.cwd, version
             call.id = f"cline {folder} {call.id}"
         return found
+
+    def _note_missing(self, found: list[StoredCall], manifest: SdkManifest) -> None:
+        """What the session was billed by its own count, and no message of it was: a compaction removes messages."""
+        told = manifest.metadata.usage if manifest.metadata and manifest.metadata.usage else SdkMetrics()
+        stored = sum(call.usage.total_input + call.usage.output_tokens for call in found if call.usage)
+        self.missing = max(0, int(told.input_tokens or 0) + int(told.output_tokens or 0) - stored)
+        if self.missing:
+            self.notes.add("token", MISSING, self.missing)
 
     def _manifest(self, folder: str) -> SdkManifest:
         return read_json(self.path.with_name(f"{folder}.json"), SdkManifest, self.faults) or SdkManifest()

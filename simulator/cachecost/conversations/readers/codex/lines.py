@@ -67,6 +67,7 @@ class Event(msgspec.Struct):
     """`event_msg`."""
 
     type: str = ""
+    started_at: float | None = None
     info: TokenInfo | None = None
     item: Raw = Raw(b"null")
     thread_settings: ThreadSettings | None = None

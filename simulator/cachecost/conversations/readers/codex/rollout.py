@@ -8,7 +8,8 @@ Read in November 2026: files that Codex CLI 0.169.0 wrote (new, resumed, forked,
   event without a new call (rate limits, a compacted window), so one with an unchanged total is none.
 - **Copies**: a forked session, and a sub-agent that got its parent's history, may begin with a copy of it, running
   total included; a call is identified by the id of its response, else by the first ancestor and the total.
-- **Time**: a request starts when the last item that it sends was recorded, its answer ends with its usage.
+- **Time**: a request starts when the last item that it sends was recorded, its answer ends with its usage. A copied
+  turn may have the time of the copy on its lines; then its `started_at` is all that tells when it was.
 - **Host** is the model provider's, else that of the model's maker.
 """
 
@@ -44,6 +45,8 @@ COUNTS = (
     "reasoning_output_tokens",
 )
 NO_TOTAL = (0, 0, 0, 0, 0)
+MOST_DELAY = 5.0
+"""Seconds from the start of a turn to the line that says so."""
 TIERS = {"flex": "flex", "priority": "fast", "fast": "fast"}
 UNKNOWN_MODEL = "unknown"
 Counts = tuple[int, ...]
@@ -79,6 +82,8 @@ class Rollout:
         self._began: float | None = None
         self._written: float | None = None
         self._ended: float | None = None
+        self._copied: float | None = None
+        """When the turn that is read began, where its lines have the time of a copy."""
 
     def take(self, number: int, raw: bytes) -> None:
         """Read one line. Raises what decoding raises, and NotAMessage."""
@@ -160,6 +165,7 @@ class Rollout:
             self._token_count(event.info, line, number)
         elif event.type in ("task_started", "turn_started", "turn_aborted"):
             self._drop_answer()
+            self._copied = _time_before_copy(event.started_at, time_of(line.timestamp))
         elif event.type in ("error", "stream_error"):
             self._events.add("error")
         elif event.type == "thread_settings_applied" and event.thread_settings is not None:
@@ -203,7 +209,9 @@ class Rollout:
         call.modes = (TIERS[self._tier],) if self._tier in TIERS else ()
         call.request, call.answer, call.is_cut = self._request, self._answer, self._is_cut
         call.has_thinking = self._has_thinking
-        if self._answered is not None and call.start is not None:
+        if self._copied is not None:
+            call.start = call.end = self._copied
+        elif self._answered is not None and call.start is not None:
             call.first_token_s = max(0.0, self._answered - call.start)
         self.session.calls.append(call)
         self._forget(end)
@@ -235,6 +243,13 @@ def _is_output(item: lines.Item) -> bool:
     return (item.type == "message" and item.role == "assistant") or (
         item.type in WRITTEN_BY_MODEL or item.type.endswith("_call")
     )
+
+
+def _time_before_copy(started: float | None, time: float | None) -> float | None:
+    """When a turn began, if its line was written long after; None if the line has its own time."""
+    if started is None or time is None or not 0 <= started < time - MOST_DELAY:
+        return None
+    return started
 
 
 def _counts(usage: Mapping[str, Any]) -> Counts:

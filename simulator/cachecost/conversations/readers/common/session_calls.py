@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from cachecost.base.errors import Fault
-from cachecost.base.limits import OutOfLimits
+from cachecost.base.limits import MOST_ERRORS, OutOfLimits
 from cachecost.base.times import seconds
 from cachecost.conversations.billed_calls import EVENTS, BilledCall, SessionFile
 from cachecost.conversations.input_files import Warn, byte_lines, quiet
@@ -143,7 +143,7 @@ def take_lines(path: Path, take: Callable[[int, bytes], None], warn: Warn = quie
         why = _try_to_take(take, number, line)
         if why == CUT_OFF:
             warn(f"{path}:{number} the last line is cut off (still being written?): skipped")
-        elif why:
+        elif why and len(faults) < MOST_ERRORS:
             faults.append(Fault(str(path), why, number))
     return faults
 

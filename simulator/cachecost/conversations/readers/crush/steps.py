@@ -23,7 +23,7 @@ TITLE = "title-"
 
 
 @dataclass(slots=True)
-class _Chain:
+class _MessageChain:
     last: StoredCall | None = None
     waiting: list[Body] = field(default_factory=list)
     events: set[str] = field(default_factory=set)
@@ -52,7 +52,7 @@ def _root(store: CrushStore, session: CrushSession) -> CrushSession:
 
 
 def _session_calls(session: CrushSession, *, is_agent: bool) -> Iterator[StoredCall]:
-    chain = _Chain()
+    chain = _MessageChain()
     for message in session.messages:
         if message.role != "assistant":
             if message.role == "user" and not is_agent:
@@ -68,7 +68,7 @@ def _session_calls(session: CrushSession, *, is_agent: bool) -> Iterator[StoredC
         _continue(chain, call, message)
 
 
-def _new_call(message: CrushMessage, chain: _Chain) -> StoredCall:
+def _new_call(message: CrushMessage, chain: _MessageChain) -> StoredCall:
     model, host = parse_provider_model(message.model, message.provider)
     if chain.last is not None and (chain.last.model, chain.last.host) != (model, host):
         chain.events.add("model")
@@ -90,7 +90,7 @@ def _new_call(message: CrushMessage, chain: _Chain) -> StoredCall:
     )
 
 
-def _continue(chain: _Chain, call: StoredCall, message: CrushMessage) -> None:
+def _continue(chain: _MessageChain, call: StoredCall, message: CrushMessage) -> None:
     """What the session has after this call: a summary takes the place of all before it."""
     chain.waiting = []
     if message.is_summary:
@@ -101,7 +101,7 @@ def _continue(chain: _Chain, call: StoredCall, message: CrushMessage) -> None:
     chain.last, chain.events = call, set()
 
 
-def _add(chain: _Chain, role: str, blocks: list[Body]) -> None:
+def _add(chain: _MessageChain, role: str, blocks: list[Body]) -> None:
     if chain.waiting and chain.waiting[-1]["role"] == role:
         chain.waiting[-1] = {"role": role, "content": [*chain.waiting[-1]["content"], *blocks]}
     elif blocks:

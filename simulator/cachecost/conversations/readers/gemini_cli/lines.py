@@ -28,9 +28,10 @@ class Message(msgspec.Struct):
 
 
 class Update(msgspec.Struct):
-    """`$set`: changed metadata; with `messages`, all messages that are left."""
+    """`$set`: changed metadata; with `messages`, all messages that are left; with a session id, it was resumed."""
 
     messages: list[Raw] | None = None
+    session_id: str | None = msgspec.field(default=None, name="sessionId")
 
 
 class Record(msgspec.Struct):

@@ -76,14 +76,20 @@ class GeminiSession:
         record = lines.RECORD.decode(raw)
         if record.id:
             self._message(number, msgspec.Raw(raw))
-        elif record.update is not None and record.update.messages is not None:
-            self._replace(number, record.update.messages)
+        elif record.update is not None:
+            self._update(number, record.update)
         elif record.rewind_to is not None:
             self._rewind(record.rewind_to)
         elif record.session_id:
             self._head = record
             for message in record.messages or ():
                 self._message(number, message)
+
+    def _update(self, number: int, update: lines.Update) -> None:
+        if update.messages is not None:
+            self._replace(number, update.messages)
+        if update.session_id is not None:
+            self._timeline.append(Change(tuple(self._live), "resume"))
 
     def _message(self, number: int, raw: msgspec.Raw) -> str:
         """Read a message; returns its id."""
@@ -176,7 +182,9 @@ class _Calls:
 
     def _change(self, change: Change) -> None:
         self._live = [self._entries[name] for name in change.left if name in self._entries]
-        if change.event == "fork":
+        if change.event == "resume":
+            self._events.add("resume")
+        elif change.event == "fork":
             self._events.discard("human")
         else:
             self._events.add(change.event)

@@ -116,7 +116,8 @@ def _custom(item: Mapping[str, Any]) -> list[Body]:
 
 def _reasoning(item: Mapping[str, Any]) -> list[Body]:
     """A thinking block: the summary is what is shown, the encrypted content what is sent."""
-    pieces = [piece for name in ("summary", "content") for piece in item.get(name) or [] if isinstance(piece, Mapping)]
+    told = [item[name] for name in ("summary", "content") if isinstance(item.get(name), list)]
+    pieces = [piece for one in told for piece in one if isinstance(piece, Mapping)]
     sealed = {"signature": item["encrypted_content"]} if item.get("encrypted_content") else {}
     return [{"type": "thinking", "thinking": "\n\n".join(str(piece.get("text") or "") for piece in pieces), **sealed}]
 

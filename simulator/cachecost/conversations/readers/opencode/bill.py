@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cachecost.base.formatting import count_text
 from cachecost.conversations.billed_calls import SessionFile
 from cachecost.conversations.readers.common.stored_calls import StoredCall, billed_calls, number_calls
-from cachecost.conversations.readers.opencode.steps import SessionCalls
+from cachecost.conversations.readers.opencode.steps import MISSING, SessionCalls
 from cachecost.conversations.readers.opencode.store import read_store
 
 CLIENT = "opencode"
@@ -25,6 +26,11 @@ def session_files(path: Path) -> list[SessionFile]:
     for call in found:
         families.setdefault(sessions.families.get(call.session, call.session), []).append(call)
     made = [_session_file(path, number_calls(calls)) for calls in families.values()]
+    for session, tokens in sessions.missing.items():
+        family = sessions.families[session]
+        file = next((file for file, name in zip(made, families, strict=True) if name == family), None)
+        if file is not None:
+            file.notes = (*file.notes, f"session {session}: {count_text(tokens, 'token')} {MISSING}")
     damaged = [(fault.line or 0, _place(path, fault.file) + fault.message) for fault in store.faults]
     damaged += [(0, reason) for reason in sessions.damaged]
     if damaged:

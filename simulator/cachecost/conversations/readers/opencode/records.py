@@ -109,7 +109,10 @@ class PartRecord(msgspec.Struct, rename=wire_name):
 
 
 class SessionRecord(msgspec.Struct, rename=wire_name):
-    """A session: a conversation with a person, or a sub-agent's (`parentID`)."""
+    """A session: a conversation with a person, or a sub-agent's (`parentID`).
+
+    `tokens` are all that its calls were billed, as it counts them itself (since 1.16; 0: unknown).
+    """
 
     id: str
     directory: str = ""
@@ -117,6 +120,7 @@ class SessionRecord(msgspec.Struct, rename=wire_name):
     version: str = ""
     time: RecordTimes = msgspec.field(default_factory=RecordTimes)
     project_id: str = ""
+    tokens: int = 0
 
 
 @dataclass(slots=True, eq=False)

@@ -35,6 +35,7 @@ from cachecost.conversations.readers.opencode.records import (
 )
 from cachecost.providers.usage import Usage
 
+MISSING = "of calls that are no longer stored"
 STEP_END = "step-finish"
 BLOCKS = ("text", "file", "reasoning", "tool")
 COMPACTION_REQUEST: list[Body] = [{"type": "text", "text": "summary of the conversation so far"}]
@@ -52,7 +53,7 @@ class _Step:
 
 
 @dataclass(slots=True)
-class _Chain:
+class _SessionChain:
     """What a session has had since its last call, and whether its history goes into the next request."""
 
     last: StoredCall | None = None
@@ -66,6 +67,8 @@ class _Chain:
     is_copied: bool = False
     """Whether the last call is one of the session that this one was forked from."""
     agent: str = ""
+    tokens: int = 0
+    """Those of all messages so far, copies included."""
 
     def add(self, role: str, blocks: list[Body]) -> None:
         if not blocks:
@@ -83,13 +86,15 @@ def _content(message: Body) -> list[Any]:
 
 class SessionCalls:
     """Makes calls of sessions. `families` maps each session to the one that its calls are listed with: the session at
-    the top, or the one that it was forked from. `damaged` are the reasons why calls could not be read."""
+    the top, or the one that it was forked from. `damaged` are the reasons why calls could not be read, `missing` the
+    tokens of calls that a session no longer has."""
 
     def __init__(self, sessions: list[StoredSession], with_content: bool) -> None:
         self.with_content = with_content
         self.notes = ReaderNotes()
         self.damaged: list[str] = []
         self.families: dict[str, str] = {}
+        self.missing: dict[str, int] = {}
         self._sessions = {session.record.id: session for session in sessions}
         self._known: dict[str, StoredCall] = {}
         self._agents: Counter[tuple[str, str]] = Counter()
@@ -100,7 +105,7 @@ class SessionCalls:
 
     def _session_calls(self, session: StoredSession) -> Iterator[StoredCall]:
         root = self._root(session)
-        chain = _Chain()
+        chain = _SessionChain()
         agent = self._agent_name(session, root.record.id) if root is not session else ""
         self.families[session.record.id] = self.families.get(root.record.id, root.record.id)
         for message in session.messages:
@@ -110,6 +115,14 @@ class SessionCalls:
                 self._take_summary(message, chain)
             elif message.record.role == "assistant":
                 yield from self._take_answer(message, chain, session, root, agent)
+        self._note_missing(session, chain)
+
+    def _note_missing(self, session: StoredSession, chain: _SessionChain) -> None:
+        """What the session was billed by its own count, and no message of it was: messages that were undone."""
+        missing = session.record.tokens - chain.tokens
+        if missing > 0:
+            self.missing[session.record.id] = missing
+            self.notes.add("token", MISSING, missing)
 
     def _root(self, session: StoredSession) -> StoredSession:
         """The session at the top: itself, unless it is a sub-agent's."""
@@ -127,7 +140,7 @@ class SessionCalls:
         number = self._agents[root, name]
         return name if number == 1 else f"{name} {number}"
 
-    def _take_user(self, message: StoredMessage, chain: _Chain, is_agent: bool) -> None:
+    def _take_user(self, message: StoredMessage, chain: _SessionChain, is_agent: bool) -> None:
         if any(part.record.type == "compaction" for part in message.parts):
             return
         texts = [part for part in message.parts if part.record.type in BLOCKS]
@@ -142,7 +155,7 @@ class SessionCalls:
             chain.add("user", self._content(message, user_blocks, message.parts))
 
     def _take_answer(
-        self, message: StoredMessage, chain: _Chain, session: StoredSession, root: StoredSession, agent: str
+        self, message: StoredMessage, chain: _SessionChain, session: StoredSession, root: StoredSession, agent: str
     ) -> Iterator[StoredCall]:
         record = message.record
         if record.has_error or any(part.record.type == "retry" for part in message.parts):
@@ -151,6 +164,7 @@ class SessionCalls:
             usage = self._usage(message, step)
             if usage is None:
                 continue
+            chain.tokens += usage.total_input + usage.output_tokens
             call = self._new_call(message, step, usage, chain)
             call.session, call.agent = root.record.id, agent
             call.project = record.path.cwd if record.path and record.path.cwd else session.record.directory
@@ -163,7 +177,7 @@ class SessionCalls:
                 yield call
             self._continue(chain, known, message, step, is_copy=known is not call)
 
-    def _join(self, session: str, known: StoredCall, chain: _Chain) -> None:
+    def _join(self, session: str, known: StoredCall, chain: _SessionChain) -> None:
         """A copied call: its session was forked from that of the call."""
         self.notes.skip("message", "copied from the session that this one was forked from")
         self.families[session] = self.families.get(known.session, known.session)
@@ -181,7 +195,7 @@ class SessionCalls:
         self.notes.skip("message", "no usage (stopped, or still being written)")
         return None
 
-    def _new_call(self, message: StoredMessage, step: _Step, usage: Usage, chain: _Chain) -> StoredCall:
+    def _new_call(self, message: StoredMessage, step: _Step, usage: Usage, chain: _SessionChain) -> StoredCall:
         record = message.record
         model, host = model_of(record)
         start = _seconds(record.time.created) if step.is_first else None
@@ -195,7 +209,9 @@ class SessionCalls:
             call.messages, call.answer = [*chain.waiting], self._content(message, answer_blocks, step.parts)
         return call
 
-    def _continue(self, chain: _Chain, call: StoredCall, message: StoredMessage, step: _Step, *, is_copy: bool) -> None:
+    def _continue(
+        self, chain: _SessionChain, call: StoredCall, message: StoredMessage, step: _Step, *, is_copy: bool
+    ) -> None:
         """What the session has after this call."""
         if message.record.is_summary:
             self._compact(chain, call)
@@ -209,7 +225,7 @@ class SessionCalls:
         if self.with_content:
             chain.add("user", self._content(message, result_blocks, tools))
 
-    def _compact(self, chain: _Chain, call: StoredCall) -> None:
+    def _compact(self, chain: _SessionChain, call: StoredCall) -> None:
         """The next request begins with the summary. The call before it is still the last of the main thread."""
         chain.events, chain.waiting, chain.is_cut = {"compaction"}, [], True
         chain.last, chain.blocks = chain.last or call, 1
@@ -218,7 +234,7 @@ class SessionCalls:
             chain.add("user", COMPACTION_REQUEST)
             chain.add("assistant", call.answer)
 
-    def _take_summary(self, message: StoredMessage, chain: _Chain) -> None:
+    def _take_summary(self, message: StoredMessage, chain: _SessionChain) -> None:
         """A summary whose call is not stored (opencode 2)."""
         chain.events, chain.waiting, chain.is_cut = chain.events | {"compaction"}, [], True
         chain.blocks, chain.chars = 1, sum(part.size for part in message.parts)
@@ -248,7 +264,7 @@ def _steps(message: StoredMessage) -> Iterator[_Step]:
             parts = []
 
 
-def _events(call: StoredCall, record: MessageRecord, chain: _Chain) -> Iterator[str]:
+def _events(call: StoredCall, record: MessageRecord, chain: _SessionChain) -> Iterator[str]:
     """What lies between a call and the one that it continues."""
     yield from chain.events
     if record.is_summary:

@@ -155,15 +155,17 @@ class _DatabaseReading(_Reading):
                 self.store.faults.append(Fault(str(self.path), f"{place}{_reason(error)}"))
 
     def _sessions(self, database: sqlite3.Connection, tables: set[str]) -> Iterator[StoredSession]:
-        names = [name for name in SESSION_TABLES if name in tables]
-        query = " UNION ".join(f"SELECT id, directory, parent_id, version, time_created FROM {name}" for name in names)
-        for session_id, directory, parent, version, created in _rows(database, query):
-            time = {"created": created if isinstance(created, (int, float)) else None}
-            row = {"id": session_id, "directory": directory or "", "parentID": parent, "version": version or ""}
-            try:
-                yield StoredSession(msgspec.convert({**row, "time": time}, SessionRecord))
-            except msgspec.ValidationError as error:
-                self.store.faults.append(Fault(str(self.path), f"session {session_id!r}: damaged record: {error}"))
+        for name in (name for name in SESSION_TABLES if name in tables):
+            for session_id, directory, parent, version, created, tokens in _rows(
+                database, _session_query(database, name)
+            ):
+                time = {"created": created if isinstance(created, (int, float)) else None}
+                row = {"id": session_id, "directory": directory or "", "parentID": parent, "version": version or ""}
+                try:
+                    row |= {"tokens": tokens if limits.is_tokens(tokens) else 0, "time": time}
+                    yield StoredSession(msgspec.convert(row, SessionRecord))
+                except msgspec.ValidationError as error:
+                    self.store.faults.append(Fault(str(self.path), f"session {session_id!r}: damaged record: {error}"))
 
     def _messages(
         self, database: sqlite3.Connection, sessions: dict[str, StoredSession]
@@ -181,6 +183,13 @@ class _DatabaseReading(_Reading):
         if record is not None:
             record.id = part_id
             self._add_part(message, data, record)
+
+
+def _session_query(database: sqlite3.Connection, name: str) -> str:
+    """The query of the rows of sessions; the sums of their tokens are columns of some versions."""
+    known = [str(row[1]) for row in database.execute(f"PRAGMA table_info({name})")]
+    sums = [f"coalesce({column}, 0)" for column in known if column.startswith("tokens_")]
+    return f"SELECT id, directory, parent_id, version, time_created, {' + '.join(sums) or 0} FROM {name}"
 
 
 def _rows(database: sqlite3.Connection, query: str) -> Iterable[Any]:

@@ -28,6 +28,7 @@ TOKEN = re.compile(
 WORDS = {"true": True, "false": False, "null": None, "undefined": None}
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 DEEPEST = 16
+LONGEST_NUMBER = 30
 Token = tuple[str, str]
 
 
@@ -80,7 +81,7 @@ class _Parser:
             return self._nested(self._object if token == "{" else self._array)
         if kind == "text":
             return self._long_text(_unescape(token))
-        if kind == "number":
+        if kind == "number" and len(token) <= LONGEST_NUMBER:
             return float(token) if re.search(r"[.e]", token) else int(token.rstrip("n"))
         if kind == "left_out":
             return None

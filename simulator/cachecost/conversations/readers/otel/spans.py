@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault
+from cachecost.base.times import LATEST
 from cachecost.conversations.input_files import Warn, open_input
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.json_documents import objects
@@ -173,7 +174,7 @@ def _printed_time(record: JsonObject) -> float:
         return _nanoseconds(record, "timeUnixNano")
     if isinstance(record.data.get("timestamp"), str):
         return record.time("timestamp")
-    return float(record.get("timestamp", "microseconds since the epoch", _is_count, 0, required=False)) / 10**6
+    return float(record.get("timestamp", "microseconds since the epoch", _are_microseconds, 0, required=False)) / 10**6
 
 
 def _hex(text: str) -> str:
@@ -190,6 +191,10 @@ def _is_count(value: object) -> bool:
     if isinstance(value, str):
         return value.isdecimal() and len(value) < 21
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64
+
+
+def _are_microseconds(value: object) -> bool:
+    return _is_count(value) and int(str(value)) < LATEST * 10**6
 
 
 def _attributes(span: JsonObject, name: str) -> Attributes:

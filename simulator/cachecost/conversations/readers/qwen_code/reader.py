@@ -22,7 +22,7 @@ from cachecost.conversations.readers.qwen_code.session import QwenSession
 
 LACKS = (
     "Qwen Code's sessions lack system prompt and tools, sized by the bill, and cache writes: "
-    "what was written counts as uncached input"
+    "what was written counts as uncached input, before version 0.24 maybe not at all"
 )
 ROLES = (b'"parts"', b'"systemPayload"')
 

@@ -8,7 +8,8 @@ sub-agent), and its recording services (QwenLM/qwen-code).
 - **Bill**: every `qwen-code.api_response`, and every assistant record that has none. Calls of sub-agents and of
   background agents are in the telemetry of the session, without content; a sub-agent also has a file of its own
   (`subagents/SESSION/agent-ID.jsonl`), whose calls have the same ids.
-- The input includes what was read from a cache, and what was written to it: a write is not told.
+- The input includes what was read from a cache, and what was written to it: a write is not told. With Anthropic's
+  protocol, 0.15 counts neither in the input.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from cachecost.conversations.readers.common.model_names import host_of
 from cachecost.conversations.readers.common.session_calls import Piece, Session, SessionCall, last_of, piece_of, time_of
 from cachecost.conversations.readers.qwen_code import lines
 from cachecost.conversations.usage_shapes import usage_from
+from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 
 HOSTS = {"anthropic": "anthropic", "gemini": "gemini", "vertex-ai": "google-cloud", "qwen-oauth": "qwen"}
 """The host of each `auth_type`; for "openai" (any server with that protocol) the host of the model's maker."""
 API_RESPONSE = "qwen-code.api_response"
 UNKNOWN_MODEL = "unknown"
-NO_WRITES = "cache writes count as uncached input: Qwen Code does not store them"
+NO_WRITES = "Qwen Code does not store cache writes: they count as uncached input, before version 0.24 maybe not at all"
 
 
 @dataclass(slots=True, eq=False)
@@ -98,9 +100,10 @@ class QwenSession:
         """A call that telemetry tells of; its content comes with the assistant record after it, if at all."""
         usage = usage_from(msgspec.to_builtins(event), "uiEvent", "qwen-code")
         end = time_of(event.timestamp) or node.time
-        start = None if end is None else end - (event.duration_ms or 0.0) / 1000
+        took = _milliseconds(event.duration_ms, "duration_ms")
+        start = None if end is None else end - took
         call = self._new_call(record, number, event.model, usage, start, end)
-        call.has_content, call.first_token_s = False, (event.ttft_ms or 0.0) / 1000
+        call.has_content, call.first_token_s = False, _milliseconds(event.ttft_ms, "ttft_ms")
         call.host = HOSTS.get(event.auth_type or "") or host_of(call.model)
         if event.subagent_id or event.subagent_name:
             self._of_agent(call, record, event.subagent_id or "", event.subagent_name or "")
@@ -213,6 +216,16 @@ class _Way:
             self.request += reversed(node.cut)
             self.events.add("compaction")
             self.is_cut = True
+
+
+MOST_MILLISECONDS = 10**9
+
+
+def _milliseconds(told: float | None, name: str) -> float:
+    """Seconds; 0 where nothing is told. Raises NotAMessage."""
+    if not 0 <= (told or 0.0) <= MOST_MILLISECONDS:
+        raise NotAMessage(f"uiEvent.{name}", f"milliseconds from 0 to {MOST_MILLISECONDS:,}", told)
+    return (told or 0.0) / 1000
 
 
 class _Flags(msgspec.Struct):

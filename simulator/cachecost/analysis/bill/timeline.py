@@ -1,0 +1,194 @@
+"""The calls of a session in the order of time, across its main thread and sub-agents, each with its cost and cause."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import NamedTuple
+
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite
+from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.caches.causes import Cause
+from cachecost.conversations.billed_calls import BilledCall, SessionFile
+from cachecost.providers.quotes import PER_TOKEN
+from cachecost.providers.usage import ZERO, Usage
+
+LONG_IDLE_S = 300.0
+"""An idle time that is shown: as long as the shortest TTL."""
+FEWEST_FOLDED = 3
+READ_ALL: tuple[Cause, ...] = ("hit", "new_content")
+"""Causes of calls that read all that was cached."""
+
+
+class CallDollars(NamedTuple):
+    """The USD of a call by what they paid for; `rewritten` is part of neither `written` nor `uncached`."""
+
+    read: Decimal = ZERO
+    written: Decimal = ZERO
+    uncached: Decimal = ZERO
+    output: Decimal = ZERO
+    rewritten: Decimal = ZERO
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineCall:
+    """A call of a session: `number` counts from 1 in the order of time.
+
+    `before` is the call that it continues (None: it begins a thread). `agent_number` is 0 for the main thread and
+    counts sub-agents by their first call. `idle_s` are the seconds since the cache that it continues was last used.
+    `cost` in USD is None where no price is known.
+    """
+
+    number: int
+    file: SessionFile
+    call: BilledCall
+    before: BilledCall | None
+    agent_number: int
+    cost: Decimal | None
+    dollars: CallDollars
+    cause: Cause
+    rewrite: BilledRewrite | None
+    idle_s: float | None
+
+    @property
+    def is_remarkable(self) -> bool:
+        """Whether something happened: a rewrite, an event, a long idle time, or the beginning of a thread."""
+        is_idle = self.idle_s is not None and self.idle_s >= LONG_IDLE_S
+        return bool(self.rewrite or self.call.events or is_idle or self.cause not in READ_ALL)
+
+
+def session_key(file: SessionFile, call: BilledCall) -> str:
+    """What identifies a session: its id, or its file where it has none."""
+    return call.session or file.path
+
+
+def sessions_by_time(account: BillAccount) -> list[str]:
+    """The sessions of an account, the most recent first."""
+    last: dict[str, float] = {}
+    for file, call in account.calls():
+        key = session_key(file, call)
+        last[key] = max(last.get(key, float("-inf")), call.start or 0.0)
+    return sorted(last, key=lambda key: (-last[key], key))
+
+
+def session_account(account: BillAccount, key: str) -> BillAccount:
+    """The part of an account that is one session."""
+    own = {id(call) for file, call in account.calls() if session_key(file, call) == key}
+    rewrites = [one for one in account.rewrites if id(one.call) in own]
+    alone = replace(account, is_counted=lambda call: id(call) in own, rewrites=rewrites, copies=0)
+    warm = [one.call.read for one in session_timelines(alone, [key])[key] if one.cause == "warm_start"]
+    return replace(alone, warm_calls=len(warm), warm_tokens=sum(warm))
+
+
+def session_timelines(account: BillAccount, keys: Collection[str]) -> Mapping[str, list[TimelineCall]]:
+    """The calls of these sessions."""
+    calls: dict[str, list[tuple[SessionFile, BilledCall]]] = {key: [] for key in keys}
+    for file, call in account.calls():
+        found = calls.get(session_key(file, call))
+        if found is not None:
+            found.append((file, call))
+    rewrites = {id(one.call): one for one in account.rewrites}
+    return {key: list(_SessionCalls(account.prices, rewrites).build(_in_order(calls[key]))) for key in keys}
+
+
+def fold_timeline(calls: Sequence[TimelineCall]) -> Iterator[Sequence[TimelineCall]]:
+    """The calls in groups: a run of three or more in which nothing happened is one, every other call is alone."""
+    start = 0
+    for end in range(len(calls) + 1):
+        if end < len(calls) and not calls[end].is_remarkable:
+            continue
+        run = calls[start:end]
+        yield from [run] if len(run) >= FEWEST_FOLDED else ([one] for one in run)
+        if end < len(calls):
+            yield [calls[end]]
+        start = end + 1
+
+
+def call_cost(call: BilledCall, prices: CallPrices) -> Decimal | None:
+    """USD of a call with the passes that its usage leaves out; None where no price is known."""
+    found = prices.prices(call)
+    return found.total_cost(call.usage) + _extra_cost(call, prices) if found else None
+
+
+def _extra_cost(call: BilledCall, prices: CallPrices) -> Decimal:
+    total = ZERO
+    for model, tokens in call.extra:
+        found = prices.prices_of(call, model or call.model, sum(tokens[:4]))
+        total += found.total_cost(Usage(*tokens)) if found else ZERO
+    return total
+
+
+def call_dollars(call: BilledCall, rewrite: BilledRewrite | None, prices: CallPrices) -> CallDollars:
+    """What the dollars of a call paid for; what its usage leaves out counts as uncached. They add up to its cost."""
+    found = prices.prices(call)
+    if found is None:
+        return CallDollars()
+    uncached, read, five, hour, output = call.tokens
+    again = (rewrite.cost if rewrite else None) or ZERO
+    again_written = prices.rewrite_cost(call, min(rewrite.tokens, call.written)) or ZERO if rewrite else ZERO
+    return CallDollars(
+        (read * found.read).scaleb(PER_TOKEN),
+        (five * found.write_5m + hour * found.write_1h).scaleb(PER_TOKEN) - again_written,
+        (uncached * found.input).scaleb(PER_TOKEN) + _extra_cost(call, prices) - (again - again_written),
+        (output * found.output).scaleb(PER_TOKEN),
+        again,
+    )
+
+
+def _in_order(calls: Sequence[tuple[SessionFile, BilledCall]]) -> list[tuple[SessionFile, BilledCall]]:
+    """By time; a call without one stays behind the call before it in its file."""
+    placed: list[tuple[float, int]] = []
+    path, at = "", float("-inf")
+    for position, (file, call) in enumerate(calls):
+        at = float("-inf") if file.path != path else at
+        path, at = file.path, at if call.start is None else call.start
+        placed.append((at, position))
+    return [calls[position] for _, position in sorted(placed)]
+
+
+@dataclass(slots=True)
+class _SessionCalls:
+    """Builds the timeline of one session."""
+
+    prices: CallPrices
+    rewrites: Mapping[int, BilledRewrite]
+    agents: dict[str, int] = field(default_factory=lambda: {"": 0})
+    by_number: dict[str, dict[int, BilledCall]] = field(default_factory=lambda: defaultdict(dict))
+    last_main: BilledCall | None = None
+
+    def build(self, calls: Sequence[tuple[SessionFile, BilledCall]]) -> Iterator[TimelineCall]:
+        for number, (file, call) in enumerate(calls, 1):
+            before, rewrite = self._before(file, call), self.rewrites.get(id(call))
+            agent = self.agents.setdefault(call.agent, len(self.agents))
+            dollars, cost = call_dollars(call, rewrite, self.prices), call_cost(call, self.prices)
+            cause, idle_s = _cause(call, before, rewrite), _idle_s(call, before, rewrite)
+            yield TimelineCall(number, file, call, before, agent, cost, dollars, cause, rewrite, idle_s)
+            self.last_main = self.last_main if call.agent else call
+
+    def _before(self, file: SessionFile, call: BilledCall) -> BilledCall | None:
+        """The call that this one continues; a resumed session continues in another file."""
+        if "clear" in call.events:
+            return None
+        if not call.before:
+            return None if call.agent else self.last_main
+        if file.path not in self.by_number:
+            self.by_number[file.path] = {one.number: one for one in file.calls}
+        return self.by_number[file.path].get(call.before)
+
+
+def _cause(call: BilledCall, before: BilledCall | None, rewrite: BilledRewrite | None) -> Cause:
+    if rewrite:
+        return rewrite.cause
+    if before is None:
+        return "warm_start" if call.read else "cold_start"
+    return "hit" if call.read else "new_content"
+
+
+def _idle_s(call: BilledCall, before: BilledCall | None, rewrite: BilledRewrite | None) -> float | None:
+    if rewrite and rewrite.idle_s is not None:
+        return rewrite.idle_s
+    if before is None or before.start is None or call.start is None:
+        return None
+    return call.start - before.start

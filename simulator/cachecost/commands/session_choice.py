@@ -1,0 +1,75 @@
+"""The session that `bill --session` names by the beginning of its id: its account, its calls, what a person wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from cachecost.analysis.bill.account import BillAccount
+    from cachecost.analysis.bill.timeline import TimelineCall
+
+LISTED = 3
+FULL_SIMILARITY = 0.5
+
+
+def choose_session(named: str, sessions: Sequence[str]) -> str:
+    """The session whose id, or the name of whose file, begins so. `sessions` are in order, the most recent first.
+
+    Raises UsageError where there is none, or more than one.
+    """
+    if not sessions:
+        raise click.UsageError(f"--session: no sessions here, so none is '{named}'")
+    names = {key: PurePath(key).name if "/" in key else key for key in sessions}
+    found = [key for key in sessions if named in (key, names[key])]
+    found = found or [key for key in sessions if key.startswith(named) or names[key].startswith(named)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise click.UsageError(f"--session: {len(found)} sessions begin with '{named}': {_list(found, names)}")
+    near = get_close_matches(named, [name[: max(len(named), 1)] for name in names.values()], 1, FULL_SIMILARITY)
+    nearest = [key for key in sessions if near and names[key].startswith(near[0])]
+    what = "the nearest" if nearest else "the most recent"
+    raise click.UsageError(f"--session: no session begins with '{named}'; {what}: {_list(nearest or sessions, names)}")
+
+
+def _list(keys: Sequence[str], names: dict[str, str]) -> str:
+    more = f" and {len(keys) - LISTED:,} more" if len(keys) > LISTED else ""
+    return ", ".join(names[key] for key in keys[:LISTED]) + more
+
+
+def choose_account(account: BillAccount, named: str) -> tuple[BillAccount, Sequence[TimelineCall]]:
+    """The account of the session that `--session` names, and its calls. Raises UsageError."""
+    from cachecost.analysis.bill.timeline import session_account, session_timelines, sessions_by_time
+
+    key = choose_session(named, sessions_by_time(account))
+    alone = session_account(account, key)
+    return alone, session_timelines(alone, [key])[key]
+
+
+def check_session_options(session: str | None, by: str | None, all_calls: bool) -> None:
+    """Raises UsageError for options that do not go together."""
+    if session is not None and by is not None:
+        raise click.UsageError("--by: not with --session, which shows one session call by call")
+    if session is None and all_calls:
+        raise click.UsageError("--all-calls: only with --session")
+
+
+def find_first_words(calls: Sequence[TimelineCall]) -> Mapping[int, str]:
+    """The beginning of the person's message before each call, by its number; read again from the session's files."""
+    from cachecost.sessions.first_words import first_words
+
+    lines: dict[str, dict[int, int]] = {}
+    for one in calls:
+        if "human" in one.call.events:
+            lines.setdefault(one.file.path, {})[one.call.line] = one.number
+    files = {one.file.path: one.file for one in calls}
+    return {
+        numbers[line]: words
+        for path, numbers in lines.items()
+        for line, words in first_words(files[path], numbers).items()
+    }

@@ -1,0 +1,94 @@
+"""The beginning of what a person wrote before each call of a transcript: only to be shown, never to be stored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cachecost.conversations.input_files import open_input
+
+LETTERS = 60
+TAGS = ("<system-reminder>", "<local-command-", "<task-notification>", "<ide_", "Caveat: ")
+"""How texts begin that the client added."""
+COMMAND = "<command-name>"
+
+
+class MessageLine(msgspec.Struct, gc=False):
+    """The parts of a line that connect a person's message with the answer to it."""
+
+    type: str | None = None
+    uuid: str | None = None
+    parentUuid: str | None = None  # noqa: N815 - the transcript's name
+    logicalParentUuid: str | None = None  # noqa: N815
+    isMeta: bool | None = None  # noqa: N815
+    isCompactSummary: bool | None = None  # noqa: N815
+    message: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class PersonMessage(msgspec.Struct, gc=False):
+    content: Any = None
+
+
+decode_line = msgspec.json.Decoder(MessageLine).decode
+decode_message = msgspec.json.Decoder(PersonMessage).decode
+
+
+def first_words(path: Path, lines: Collection[int]) -> Mapping[int, str]:
+    """The first letters of the person's message that each of these lines answers, by line; others are left out.
+
+    A line that cannot be read is passed over. Raises InputError where the file cannot be opened.
+    """
+    wanted, found = frozenset(lines), dict[int, str]()
+    before: dict[str, str] = {}
+    """The message that a record with this uuid follows, or is; "" after an answer."""
+    for number, line in _lines(path):
+        text = before.get(line.parentUuid or "") or before.get(line.logicalParentUuid or "") or ""
+        if line.type == "assistant":
+            if number in wanted and text:
+                found[number] = text
+            text = ""
+        elif line.type == "user":
+            text = _words(line) or text
+        if line.uuid:
+            before[line.uuid] = text
+    return found
+
+
+def _lines(path: Path) -> Iterator[tuple[int, MessageLine]]:
+    with open_input(path) as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                yield number, decode_line(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                continue
+
+
+def _words(line: MessageLine) -> str:
+    """The beginning of a person's message in one line; "" of what the client wrote."""
+    if line.isMeta or line.isCompactSummary:
+        return ""
+    try:
+        content = decode_message(line.message).content
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    for text in [content] if isinstance(content, str) else _texts(content):
+        if text.strip() and not text.lstrip().startswith(TAGS):
+            return _shorten(text)
+    return ""
+
+
+def _texts(content: object) -> list[str]:
+    pieces = content if isinstance(content, list) else []
+    texts = (piece.get("text") for piece in pieces if isinstance(piece, dict) and piece.get("type") == "text")
+    return [text for text in texts if isinstance(text, str)]
+
+
+def _shorten(text: str) -> str:
+    _, is_command, rest = text.partition(COMMAND)
+    if is_command and text.lstrip().startswith("<command-"):
+        return rest.partition("<")[0].strip()
+    words = " ".join(text[: LETTERS * 4].split())
+    return words if len(words) <= LETTERS else f"{words[:LETTERS].rstrip()}…"

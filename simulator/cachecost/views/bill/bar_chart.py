@@ -1,0 +1,113 @@
+"""Stacked bars of dollars as the paths of an SVG, a unit a bar; the picture is stretched to the page.
+
+Colours are painted over each other from the top down: a step line for each part, all from the ground up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import groupby
+
+from cachecost.base.formatting import dollars
+from cachecost.providers.usage import ZERO
+from cachecost.views.tables.table import Table
+
+HEIGHT = 200
+"""Units of the highest bar."""
+BAND_TOP, BAND_HEIGHT = 206, 9
+FEWEST_UNITS = 24
+"""Units that a picture is wide at least, so that a few bars are no walls."""
+GAPS_UP_TO = 140
+"""Bars that are wide enough for a gap between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar: its parts in USD from the bottom up, and what it says. `is_pause` is a gap, `is_turn` a human turn."""
+
+    parts: Sequence[Decimal]
+    says: str
+    is_turn: bool = False
+    is_pause: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BarChart:
+    """A picture with its words: the classes of its parts with their paths and names, and the table behind it.
+
+    `pauses`, `turns` and `gaps` are paths, too; empty where there is nothing. `axis` are the words below.
+    """
+
+    anchor: str
+    title: str
+    says: str
+    width: int
+    parts: list[tuple[str, str, str]]
+    pauses: str
+    turns: str
+    gaps: str
+    bars: Sequence[Bar]
+    top: str
+    axis: Sequence[str]
+    table: Table
+    thinned: str = ""
+
+    @property
+    def height(self) -> int:
+        """Units of the picture; marks have a band of their own below the bars."""
+        return BAND_TOP + BAND_HEIGHT + 3 if self.turns else HEIGHT
+
+
+def bar_chart(
+    anchor: str,
+    title: str,
+    says: str,
+    bars: Sequence[Bar],
+    names: Sequence[tuple[str, str]],
+    axis: Sequence[str],
+    table: Table,
+    thinned: str = "",
+) -> BarChart:
+    """The picture of these bars; `names` are the colour class and the name of each part, from the bottom up."""
+    highest = max((sum(bar.parts, ZERO) for bar in bars), default=ZERO)
+    return BarChart(
+        anchor,
+        title,
+        says,
+        max(len(bars), FEWEST_UNITS),
+        list(_part_paths(bars, names, highest)),
+        "".join(f"M{at} 0h1v{HEIGHT}h-1z" for at, bar in enumerate(bars) if bar.is_pause),
+        "".join(f"M{at} {BAND_TOP}v{BAND_HEIGHT + 3}" for at, bar in enumerate(bars) if bar.is_turn),
+        "".join(f"M{at} 0V{HEIGHT}" for at in range(1, len(bars))) if len(bars) <= GAPS_UP_TO else "",
+        bars,
+        dollars(highest),
+        axis,
+        table,
+        thinned,
+    )
+
+
+def _part_paths(
+    bars: Sequence[Bar], names: Sequence[tuple[str, str]], highest: Decimal
+) -> Iterator[tuple[str, str, str]]:
+    """Class, path and name of the parts that occur, the uppermost first."""
+    for number in reversed(range(len(names))):
+        if any(bar.parts[number] > 0 for bar in bars):
+            tops = [_units(sum(bar.parts[: number + 1], ZERO), highest) for bar in bars]
+            colour, name = names[number]
+            yield colour, _steps(tops), name
+
+
+def _units(amount: Decimal, highest: Decimal) -> int:
+    return round(amount * HEIGHT / highest) if highest else 0
+
+
+def _steps(heights: Sequence[int]) -> str:
+    """A closed step line from the ground up."""
+    path, end = f"M0 {HEIGHT}", 0
+    for value, run in groupby(heights):
+        end += len(list(run))
+        path += f"V{HEIGHT - value}H{end}"
+    return f"{path}V{HEIGHT}z"

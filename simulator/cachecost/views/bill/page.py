@@ -1,0 +1,146 @@
+"""The page of `bill`: the answer, the causes, the dollars of each day, the sessions, and the most expensive ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from cachecost.analysis.bill.account import BillAccount
+from cachecost.analysis.bill.advice import Advice
+from cachecost.analysis.bill.summary import BillSummary, summarize
+from cachecost.analysis.bill.timeline import session_timelines
+from cachecost.base.formatting import count_text, dollar_column, dollars, percent, token_column
+from cachecost.base.version import __version__
+from cachecost.caches.causes import Cause
+from cachecost.providers.usage import ZERO
+from cachecost.views.bill.bar_chart import BarChart
+from cachecost.views.bill.days import days_chart
+from cachecost.views.bill.session_chart import session_chart
+from cachecost.views.bill.tables import cause_lines, note_cells, row_names, rows_table
+from cachecost.views.bill.text import accounted, list_price_note
+from cachecost.views.bill.words import period, project_names
+from cachecost.views.html.frame import render_page
+from cachecost.views.tables.table import Column, Table
+
+TIMELINES = 8
+LONGEST_PROJECT = 60
+LATER = ("most", "calls", "hit_rate", "model")
+"""Columns of the sessions that stand behind the dollars."""
+QUESTION = "What did these sessions cost, and what of it was paid to write again what had been cached?"
+
+
+@dataclass(frozen=True, slots=True)
+class CauseRow:
+    """A row of the table of causes; `width` is the length of its bar in percent."""
+
+    name: str
+    is_part: bool
+    times: str
+    cost: str
+    tokens: str
+    width: str
+    note: str
+
+
+def bill_page(
+    account: BillAccount, again: str, notes: Mapping[Cause, str] | None = None, advice: Sequence[Advice] = ()
+) -> str:
+    """The whole page. `again` is the command that makes it, `notes` stand beside their cause."""
+    summary = summarize(account)
+    charts = _session_charts(account, summary)
+    return render_page(
+        "bill.html",
+        title=" · ".join(filter(None, ("Bill", period(summary.total)))),
+        question=QUESTION,
+        answer=_answer(summary),
+        saving=_rewritten(summary),
+        more=[f"{line.rstrip('.')}." for line in (_caching(summary), *accounted(summary)) if line],
+        causes=_cause_rows(account, summary, notes or {}),
+        changes=_changes(advice) if advice else None,
+        days=days_chart(account, summary.total),
+        sessions=_cost_first(rows_table(summary, account.rewrites, project_cells=LONGEST_PROJECT)),
+        charts=charts,
+        key=_key(charts),
+        note=list_price_note(summary.total.cost),
+        again=again,
+        version=__version__,
+    )
+
+
+def _answer(summary: BillSummary) -> str:
+    total = summary.total
+    calls, sessions = count_text(total.calls, "call"), count_text(summary.sessions, "session")
+    if not total.rewritten:
+        return f"{dollars(total.cost)} in {sessions} and {calls}; nothing was paid to write again what had been cached."
+    return f"{dollars(total.cost)} in {sessions} and {calls}; {dollars(total.necessary)} of it was necessary."
+
+
+def _rewritten(summary: BillSummary) -> tuple[str, str] | None:
+    """What was rewritten in large type, and its words."""
+    total = summary.total
+    if not total.rewritten:
+        return None
+    share = f", {percent(total.rewritten / total.cost)} of the bill" if total.cost else ""
+    return dollars(total.rewritten), f"was paid to write again what had been cached before{share}"
+
+
+def _caching(summary: BillSummary) -> str:
+    total = summary.total
+    return f"Cache hit rate {percent(total.hit_rate)}; caching saved {dollars(total.saved_by_caching)}"
+
+
+def _cause_rows(account: BillAccount, summary: BillSummary, advice: Mapping[Cause, str]) -> list[CauseRow]:
+    lines = cause_lines(summary)
+    costs, counts = dollar_column([one.cost for one in lines]), token_column([one.tokens for one in lines])
+    highest = max((one.cost for one in lines), default=ZERO)
+    notes = note_cells(lines, account.rewrites, advice)
+    return [
+        CauseRow(one.name, one.is_part, f"{one.times:,} ×", cost, tokens, f"{_share(one.cost, highest):.1f}", note)
+        for one, cost, tokens, note in zip(lines, costs, counts, notes, strict=True)
+    ]
+
+
+def _changes(advice: Sequence[Advice]) -> Table:
+    """What to change, and what it would have saved."""
+    how = [f"{one.how}; assumes that {one.assumption}" if one.assumption else one.how for one in advice]
+    return Table(
+        [
+            Column("change", "change", [one.change for one in advice], right=False),
+            Column("saved", "saved", dollar_column([one.saved for one in advice])),
+            Column("how", "how", how, right=False),
+        ],
+        "Each alone, with everything else as it was",
+    )
+
+
+def _share(part: Decimal, whole: Decimal) -> float:
+    """In percent."""
+    return float(100 * part / whole) if whole else 0.0
+
+
+def _cost_first(table: Table) -> Table:
+    """The answer before what may be compared: a narrow window shows the first columns."""
+    return replace(
+        table, columns=sorted(table.columns, key=lambda one: LATER.index(one.key) if one.key in LATER else -1)
+    )
+
+
+def _session_charts(account: BillAccount, summary: BillSummary) -> list[BarChart]:
+    """The most expensive sessions."""
+    rows = summary.rows[:TIMELINES]
+    timelines = session_timelines(account, [row.key for row in rows])
+    projects, names = project_names(row.project for row in summary.rows), row_names(summary)
+    titles = [" · ".join(filter(None, (name, projects[row.project]))) for name, row in zip(names, rows, strict=False)]
+    return [
+        session_chart(f"session-{number}", title, timelines[row.key])
+        for number, (row, title) in enumerate(zip(rows, titles, strict=True), 1)
+    ]
+
+
+def _key(charts: Sequence[BarChart]) -> list[tuple[str, str]]:
+    """The colours that occur, from the bottom up, and the marks."""
+    found = dict.fromkeys((colour, name) for chart in charts for colour, _, name in reversed(chart.parts))
+    marks = [("pause", "idle for 5 min or longer")] if any(chart.pauses for chart in charts) else []
+    turns = [("turn", "a person's message")] if any(chart.turns for chart in charts) else []
+    return [*found, *marks, *turns]

@@ -1,0 +1,221 @@
+"""What `cachecost bill --session` prints: the session's total, then call by call what happened and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import PurePath
+from typing import IO
+
+from cachecost.analysis.bill.account import BilledRewrite
+from cachecost.analysis.bill.summary import BillSummary
+from cachecost.analysis.bill.timeline import TimelineCall, fold_timeline
+from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration, percent, token_column, tokens
+from cachecost.conversations.billed_calls import EVENTS, BilledCall
+from cachecost.providers.usage import ZERO
+from cachecost.views.bill.lines import StyledLine, header_line, plain, print_lines, row_lines, wrap_line, wrap_parts
+from cachecost.views.bill.text import accounted
+from cachecost.views.bill.words import cause_name, evidence_words, span
+from cachecost.views.streams import REPORT_WIDTH, report_console
+from cachecost.views.tables.fitting import GAP, INDENT, FittedTable, fit_table, hidden_note
+from cachecost.views.tables.table import COMPARISON, COUNT, Column, Table
+
+MAIN = "main"
+SHOWN_IDLE_S = 60.0
+FILES_NAMED = 3
+BEGINNINGS = ("human", "clear", "resume")
+"""Events that are told of a session's first call."""
+FOLDED = "Rows of several calls: each read all that was cached. --all-calls shows them one by one."
+Group = Sequence[TimelineCall]
+
+
+def print_session(
+    summary: BillSummary,
+    calls: Sequence[TimelineCall],
+    first_words: Mapping[int, str],
+    hints: Sequence[str],
+    stream: IO[str],
+    is_folded: bool = True,
+) -> None:
+    """Print to `stream`; `first_words` begin the person's message before a call, by its number in the session."""
+    console = report_console(stream, REPORT_WIDTH)
+    print_lines(console, session_lines(summary, calls, first_words, hints, console.width, is_folded))
+
+
+def session_lines(
+    summary: BillSummary,
+    calls: Sequence[TimelineCall],
+    first_words: Mapping[int, str],
+    hints: Sequence[str],
+    width: int,
+    is_folded: bool = True,
+) -> Iterator[StyledLine]:
+    """The lines of a session in a terminal of `width` cells."""
+    groups = list(fold_timeline(calls)) if is_folded else [[one] for one in calls]
+    fitted = fit_table(calls_table(groups), width, 0)
+    yield from plain(wrap_parts(session_headline(summary), width))
+    for line in [*facts(calls), *_rewritten(summary), *accounted(summary)]:
+        yield from plain(wrap_line(line, width, "  ", "    "))
+    yield "", ""
+    yield header_line(fitted), "dim"
+    yield from _call_lines(groups, fitted, first_words)
+    folded = FOLDED if len(groups) < len(calls) else ""
+    for line in filter(None, (folded, hidden_note([fitted], "--json"), *hints)):
+        yield from plain(wrap_line(line, width))
+
+
+def _call_lines(groups: Sequence[Group], fitted: FittedTable, first_words: Mapping[int, str]) -> Iterator[StyledLine]:
+    """Above each row what came before the call, below it what it wrote again."""
+    indent, day = " " * (INDENT + fitted.names.width + GAP), ""
+    model = groups[0][0].call.model if groups else ""
+    for group, row in zip(groups, row_lines(fitted), strict=True):
+        first = group[0]
+        if (new_day := _day(first.call)) != day:
+            day = new_day
+            yield indent + day, "dim"
+        if len(group) == 1:
+            yield from plain(wrap_line(what_came_before(first, first_words, model), fitted.width, indent))
+        yield row, "bold" if first.rewrite else ""
+        if first.rewrite:
+            yield from plain(wrap_line(rewrite_words(first.rewrite), fitted.width, indent))
+
+
+def session_headline(summary: BillSummary) -> str:
+    """What the session cost, when it was, and what caching did."""
+    total = summary.total
+    when = f", {span(total)}" if span(total) else ""
+    parts = [
+        f"{dollars(total.cost)} in {count_text(total.calls, 'call')}{when}",
+        f"cache hit rate {percent(total.hit_rate)}",
+    ]
+    if total.saved_by_caching:
+        parts.append(f"caching saved {dollars(total.saved_by_caching)}")
+    return " · ".join(parts)
+
+
+def facts(calls: Sequence[TimelineCall]) -> Iterator[str]:
+    """The session's id, project, files, client and models."""
+    files = list(dict.fromkeys(one.file.path for one in calls))
+    rest = len(files) - FILES_NAMED
+    versions = list(dict.fromkeys(one.call.version for one in calls if one.call.version))
+    client = ", ".join(dict.fromkeys(one.file.client for one in calls))
+    agents = max((one.agent_number for one in calls), default=0)
+    for name, value in (
+        ("session", ", ".join(dict.fromkeys(one.call.session for one in calls if one.call.session))),
+        ("project", ", ".join(dict.fromkeys(one.file.project for one in calls if one.file.project))),
+        ("file", ", ".join(files[:FILES_NAMED]) + (f" and {rest:,} more" if rest > 0 else "")),
+        ("client", " ".join(filter(None, (client, ", ".join(versions))))),
+        ("model", ", ".join(dict.fromkeys(one.call.model for one in calls))),
+        ("sub-agents", f"{agents:,}" if agents else ""),
+    ):
+        if value:
+            yield f"{name}: {value}"
+
+
+def _rewritten(summary: BillSummary) -> Iterator[str]:
+    total = summary.total
+    if not total.causes:
+        return
+    share = f" ({percent(total.rewritten / total.cost)})" if total.cost else ""
+    causes = ", ".join(
+        f"{cause_name(one.cause)} {dollars(one.cost, CENTS)} ({one.times:,} ×)" for one in total.ranked_causes
+    )
+    yield f"{dollars(total.rewritten)}{share} was paid to write again what had been cached before: {causes}."
+
+
+def calls_table(groups: Sequence[Group]) -> Table:
+    """A row a call, or a run of calls in which nothing happened."""
+    usages = [[one.call.tokens for one in group] for group in groups]
+    again = [sum(one.rewrite.tokens for one in group if one.rewrite) for group in groups]
+    again_cost = dollar_column([sum((one.dollars.rewritten for one in group), ZERO) for group in groups])
+    columns = [
+        Column("number", "call", [_numbers(group) for group in groups]),
+        Column("time", "time", [_time(group[0].call) for group in groups], rank=COMPARISON),
+        Column("agent", "agent", [_agents(group) for group in groups], right=False, rank=COUNT),
+        Column("idle", "idle", [_idle(group) for group in groups], rank=COMPARISON),
+        Column("read", "read", token_column([sum(one[1] for one in group) for group in usages])),
+        Column("written", "written", token_column([sum(one[2] + one[3] for one in group) for group in usages])),
+        Column("uncached", "uncached", token_column([sum(one[0] for one in group) for group in usages]), rank=COUNT),
+        Column("cost", "cost", dollar_column([_cost(group) for group in groups])),
+        Column(
+            "rewritten", "rewritten", [cost if count else "" for cost, count in zip(again_cost, again, strict=True)]
+        ),
+    ]
+    has_agents = any(one.agent_number for group in groups for one in group)
+    return Table([one for one in columns if one.key != "agent" or has_agents], "The session call by call")
+
+
+def _numbers(group: Group) -> str:
+    first, last = group[0].number, group[-1].number
+    return f"{first:,}" if first == last else f"{first:,}–{last:,}"
+
+
+def _time(call: BilledCall) -> str:
+    return "" if call.start is None else f"{datetime.fromtimestamp(call.start, UTC):%H:%M:%S}"
+
+
+def _day(call: BilledCall) -> str:
+    if call.start is None:
+        return ""
+    day = datetime.fromtimestamp(call.start, UTC)
+    return f"{day.day} {day:%B %Y} (UTC)"
+
+
+def agent_name(one: TimelineCall) -> str:
+    """The thread of a call: "main", or the type of the sub-agent and its number in the session."""
+    return f"{one.call.agent_type or 'agent'} {one.agent_number}" if one.agent_number else MAIN
+
+
+def _agents(group: Group) -> str:
+    names = list(dict.fromkeys(map(agent_name, group)))
+    return names[0] if len(names) == 1 else f"{len(names)} agents"
+
+
+def _idle(group: Group) -> str:
+    longest = max((one.idle_s or 0.0 for one in group), default=0.0)
+    return duration(longest) if longest >= SHOWN_IDLE_S else ""
+
+
+def _cost(group: Group) -> Decimal | None:
+    known = [one.cost for one in group if one.cost is not None]
+    return sum(known, ZERO) if known else None
+
+
+def what_came_before(one: TimelineCall, first_words: Mapping[int, str], model: str = "") -> str:
+    """What happened between a call and the one that it continues, in words; `model` is that of the session's start."""
+    call, rewrite = one.call, one.rewrite
+    words = [_beginning(one, model)] if one.before is None else []
+    for event in call.events:
+        if one.before is None and (one.agent_number or event not in BEGINNINGS):
+            continue  # nothing was there that could have changed, and what a sub-agent was asked is no person's message
+        text = event_words(event, call, one.before)
+        if event == "human" and one.number in first_words:
+            text = f"“{first_words[one.number]}”"
+        if rewrite is None or text not in rewrite.words:
+            words.append(text)
+    return "; ".join(filter(None, words))
+
+
+def _beginning(one: TimelineCall, model: str) -> str:
+    """How a thread begins: a sub-agent, with its model if it is another, and what was cached before it."""
+    name = f"{agent_name(one)} begins" if one.agent_number else ""
+    other = f" with {one.call.model}" if name and one.call.model != model else ""
+    cached = f"{tokens(one.call.read)} tokens were cached before it" if one.cause == "warm_start" else ""
+    return ", ".join(filter(None, (name + other, cached)))
+
+
+def event_words(event: str, call: BilledCall, before: BilledCall | None) -> str:
+    """An event with what it changed, as far as the two calls show it."""
+    if before is not None and event == "model":
+        return f"model changed from {before.model} to {call.model}"
+    if before is not None and event == "client":
+        return f"the client was upgraded from {before.version} to {call.version}"
+    return EVENTS.get(event, event)
+
+
+def rewrite_words(rewrite: BilledRewrite) -> str:
+    """What a call wrote again, why, and where it is recorded."""
+    cost = "" if rewrite.cost is None else f", {dollars(rewrite.cost, CENTS)}"
+    place = f"{PurePath(rewrite.file.path).name}:{rewrite.call.line}"
+    return f"rewritten: {tokens(rewrite.tokens)} tokens{cost}: {evidence_words(rewrite)} ({place})"
