@@ -110,7 +110,7 @@ def test_a_last_line_is_cut_off_only_if_it_is_no_json(tmp_path: Path, damage: by
     path = write(tmp_path / "s.jsonl", b'{"type": "user", "uuid": "a", "message": {"content": "x"}}\n' + damage + end)
     found = read(path)
     is_cut = not end and not _parses(damage)
-    assert found.notes == (("line 2: the last line is cut off (still being written?): skipped",) if is_cut else ())
+    assert found.notes == ((":2 the last line is cut off (still being written?): skipped",) if is_cut else ())
     assert [number for number, _ in found.damaged] == ([] if is_cut else [2])
 
 

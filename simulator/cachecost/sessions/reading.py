@@ -54,7 +54,7 @@ class SessionFiles:
             self.sessions.append(session)
             faults = (Fault(session.path, f"{reason}; the other lines count", line) for line, reason in session.damaged)
             self.skipped.extend(faults)
-            self.notes += [f"{path}: {note}" for note in session.notes]
+            self.notes += [f"{path}{'' if note.startswith(':') else ': '}{note}" for note in session.notes]
 
 
 @dataclass(slots=True)

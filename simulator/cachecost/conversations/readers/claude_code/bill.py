@@ -153,7 +153,7 @@ class TranscriptBill:
                 self._take(found, number)
         except (ValueError, OverflowError) as error:
             if isinstance(error, NotJson) and not line.endswith(b"\n"):
-                self.notes.append(f"line {number}: {CUT_OFF}")
+                self.notes.append(f":{number} {CUT_OFF}")
             else:
                 self.state.damaged.append((number, str(error)))
 
