@@ -147,7 +147,7 @@ def test_the_rest_of_a_folder_counts(logs: Path, skip: bool) -> None:
 def test_a_session_that_is_being_written_is_read_so_far(logs: Path) -> None:
     path = write(logs / "a.jsonl", *MAIN_CALLS, b'{"type": "assistant", "uu')
     result = run(logs)
-    assert result.stderr == f"{path}: line 6: the last line is cut off (still being written?): skipped\n"
+    assert result.stderr == f"{path}:6 the last line is cut off (still being written?): skipped\n"
     assert (bill(logs)["calls"], code_of(logs)) == (5, 0)
 
 
