@@ -273,3 +273,12 @@ def test_a_store_that_cannot_be_used_is_said(logs: Path, tmp_path: Path, monkeyp
     monkeypatch.setenv("CACHECOST_STORE", str(path))
     assert run(logs).stderr == f"{path}: sessions are not remembered: it is another program's file\n"
     assert (code_of(logs), path.read_bytes(), bill(logs)["calls"]) == (0, b"dear reader", 5)
+
+
+@pytest.mark.skipif(not Path("/dev/null").exists(), reason="a system without devices")
+def test_a_device_needs_a_named_format() -> None:
+    assert run("/dev/null").stderr == "/dev/null is not a regular file; name its format with --format, skipped\n"
+    assert code_of("/dev/null") == 2
+    assert run("/dev/null", "--format", "claude-code").stderr == (
+        "no sessions found in /dev/null; name files or folders: cachecost bill PATH\n"
+    )

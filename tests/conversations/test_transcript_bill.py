@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.conversations.random_transcripts import DAMAGE, RandomTranscript
 
 from cachecost.base.errors import InputError
+from cachecost.base.limits import MOST_ERRORS
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.conversations.readers.claude_code.bill import TranscriptBill, read_sessions
 from cachecost.conversations.readers.claude_code.transcript import read_steps
@@ -181,6 +182,17 @@ def test_the_content_free_form_of_a_transcript_has_its_bill(folder: Path, random
     without_line = [(*call_facts(call)[:1], *call_facts(call)[2:]) for call in session.calls]
     assert without_line == [(*step_facts(step)[:1], *step_facts(step)[2:]) for step in steps]
     assert state == b""
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_file_of_damage_is_no_transcript(tmp_path: Path, more: int) -> None:
+    path = write(tmp_path / "s.jsonl", b"{\n" * (MOST_ERRORS + more))
+    if not more:
+        assert len(read(path).damaged) == MOST_ERRORS
+        return
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert [fault.line for fault in caught.value.faults] == list(range(1, MOST_ERRORS + 2))
 
 
 def test_a_line_beyond_the_limit_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

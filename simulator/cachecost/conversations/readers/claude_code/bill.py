@@ -13,6 +13,7 @@ from typing import BinaryIO
 import msgspec
 
 from cachecost.base import limits
+from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import seconds
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.conversations.input_files import open_input, too_long
@@ -155,7 +156,14 @@ class TranscriptBill:
             if isinstance(error, NotJson) and not line.endswith(b"\n"):
                 self.notes.append(f":{number} {CUT_OFF}")
             else:
-                self.state.damaged.append((number, str(error)))
+                self._note_damage(number, str(error))
+
+    def _note_damage(self, number: int, reason: str) -> None:
+        """Note a damaged line. Raises InputError where there are so many that the file is none of these."""
+        damaged = self.state.damaged
+        damaged.append((number, reason))
+        if len(damaged) > limits.MOST_ERRORS:
+            raise InputError([Fault(str(self.path), reason, line) for line, reason in damaged])
 
     def _take(self, line: TranscriptLine, number: int) -> None:
         kind, uuid, positions = line.type, line.uuid, self.state.positions
