@@ -132,12 +132,15 @@ def test_the_rest_of_a_folder_counts(logs: Path, skip: bool) -> None:
     assert code_of(*args) == (0 if skip else 2)
     assert (found["calls"], Decimal(found["billed_usd"]) > Decimal(whole)) == (7, True)
     lines = result.stderr.splitlines()
-    assert len(lines) == len(found["skipped"]) == 2
-    assert lines[0].startswith(
+    assert lines[0] == f"{logs}/empty.jsonl: empty, ignored"
+    assert lines[1].startswith(
         f"{logs}/damaged.jsonl:2 damaged JSON: Expecting property name enclosed in double quotes"
     )
-    assert lines[0].endswith("; the other lines count, skipped")
-    assert lines[1].startswith(f"{logs}/foreign.jsonl unrecognized format (nearest: ")
+    assert lines[1].endswith("; the other lines count")
+    assert lines[2:] == [
+        f"{logs}/foreign.jsonl: unrecognized format, skipped (nearest: claude-code; name it with --format)",
+        f"2 files skipped{'' if skip else ': --skip accepts that'}",
+    ]
     assert [(one["file"], one["line"]) for one in found["skipped"]] == [
         (f"{logs}/damaged.jsonl", 2),
         (f"{logs}/foreign.jsonl", None),
@@ -277,7 +280,10 @@ def test_a_store_that_cannot_be_used_is_said(logs: Path, tmp_path: Path, monkeyp
 
 @pytest.mark.skipif(not Path("/dev/null").exists(), reason="a system without devices")
 def test_a_device_needs_a_named_format() -> None:
-    assert run("/dev/null").stderr == "/dev/null is not a regular file; name its format with --format, skipped\n"
+    assert run("/dev/null").stderr.splitlines() == [
+        "/dev/null is not a regular file; name its format with --format",
+        "1 file skipped: --skip accepts that",
+    ]
     assert code_of("/dev/null") == 2
     assert run("/dev/null", "--format", "claude-code").stderr == (
         "no sessions found in /dev/null; name files or folders: cachecost bill PATH\n"

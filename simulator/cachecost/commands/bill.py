@@ -17,7 +17,7 @@ from cachecost.base.exit_codes import ExitCode
 from cachecost.base.times import iso, seconds
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.log_arguments import skip_option
+from cachecost.commands.log_arguments import code_with_skipped, skip_option
 from cachecost.commands.options import (
     SharedOptions,
     csv_option,
@@ -133,9 +133,7 @@ def bill(
         from cachecost.commands.settings_file import apply_advice
 
         apply_advice(advice, is_confirmed)
-    if found.skipped and not may_skip:
-        return ExitCode.INVALID_INPUT
-    return ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK
+    return code_with_skipped(found.skipped, may_skip, ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK)
 
 
 def _command(paths: Sequence[Path], session: str | None, since: float | None, until: float | None, html: Path) -> str:

@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cachecost.base.errors import Fault
 from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.log_arguments import logs_argument, logs_from, scenario_among, skip_option
+from cachecost.commands.log_arguments import (
+    code_with_skipped,
+    logs_argument,
+    logs_from,
+    scenario_among,
+    skip_option,
+)
 from cachecost.commands.options import (
     SharedOptions,
     check_name,
@@ -70,7 +77,7 @@ def explain(
     from cachecost.views.explain.json_output import explanation_object
     from cachecost.views.explain.text import print_explanation
 
-    read, skipped = logs_from(logs, format_), False
+    read, skipped = logs_from(logs, format_), list[Fault]()
     if scenario := scenario_among(logs):
         check_scenario(scenario, tokens, shared)
         explanations = list(_explain_scenario(scenario, strategy, shared, assumptions))
@@ -92,13 +99,13 @@ def explain(
 
         write_page(html, explain_page(read.name, explanations, f"cachecost explain {read.arguments} --html {html}"))
         print_diagnostic(f"{html} written")
-    return ExitCode.INVALID_INPUT if skipped and not may_skip else ExitCode.OK
+    return code_with_skipped(skipped, may_skip, ExitCode.OK)
 
 
 def _explain_logs(
     logs: Sequence[Path], format_: str, tokens: str | None, shared: SharedOptions, assumptions: bool
-) -> tuple[list[Explanation], bool]:
-    """An explanation of the transcripts among the logs, and one of the other logs; whether any file was skipped.
+) -> tuple[list[Explanation], list[Fault]]:
+    """An explanation of the transcripts among the logs, and one of the others; the errors of files that were skipped.
 
     Raises InputError where nothing can be read; CannotEvaluate.
     """
@@ -118,7 +125,7 @@ def _explain_logs(
         traffic = read_workload(rest, shared.setup, tokens)
         explanations.append(explain_recording(traffic, call_prices(shared.setup), assumptions))
         found.skipped += rest.skipped
-    return explanations, bool(found.skipped)
+    return explanations, found.skipped
 
 
 def _explain_scenario(

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from cachecost.base.errors import Fault
 from cachecost.base.exit_codes import ExitCode
 from cachecost.base.formatting import count_text
 from cachecost.commands.diagnostics import print_diagnostic
@@ -42,8 +43,13 @@ def scenario_among(paths: Sequence[Path]) -> Path | None:
 
 def report_skipped(logs: Logs, may_skip: bool, code: int) -> int:
     """The exit code of a command that ended with `code`; says last how many files were skipped."""
-    if not logs.skipped:
+    return code_with_skipped(logs.skipped, may_skip, code)
+
+
+def code_with_skipped(skipped: Sequence[Fault], may_skip: bool, code: int) -> int:
+    """As `report_skipped`, of the errors of the files that were skipped, in whole or in part."""
+    if not skipped:
         return code
-    files = count_text(len({fault.file for fault in logs.skipped}), "file")
+    files = count_text(len({fault.file for fault in skipped}), "file")
     print_diagnostic(f"{files} skipped{'' if may_skip else ': --skip accepts that'}")
     return code if may_skip else ExitCode.INVALID_INPUT

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cachecost.base.errors import Fault
 from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.conversations.readers.detect import UNRECOGNIZED
 
 if TYPE_CHECKING:
     from cachecost.analysis.bill.account import BillAccount, BilledRewrite, IsCounted
@@ -38,8 +40,15 @@ def read_session_files(paths: Sequence[Path], format_: str = "auto") -> SessionF
     for note in found.notes:
         print_diagnostic(note)
     for fault in found.skipped:
-        print_diagnostic(f"{fault}, skipped")
+        print_diagnostic(_skip_text(fault))
     return found
+
+
+def _skip_text(fault: Fault) -> str:
+    """Why a file, or a line of one, does not count."""
+    if fault.message.startswith(UNRECOGNIZED):
+        return f"{fault.file}: {UNRECOGNIZED}, skipped{fault.message.removeprefix(UNRECOGNIZED)}"
+    return str(fault)
 
 
 def _nothing_found(paths: Sequence[Path]) -> str:

@@ -96,8 +96,8 @@ class SessionFile(msgspec.Struct, array_like=True, gc=False, omit_defaults=True)
     """The calls of one file, in the order of their first lines, and what the file says of them all.
 
     `client` is the agent that wrote the file ("claude-code", "codex" …), `project` the folder it worked in. `damaged`
-    are (line, reason) of lines that could not be read; the other lines are counted all the same. A note on a line begins
-    with ":" and its number.
+    are (line, reason) of lines that could not be read; the other lines are counted all the same. A note on a line
+    begins with ":" and its number.
     """
 
     path: str

@@ -14,7 +14,7 @@ import msgspec
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.billed_calls import SessionFile
 from cachecost.conversations.readers.claude_code.transcript import sniff
-from cachecost.conversations.readers.detect import detect, is_companion
+from cachecost.conversations.readers.detect import UNRECOGNIZED, Unrecognized, detect, is_companion
 from cachecost.sessions.bill_readers import BILL_READERS
 from cachecost.sessions.store import FileIdentity, RememberedFile, SessionStore
 
@@ -84,6 +84,8 @@ class SessionReading:
         for path in paths:
             try:
                 self._read(path, known.get(str(path.absolute())))
+            except Unrecognized as error:
+                self.found.skipped.append(Fault(str(path), f"{UNRECOGNIZED} ({error.hint})"))
             except InputError as error:
                 self.found.skipped += error.faults
             except OSError as error:
@@ -115,6 +117,7 @@ class SessionReading:
         if not is_regular and self.format_ == "auto":
             raise InputError([Fault(str(path), "is not a regular file; name its format with --format")])
         if is_regular and not status.st_size:
+            self.found.notes.append(f"{path}: empty, ignored")
             return
         identity = FileIdentity(status.st_ino, status.st_size, status.st_mtime_ns)
         if not self._add_remembered(path, identity, remembered):
