@@ -243,7 +243,8 @@ def test_damaged_rows_are_read_anew(tmp_path: Path, known: Path, column: str, co
     if column == "state":
         path.write_bytes(path.read_bytes() + CALLS[5])
     with sqlite3.connect(known) as other:
-        other.execute(f"UPDATE files SET {column} = ?", (content,))
+        table = "states" if column == "state" else "files"
+        other.execute(f"UPDATE {table} SET {column} = ?", (content,))
     other.close()
     assert facts(read_with(known, path)) == facts(read_with(None, path))
 

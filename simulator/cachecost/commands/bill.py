@@ -18,6 +18,7 @@ from cachecost.base.times import iso, seconds
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.log_arguments import code_with_skipped, skip_option
+from cachecost.commands.memory import no_garbage_collection
 from cachecost.commands.options import (
     SharedOptions,
     csv_option,
@@ -69,6 +70,7 @@ def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) 
 @csv_option
 @json_option
 @shared_options
+@no_garbage_collection()
 def bill(
     paths: tuple[Path, ...],
     since: float | None,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +19,7 @@ from cachecost.base.structs import value
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, skip_option
+from cachecost.commands.memory import no_garbage_collection
 from cachecost.commands.options import (
     SharedOptions,
     csv_option,
@@ -116,7 +115,7 @@ def replay(
         shared = replace(shared, as_of=day)
     read = logs_from(logs, format_)
     job = _ReplayJob(read, strategies, ranks, model, tokens, shared, bill, capacities)
-    with reading_bar("reading", logs), _no_garbage_collection():
+    with reading_bar("reading", logs), no_garbage_collection():
         if as_json and html is None and csv_file is None:
             failed = _print_json(job.rows())
         else:
@@ -129,16 +128,6 @@ def replay(
             rows = (row for ledger in ledgers for row in ledger.rows)
             failed = _print_json(rows) if as_json else _print_table(job, ledgers)
     return report_skipped(read, may_skip, exit_code(not_evaluated=failed))
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Turn the garbage collector off: a replay keeps all its objects to the end, so it would find nothing."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 @value

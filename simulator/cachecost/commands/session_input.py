@@ -91,12 +91,13 @@ def _of_project(files: Iterable[SessionFile], project: str | None) -> list[Sessi
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    from cachecost.conversations.merging import expand_folders
-    from cachecost.sessions.locations import locations
-
     if paths:
+        from cachecost.conversations.merging import expand_folders
+
         yield from expand_folders(paths)
         return
+    from cachecost.sessions.locations import locations
+
     for location in locations():
         yield from location.find(Path.home(), os.environ)
 

@@ -85,11 +85,13 @@ class BilledCall(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):
     @property
     def cached(self) -> int:
         """Tokens of the prefix that is cached after this call: those read and those written."""
-        return self.tokens[1] + self.tokens[2] + self.tokens[3]
+        tokens = self.tokens
+        return tokens[1] + tokens[2] + tokens[3]
 
     @property
     def total_input(self) -> int:
-        return self.tokens[0] + self.cached
+        tokens = self.tokens
+        return tokens[0] + tokens[1] + tokens[2] + tokens[3]
 
 
 class SessionFile(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):

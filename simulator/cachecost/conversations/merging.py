@@ -79,10 +79,12 @@ def _expand(paths: Sequence[Path]) -> Iterator[tuple[Path, Path | None]]:
     """Each file, and the folder among `paths` that it is in (None: it was named)."""
     seen = set()
     for path in paths:
-        for one in _files_in(path) if path.is_dir() else [path]:
-            if (where := one.resolve()) not in seen:
+        folder = path if path.is_dir() else None
+        for one in _files_in(path) if folder else [path]:
+            status = one.stat()
+            if (where := (status.st_dev, status.st_ino)) not in seen:
                 seen.add(where)
-                yield one, path if path.is_dir() else None
+                yield one, folder
 
 
 def _files_in(folder: Path) -> Iterator[Path]:

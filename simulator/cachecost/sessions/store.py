@@ -17,7 +17,7 @@ import msgspec
 
 from cachecost.base.version import __version__
 
-CONTENT = 1
+CONTENT = 2
 """To be raised when a reader changes what it reads."""
 VERSION = crc32(f"{CONTENT} {__version__}".encode()) & 0x7FFFFFFF
 """A store of other content, or of another version of cachecost, is emptied."""
@@ -28,10 +28,14 @@ APPLICATION_OFFSET, HEADER_BYTES = 68, 72
 FOREIGN = "it is another program's file"
 BUSY_S = 2.0
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS files (
-    path TEXT PRIMARY KEY, inode INTEGER, size INTEGER, mtime_ns INTEGER, tail BLOB, sessions BLOB, state BLOB
-) WITHOUT ROWID
+DROP TABLE IF EXISTS files;
+DROP TABLE IF EXISTS states;
+CREATE TABLE files (
+    path TEXT PRIMARY KEY, inode INTEGER, size INTEGER, mtime_ns INTEGER, tail BLOB, sessions BLOB
+);
+CREATE TABLE states (path TEXT PRIMARY KEY, state BLOB);
 """
+"""States stand apart: they are large, and read only for files that have grown."""
 
 
 def _check_owner(path: Path) -> None:
@@ -83,8 +87,7 @@ class SessionStore:
         if tables and self._application() != APPLICATION:
             raise sqlite3.DatabaseError(FOREIGN)
         database.executescript(
-            f"BEGIN IMMEDIATE; DROP TABLE IF EXISTS files; {SCHEMA};"
-            f"PRAGMA application_id={APPLICATION}; PRAGMA user_version={VERSION}; COMMIT;"
+            f"BEGIN IMMEDIATE; {SCHEMA}PRAGMA application_id={APPLICATION}; PRAGMA user_version={VERSION}; COMMIT;"
         )
         with suppress(sqlite3.OperationalError):  # another process uses it already: it works without, too
             database.execute("PRAGMA journal_mode=WAL")
@@ -109,7 +112,7 @@ class SessionStore:
 
     def state(self, path: str) -> bytes:
         """What is needed to go on reading a file; empty where nothing is."""
-        row = self._database.execute("SELECT state FROM files WHERE path = ?", (path,)).fetchone()
+        row = self._database.execute("SELECT state FROM states WHERE path = ?", (path,)).fetchone()
         return row[0] if row else b""
 
     @contextmanager
@@ -126,9 +129,13 @@ class SessionStore:
 
     def put(self, path: str, file: RememberedFile, state: bytes) -> None:
         """Remember a file."""
-        row = (path, *msgspec.structs.astuple(file.identity), file.tail, file.sessions, state)
-        self._database.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        row = (path, *msgspec.structs.astuple(file.identity), file.tail, file.sessions)
+        self._database.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", row)
+        self._database.execute("INSERT OR REPLACE INTO states VALUES (?, ?)", (path, state))
 
     def forget(self, paths: Iterable[str]) -> None:
         """Remove files that no longer exist."""
-        self._database.executemany("DELETE FROM files WHERE path = ?", ((path,) for path in paths))
+        rows = [(path,) for path in paths]
+        with self.writing():
+            self._database.executemany("DELETE FROM files WHERE path = ?", rows)
+            self._database.executemany("DELETE FROM states WHERE path = ?", rows)

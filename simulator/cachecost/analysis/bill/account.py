@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import NamedTuple
 
+from cachecost.analysis.bill.cache_states import CacheState
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.evidence import Rewrite, find_evidence
 from cachecost.analysis.bill.rewrites import EarlierCall, find_rewrites
@@ -13,6 +15,7 @@ from cachecost.analysis.bill.shared_prefixes import SharedPrefixes
 from cachecost.caches.causes import Cause
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.conversations.recorded_bills import REQUESTS
+from cachecost.providers.quotes import Prices
 
 IsCounted = Callable[[BilledCall], bool]
 
@@ -37,6 +40,14 @@ class BilledRewrite:
     """Whether tools and system prompt were written again, too."""
 
 
+class PricedCall(NamedTuple):
+    """A call that counts, its file, and its prices (None: unknown)."""
+
+    file: SessionFile
+    call: BilledCall
+    prices: Prices | None
+
+
 @dataclass(slots=True)
 class BillAccount:
     """The files of a bill, without the copies of calls, and their rewrites in the order of time.
@@ -52,7 +63,10 @@ class BillAccount:
     warm_calls: int = 0
     """First calls that read what was cached before them; that is no loss."""
     warm_tokens: int = 0
+    states: dict[int, dict[int, CacheState]] = field(default_factory=dict)
+    """The cache after each call, by the `id()` of its file and its number; filled where it is first asked for."""
     _copied: frozenset[int] = frozenset()
+    _priced: list[PricedCall] = field(default_factory=list)
 
     def calls(self) -> Iterator[tuple[SessionFile, BilledCall]]:
         """The calls that count, each once, file by file."""
@@ -61,6 +75,13 @@ class BillAccount:
             for call in file.calls:
                 if id(call) not in copied and is_counted(call):
                     yield file, call
+
+    def priced_calls(self) -> Sequence[PricedCall]:
+        """The calls that count, with their prices; looked up once."""
+        if not self._priced:
+            prices = self.prices.prices
+            self._priced = [PricedCall(file, call, prices(call)) for file, call in self.calls()]
+        return self._priced
 
     def is_copy(self, call: BilledCall) -> bool:
         """Whether another file holds the call, too, and it counts there."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.analysis.bill.account import BillAccount
-from cachecost.analysis.bill.compaction import measure_compactions, saved_by_window
+from cachecost.analysis.bill.compaction import measure_compactions, saved_by_limits
 from cachecost.analysis.bill.savings import (
     InScope,
     best_keep_alive,
@@ -89,11 +89,11 @@ def _ttl_advice(account: BillAccount, scope: InScope, name: str, whom: str, abou
 def _window_advice(account: BillAccount) -> Iterator[Advice]:
     size = measure_compactions(account)
     setting = client_settings().settings["auto_compact_window"]
-    for window in WINDOWS if size else ():
-        assert size
-        saved = saved_by_window(account, window - RESERVE, size)
+    savings = saved_by_limits(account, [window - RESERVE for window in WINDOWS], size) if size else {}
+    for limit, saved in savings.items():
+        window = limit + RESERVE
         how = f'"{setting.key}": {window} in the settings, or {setting.variable}={window}'
-        change = f"compacting at {(window - RESERVE) // 1000}k tokens"
+        change = f"compacting at {limit // 1000}k tokens"
         yield Advice(COMPACTION, change, how, saved, setting, window, "the answers stay the same after a summary")
 
 

@@ -33,18 +33,26 @@ def measure_compactions(account: BillAccount) -> CompactionSize | None:
     return CompactionSize(median_low([call.read for call in calls]), median_low([call.written for call in calls]))
 
 
-def saved_by_window(account: BillAccount, limit: int, size: CompactionSize) -> Decimal:
-    """USD that compacting main threads at `limit` tokens would have saved; negative where it costs more."""
-    return sum((_saved_in(file, account, limit, size) for file in account.files if not file.has_requests), ZERO)
+def saved_by_limits(account: BillAccount, limits: Sequence[int], size: CompactionSize) -> dict[int, Decimal]:
+    """USD that compacting main threads at so many tokens would have saved; negative where it costs more."""
+    saved = dict.fromkeys(limits, ZERO)
+    for file in account.files:
+        longest = max((call.total_input for call in file.calls if not call.agent), default=0)
+        for limit in limits if not file.has_requests else ():
+            if longest > limit:
+                saved[limit] += _saved_in(file, account, limit, size)
+    return saved
 
 
 def _saved_in(file: SessionFile, account: BillAccount, limit: int, size: CompactionSize) -> Decimal:
     saved, cut = ZERO, {0: 0}
     for call, before in _main_thread(file.calls):
-        removed = 0 if _restarts(call) or before is None else cut.get(call.before, 0)
-        prices = account.prices.prices(call)
-        if before is not None and prices and not _restarts(call) and call.total_input - removed > limit:
-            more = _removable(call, before, removed, size)
+        goes_on = before is not None and not _restarts(call)
+        removed = cut.get(call.before, 0) if goes_on else 0
+        is_over = goes_on and call.total_input - removed > limit
+        prices = account.prices.prices(call) if is_over or removed else None
+        if before is not None and prices and is_over:
+            more = _removable(before, removed, size)
             if more > 0:
                 saved -= _price_of_compaction(before, removed, size, prices)
                 removed += more
@@ -64,8 +72,8 @@ def _restarts(call: BilledCall) -> bool:
     return "compaction" in call.events or "clear" in call.events
 
 
-def _removable(call: BilledCall, before: BilledCall, removed: int, size: CompactionSize) -> int:
-    """Tokens that a compaction before this call takes out of its prompt."""
+def _removable(before: BilledCall, removed: int, size: CompactionSize) -> int:
+    """Tokens that a compaction after this call takes out of the next prompt."""
     return before.total_input - removed - size.static - size.summary
 
 

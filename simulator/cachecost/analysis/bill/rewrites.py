@@ -8,7 +8,8 @@ it, as it comes after the cached prefix. Calls whose usage sums several passes i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from cachecost.analysis.bill.cache_states import CacheState, state_after
 from cachecost.analysis.bill.evidence import Rewrite
@@ -20,8 +21,7 @@ TOLERANCE = 2
 FindRules = Callable[[BilledCall], ModelRules | None]
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierCall:
+class EarlierCall(msgspec.Struct, gc=False):
     """The last call of a session's main thread, the cache after it, and the length of its static prefix."""
 
     call: BilledCall

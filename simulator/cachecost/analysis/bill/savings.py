@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
 from cachecost.analysis.bill.cache_states import CacheState, state_after
 from cachecost.analysis.bill.call_prices import CallPrices
-from cachecost.conversations.billed_calls import BilledCall
+from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.usage import ZERO
 
@@ -47,9 +48,12 @@ def is_sub_agent(call: BilledCall) -> bool:
 def saved_by_hour(account: BillAccount, in_scope: InScope) -> Decimal:
     """USD that a 1h TTL for the calls in scope would have saved; negative where it costs more."""
     saved, prices = ZERO, account.prices
-    for _, call in account.calls():
-        if in_scope(call) and call.tokens[2]:
-            saved -= call.tokens[2] * _hour_premium(call, prices)
+    written: dict[Decimal, int] = {}
+    for _, call, found in account.priced_calls():
+        if found and call.tokens[2] and in_scope(call):
+            premium = found.write_1h - found.write_5m
+            written[premium] = written.get(premium, 0) + call.tokens[2]
+    saved -= sum((tokens * premium for premium, tokens in written.items()), ZERO)
     for rewrite in account.rewrites:
         idle, call = rewrite.idle_s, rewrite.call
         avoidable = rewrite.cause == "ttl_expired" and idle is not None and idle < TTL_SECONDS["1h"]
@@ -67,29 +71,32 @@ def _has_hour(call: BilledCall, prices: CallPrices) -> bool:
 
 def saved_by_five_minutes(account: BillAccount, in_scope: InScope) -> Decimal:
     """USD that a 5m TTL for the calls in scope would have saved; negative where it costs more."""
-    saved, prices = ZERO, account.prices
-    states = _states(account)
-    for file, call in account.calls():
-        if not in_scope(call):
+    saved, states = ZERO, _states(account)
+    for file, call, found in account.priced_calls():
+        if not found or not in_scope(call):
             continue
-        saved += call.tokens[3] * _hour_premium(call, prices)
-        before, found = states.get((file.path, call.before)), prices.prices(call)
-        if before is None or found is None:
-            continue
-        age = before.age(call.start)
-        if age is not None and TTL_SECONDS["5m"] <= age < TTL_SECONDS["1h"]:
+        if call.tokens[3]:
+            saved += call.tokens[3] * (found.write_1h - found.write_5m)
+        before = states[id(file)].get(call.before)
+        age = before.age(call.start) if before is not None and before.hour_tokens else None
+        if before is not None and age is not None and TTL_SECONDS["5m"] <= age < TTL_SECONDS["1h"]:
             saved -= min(call.read, before.hour_tokens) * (found.write_5m - found.read)
     return saved.scaleb(PER_TOKEN)
 
 
-def _states(account: BillAccount) -> Mapping[tuple[str, int], CacheState]:
-    """The cache after each call whose usage says it, by file and number."""
-    found: dict[tuple[str, int], CacheState] = {}
-    for file in account.files:
-        for call in file.calls:
-            if not call.is_summed:
-                before = None if "clear" in call.events else found.get((file.path, call.before))
-                found[file.path, call.number] = state_after(call, before, account.prices.rules_of(call))
+def _states(account: BillAccount) -> Mapping[int, Mapping[int, CacheState]]:
+    """The cache after each call whose usage says it; computed once an account."""
+    if not account.states:
+        account.states = {id(file): _states_of(file, account.prices) for file in account.files}
+    return account.states
+
+
+def _states_of(file: SessionFile, prices: CallPrices) -> dict[int, CacheState]:
+    found: dict[int, CacheState] = {}
+    for call in file.calls:
+        if not call.is_summed:
+            before = None if "clear" in call.events else found.get(call.before)
+            found[call.number] = state_after(call, before, prices.rules_of(call))
     return found
 
 
@@ -109,23 +116,39 @@ class KeepAlive:
 
 def best_keep_alive(account: BillAccount, in_scope: InScope = is_main) -> KeepAlive:
     """The number of keep-alives that would have saved most; 0 where none saves anything."""
-    pauses = [pause for pause in find_pauses(account) if in_scope(pause.call)]
-    options = [KeepAlive(pings, _saved_by(pauses, pings, account.prices)) for pings in range(1, MOST_PINGS + 1)]
+    pauses = [_PricedPause.of(pause, account.prices) for pause in find_pauses(account) if in_scope(pause.call)]
+    options = [KeepAlive(pings, _saved_by(pauses, pings)) for pings in range(1, MOST_PINGS + 1)]
     best = max(options, key=lambda option: option.saved)
     return best if best.saved > 0 else KeepAlive(0, ZERO)
 
 
-def _saved_by(pauses: Iterable[Pause], pings: int, prices: CallPrices) -> Decimal:
+class _PricedPause(NamedTuple):
+    """A pause: how many keep-alives it takes at most (None: all that are sent) and the USD of each.
+
+    `enough` are sufficient to outlast it (None: none are), which saves `rewrite` USD.
+    """
+
+    most: int | None
+    price: Decimal
+    enough: int | None
+    rewrite: Decimal
+
+    @classmethod
+    def of(cls, pause: Pause, prices: CallPrices) -> _PricedPause:
+        found, interval = prices.prices(pause.call), TTL_SECONDS[pause.ttl] - LEAD_S
+        price = (pause.call.cached * found.read).scaleb(PER_TOKEN) if found else ZERO
+        if pause.seconds is None or found is None:
+            return cls(None, price, None, ZERO)
+        enough = int((pause.seconds - TTL_SECONDS[pause.ttl]) // interval) + 1
+        return cls(int(pause.seconds // interval), price, max(0, enough), pause.rewrite)
+
+
+def _saved_by(pauses: Iterable[_PricedPause], pings: int) -> Decimal:
     saved = ZERO
-    for pause in pauses:
-        found = prices.prices(pause.call)
-        if found is None:
-            continue
-        interval = TTL_SECONDS[pause.ttl] - LEAD_S
-        needed = pings if pause.seconds is None else min(pings, int(pause.seconds // interval))
-        saved -= (needed * pause.call.cached * found.read).scaleb(PER_TOKEN)
-        if pause.seconds is not None and pause.seconds < pings * interval + TTL_SECONDS[pause.ttl]:
-            saved += pause.rewrite
+    for most, price, enough, rewrite in pauses:
+        saved -= (pings if most is None else min(pings, most)) * price
+        if enough is not None and pings >= enough:
+            saved += rewrite
     return saved
 
 
@@ -142,13 +165,22 @@ def find_pauses(account: BillAccount) -> list[Pause]:
     for file in account.files:
         followers = {call.before: call for call in reversed(file.calls)}
         for call in file.calls:
-            state = states.get((file.path, call.number))
+            if _goes_on_soon(call, followers.get(call.number)):
+                continue
+            state = states[id(file)].get(call.number)
             if state is None or not state.tokens or account.is_copy(call) or not account.is_counted(call):
                 continue
             following = followers.get(call.number)
             pause = _pause(call, state, following, ended) if following else _last_pause(call, state, elsewhere)
             pauses += [pause] if pause else []
     return pauses
+
+
+def _goes_on_soon(call: BilledCall, following: BilledCall | None) -> bool:
+    """Whether the next call came before any keep-alive would be sent, as it mostly does."""
+    if following is None or following.start is None or call.start is None:
+        return False
+    return following.start - call.start < TTL_SECONDS["5m"] - LEAD_S
 
 
 def _last_pause(call: BilledCall, state: CacheState, elsewhere: Mapping[str, BilledRewrite]) -> Pause:

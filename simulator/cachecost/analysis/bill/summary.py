@@ -180,12 +180,11 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
     key_of, total, rows = GROUPS[by], BillRow("total"), dict[str, BillRow]()
     sessions, unpriced = set[str](), Counter[str]()
     prices = account.prices
-    for file, call in account.calls():
+    for file, call, found in account.priced_calls():
         key = key_of(file, call)
         row = rows.get(key)
         if row is None:
             row = rows[key] = _first_row(key, by, file, call)
-        found = prices.prices(call)
         row.add(call, found, prices)
         sessions.add(call.session or file.path)
         if found is None or call.extra:
