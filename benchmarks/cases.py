@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import log_shapes
+from bill_speed import AGAIN, FIRST, case_runs
 from growing_log import Shape, write_log
 from measure import BARE_PARSING, Run, in_turns, measured
 from sweep_counts import rounds
@@ -71,6 +72,11 @@ def log_shape(case: log_shapes.Case, folder: Path, runs: int) -> Pairs:
     write_log(log, case.shape)
     script = log_shapes.ORJSON if case.parser == "orjson" else BARE_PARSING
     return of_runs(in_turns([PYTHON, "-c", script, str(log)], replay(log), runs))
+
+
+def bill(name: str, folder: Path, runs: int) -> Pairs:
+    """A bill over 40 generated sessions, against a script that parses each line with a usage."""
+    return of_runs(case_runs(name, folder, runs))
 
 
 def memory(folder: Path, _runs: int) -> Pairs:
@@ -148,6 +154,8 @@ GRID = "grid.py --turns 40 --runs 1"
 CASES = (
     *map(log_case, log_shapes.CASES),
     Case("log-memory", "the peak on a tenth of the log", memory, goal=1.3),
+    Case("bill-first", "json.loads of each line with a usage", partial(bill, FIRST)),
+    Case("bill-again", "json.loads of each line with a usage", partial(bill, AGAIN)),
     Case("start-help", 'python -c "import click"', start_help),
     Case("start-replay", 'python -c "import click"', start_replay),
     Case("growth", f"a call of {LENGTHS[0]:,} turns (this: {LENGTHS[1]:,})", partial(script, GROWTH, growth), goal=1.0),
