@@ -16,9 +16,9 @@ import cachecost
 ROOT = Path(__file__).parents[1]
 HEAVY = ("numpy", "pandas", "matplotlib", "tiktoken", "pydantic", "click", "jinja2", "rich")
 PUBLIC = [
-    "Alternatives", "CannotEvaluate", "CheckResult", "Conversation", "ExplainResult", "InputError", "LintFinding",
-    "LintResult", "Monthly", "OptimizeResult", "Projection", "Recording", "Replay", "Result", "ValidationResult",
-    "check", "compare", "explain", "lint", "optimize", "read", "replay", "validate", "whatif",
+    "Alternatives", "BillResult", "CannotEvaluate", "CheckResult", "Conversation", "ExplainResult", "InputError",
+    "LintFinding", "LintResult", "Monthly", "OptimizeResult", "Projection", "Recording", "Replay", "Result", "ValidationResult",
+    "bill", "check", "compare", "explain", "lint", "optimize", "read", "replay", "validate", "whatif",
 ]  # fmt: skip
 PROGRAM = """\
 from decimal import Decimal
@@ -42,6 +42,8 @@ def cheapest(path: str) -> tuple[str, Decimal]:
 
 def others(log: str) -> list[str]:
     exact: int = cachecost.validate(log, readings=True).score.exact_hits
+    billed: Decimal = cachecost.bill(log, project="shop").total.cost
+    print(billed, cachecost.bill().frame("month"), cachecost.bill(log, as_of="2026-03-07").rewrites())
     avoidable: Decimal = cachecost.explain(log, rules={"ttl_in_key": True}).avoidable
     lower_bound: Decimal = cachecost.optimize(log, pings=False).lower_bound
     gains: list[str] = [one.name for one in cachecost.whatif(log).gains]

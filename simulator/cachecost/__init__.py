@@ -17,6 +17,7 @@ from cachecost.base.version import __version__ as __version__
 if TYPE_CHECKING:
     from cachecost.api import (
         Alternatives,
+        BillResult,
         CannotEvaluate,
         CheckResult,
         Conversation,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         Replay,
         Result,
         ValidationResult,
+        bill,
         check,
         compare,
         explain,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Alternatives",
+    "BillResult",
     "CannotEvaluate",
     "CheckResult",
     "Conversation",
@@ -59,6 +62,7 @@ __all__ = [
     "Replay",
     "Result",
     "ValidationResult",
+    "bill",
     "check",
     "compare",
     "explain",

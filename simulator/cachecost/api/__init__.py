@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.api.alternatives import Alternatives, whatif
+from cachecost.api.billing import BillResult, bill
 from cachecost.api.checking import CheckResult, check
 from cachecost.api.comparing import Replay, Result, compare, replay
 from cachecost.api.explaining import ExplainResult, explain
@@ -22,6 +23,7 @@ from cachecost.conversations.model import Conversation
 
 __all__ = [
     "Alternatives",
+    "BillResult",
     "CannotEvaluate",
     "CheckResult",
     "Conversation",
@@ -36,6 +38,7 @@ __all__ = [
     "Replay",
     "Result",
     "ValidationResult",
+    "bill",
     "check",
     "compare",
     "explain",

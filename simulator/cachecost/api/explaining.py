@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from typing_extensions import Unpack
 
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.recordings import Source
-from cachecost.api.setup import ModelOptions, workload_of
+from cachecost.api.setup import ModelOptions, RuleOptions, setup_of, workload_of
 from cachecost.api.strategies import StrategyLike, spec_of
+from cachecost.base.errors import InputError
 from cachecost.base.formatting import count_text, dollars, percent, rough_dollars, tokens
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.results import ZERO
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 COLUMNS = ("code", "cause", "call", "since", "layer", "block", "tokens", "cost_usd", "message", "fix")
 PLACE = ("session", "session_call", "project", "agent", "timestamp", "file", "line")
 MOST_CALLS = 6
+RULE_OPTIONS = ("as_of", "host", "rules", "prices")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -93,14 +96,39 @@ def explain(
 ) -> ExplainResult:
     """The avoidable cost of a recording: each cause, where it occurs, and its dollars, which add up exactly.
 
-    A log is taken as it was sent, or as `strategy` would send it; a conversation needs a strategy. `readings` repeats
-    the analysis under the other assumptions about open rules. Raises InputError, CannotEvaluate.
+    A log is taken as it was sent, or as `strategy` would send it; a conversation needs a strategy. Where a log has
+    bills they are explained: `necessary` + `avoidable` + `not_explained_usd` = `billed`. `readings` repeats the
+    analysis under the other assumptions about open rules. Raises InputError, CannotEvaluate.
     """
+    from cachecost.analysis.bill.explanation import explain_recording
+    from cachecost.analysis.bill.found_sessions import prices_under
     from cachecost.analysis.explain.explaining import explain_workload
 
-    workload = workload_of(source, spec_of(strategy) if strategy is not None else None, **options)
-    explanation = explain_workload(workload, readings)
+    explanation = _of_sessions(source, options) if strategy is None else None
+    if explanation is None:
+        workload = workload_of(source, spec_of(strategy) if strategy is not None else None, **options)
+        if strategy is None:
+            explanation = explain_recording(workload, prices_under(workload.setup), readings)
+        else:
+            explanation = explain_workload(workload, readings)
     return ExplainResult(**{field.name: getattr(explanation, field.name) for field in fields(explanation)})
+
+
+def _of_sessions(source: Source, options: ModelOptions) -> Explanation | None:
+    """The explanation of an agent's session file; None for any other source, or with another model or counter."""
+    from cachecost.analysis.bill.explanation import explain_account
+    from cachecost.analysis.bill.found_sessions import account_of_found
+    from cachecost.sessions.reading import SessionReading
+
+    if not isinstance(source, str | Path) or not Path(source).is_file() or options.get("model"):
+        return None
+    found = SessionReading(None).read_all([Path(source)])
+    if not found.sessions:
+        return None
+    if found.skipped:
+        raise InputError(found.skipped)
+    rules = {name: value for name, value in options.items() if name in RULE_OPTIONS}
+    return explain_account(account_of_found(found, setup_of(**cast("RuleOptions", rules))))
 
 
 def _name(cause: str) -> str:

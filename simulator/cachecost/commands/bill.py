@@ -28,7 +28,7 @@ from cachecost.commands.options import (
     shared_options,
     write_rows,
 )
-from cachecost.commands.session_input import account_of, read_session_files
+from cachecost.commands.session_input import read_session_files
 
 if TYPE_CHECKING:
     from cachecost.analysis.bill.account import BillAccount, IsCounted
@@ -94,6 +94,7 @@ def bill(
     remembered in the file that CACHECOST_STORE names (off: nothing is).
     """
     from cachecost.analysis.bill.advice import best_advice
+    from cachecost.analysis.bill.found_sessions import account_of_found
     from cachecost.analysis.bill.summary import summarize
     from cachecost.commands.session_choice import check_session_options, choose_account, find_first_words
     from cachecost.views.bill.advice import advice_lines, advice_object, cause_notes
@@ -103,7 +104,7 @@ def bill(
         raise click.UsageError("--since must be before --until")
     check_session_options(session, by, all_calls)
     found = read_session_files(paths, format_)
-    account = account_of(found, shared.setup, format_, project, _in_period(since, until))
+    account = account_of_found(found, shared.setup, format_, project, _in_period(since, until), print_diagnostic)
     if since is not None or until is not None:
         _report_untimed(account)
     account, calls = (account, ()) if session is None else choose_account(account, session)

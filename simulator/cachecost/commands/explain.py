@@ -110,7 +110,8 @@ def _explain_logs(
     Raises InputError where nothing can be read; CannotEvaluate.
     """
     from cachecost.analysis.bill.explanation import explain_account, explain_recording
-    from cachecost.commands.session_input import account_of, call_prices, read_session_files
+    from cachecost.analysis.bill.found_sessions import account_of_found, prices_under
+    from cachecost.commands.session_input import read_session_files
     from cachecost.simulation.workload import read_workload
 
     with reading_bar("reading", logs):
@@ -118,12 +119,12 @@ def _explain_logs(
     explanations = []
     others, found.logs = found.logs, []
     if found.sessions:
-        explanations.append(explain_account(account_of(found, shared.setup, format_, None, bool)))
+        explanations.append(explain_account(account_of_found(found, shared.setup, format_)))
     if others or not found.sessions:
         paths = others if found.sessions or found.skipped else logs
         rest = Logs(paths, format_, print_diagnostic, may_skip_all=bool(found.sessions))
         traffic = read_workload(rest, shared.setup, tokens)
-        explanations.append(explain_recording(traffic, call_prices(shared.setup), assumptions))
+        explanations.append(explain_recording(traffic, prices_under(shared.setup), assumptions))
         found.skipped += rest.skipped
     return explanations, found.skipped
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +14,8 @@ from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.conversations.readers.detect import UNRECOGNIZED
 
 if TYPE_CHECKING:
-    from cachecost.analysis.bill.account import BillAccount, BilledRewrite, IsCounted
-    from cachecost.analysis.bill.call_prices import CallPrices
-    from cachecost.conversations.billed_calls import SessionFile
     from cachecost.sessions.reading import SessionFiles
     from cachecost.sessions.store import SessionStore
-    from cachecost.simulation.setup import ReplaySetup
 
 STORE_VARIABLE = "CACHECOST_STORE"
 NO_STORE = "off"
@@ -57,37 +53,6 @@ def _nothing_found(paths: Sequence[Path]) -> str:
 
     looked = ", ".join(map(str, paths)) or f"{Path.home()} ({', '.join(one.name for one in locations())})"
     return f"no sessions found in {looked}; name files or folders: cachecost bill PATH"
-
-
-def account_of(
-    found: SessionFiles, setup: ReplaySetup, format_: str, project: str | None, is_counted: IsCounted
-) -> BillAccount:
-    """The account of what was read. Logs that cannot be read are added to those skipped."""
-    from cachecost.analysis.bill.account import account_for
-
-    prices = call_prices(setup)
-    files = list(found.sessions)
-    known: list[BilledRewrite] = []
-    if found.logs:
-        from cachecost.analysis.bill.logs import bills_of_calls
-        from cachecost.conversations.logs import Logs, read_logs
-
-        logs = Logs(found.logs, format_, print_diagnostic, may_skip_all=True)
-        bills = bills_of_calls(list(read_logs(logs, keep_content=False)), setup, prices, logs.name)
-        found.skipped += logs.skipped
-        files, known = [*files, *bills.files], bills.rewrites
-    return account_for(_of_project(files, project), prices, is_counted, known)
-
-
-def call_prices(setup: ReplaySetup) -> CallPrices:
-    """The prices of billed calls under a setup."""
-    from cachecost.analysis.bill.call_prices import CallPrices
-
-    return CallPrices(setup.prices, setup.rules, setup.host)
-
-
-def _of_project(files: Iterable[SessionFile], project: str | None) -> list[SessionFile]:
-    return [file for file in files if project is None or project in file.project]
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:

@@ -1,0 +1,40 @@
+"""The account of session files and logs that were found."""
+
+from __future__ import annotations
+
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite, IsCounted, account_for
+from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.sessions.reading import SessionFiles
+from cachecost.simulation.setup import ReplaySetup
+
+
+def prices_under(setup: ReplaySetup) -> CallPrices:
+    """The prices of billed calls under a setup."""
+    return CallPrices(setup.prices, setup.rules, setup.host)
+
+
+def account_of_found(
+    found: SessionFiles,
+    setup: ReplaySetup,
+    format_: str = "auto",
+    project: str | None = None,
+    is_counted: IsCounted = bool,
+    warn: Warn = quiet,
+) -> BillAccount:
+    """The account of what was read, of folders that contain `project`. Logs that cannot be read are added to those
+    skipped.
+    """
+    prices = prices_under(setup)
+    files = list(found.sessions)
+    known: list[BilledRewrite] = []
+    if found.logs:
+        from cachecost.analysis.bill.logs import bills_of_calls
+        from cachecost.conversations.logs import Logs, read_logs
+
+        logs = Logs(found.logs, format_, warn, may_skip_all=True)
+        bills = bills_of_calls(list(read_logs(logs, keep_content=False)), setup, prices, logs.name)
+        found.skipped += logs.skipped
+        files, known = [*files, *bills.files], bills.rewrites
+    files = [file for file in files if project is None or project in file.project]
+    return account_for(files, prices, is_counted, known)
