@@ -16,9 +16,10 @@ import cachecost
 ROOT = Path(__file__).parents[1]
 HEAVY = ("numpy", "pandas", "matplotlib", "tiktoken", "pydantic", "click", "jinja2", "rich")
 PUBLIC = [
-    "Alternatives", "BillResult", "CannotEvaluate", "CheckResult", "Conversation", "ExplainResult", "InputError",
-    "LintFinding", "LintResult", "Monthly", "OptimizeResult", "Projection", "Recording", "Replay", "Result", "ValidationResult",
-    "bill", "check", "compare", "explain", "lint", "optimize", "read", "replay", "validate", "whatif",
+    "Alternatives", "BillResult", "CannotEvaluate", "CheckResult", "Conversation", "ExplainResult",
+    "InputError", "LintFinding", "LintResult", "Monthly", "OptimizeResult", "Projection", "Recording",
+    "Replay", "Result", "ValidationResult", "bill", "check", "compare", "explain", "lint", "optimize", "read",
+    "replay", "validate", "whatif",
 ]  # fmt: skip
 PROGRAM = """\
 from decimal import Decimal
