@@ -3,7 +3,8 @@
 One file is read as it is, call by call, and what is wrong with it is an error. Of several files, and of folders, each
 file that can be read counts and the others are left out, with their errors. The calls of all files are one stream in
 time order, each call once, whose conversations grow from one root: what the requests have in common is in one cache,
-across files and sessions, and nothing else is. Each call says in which file and line it was recorded.
+across files and sessions, and nothing else is; a file without times has a cache of its own. Each call says in which
+file and line it was recorded.
 """
 
 from __future__ import annotations
@@ -133,5 +134,10 @@ def _merged(logs: Logs, streams: Iterator[list[RecordedCall]]) -> list[RecordedC
 
 
 def _renumbered(call: RecordedCall) -> RecordedCall:
-    """The call without its number in its file: among several files, calls are numbered in time order."""
+    """The call without its number in its file: among several files, calls are numbered in time order.
+
+    When a file without times was recorded is not known, so it shares no cache with the others.
+    """
+    if call.timestamp is None:
+        return replace(call, number=0, workspace=f"{call.workspace} {call.file}".strip())
     return replace(call, number=0) if call.number else call

@@ -33,7 +33,7 @@ def account_of_found(
         from cachecost.conversations.logs import Logs, read_logs
 
         logs = Logs(found.logs, format_, warn, may_skip_all=True)
-        bills = bills_of_calls(list(read_logs(logs, keep_content=False)), setup, prices, logs.name)
+        bills = bills_of_calls(list(read_logs(logs)), setup, prices, logs.name)
         found.skipped += logs.skipped
         files, known = [*files, *bills.files], bills.rewrites
     files = [file for file in files if project is None or project in file.project]

@@ -44,13 +44,19 @@ def find_request_rewrites(
     """A finding for each rewrite that the bills show, in the order of the calls; `billed` are the bills of `calls`."""
     losses: dict[int, list[Loss]] = {}
     for loss in observed.losses:
-        if codes()[loss.cause].removal == "restore":
+        if codes()[loss.cause].removal == "restore" and _was_cached(loss, billed):
             losses.setdefault(loss.call, []).append(loss)
     for call, bill, row in zip(calls, billed, observed.rows, strict=True):
         if bill is None or row.error is not None:
             continue
         for span in _spans(bill, row, losses.get(row.call, [])):
             yield _finding(call, bill, row, span, prices)
+
+
+def _was_cached(loss: Loss, billed: Sequence[BilledCall | None]) -> bool:
+    """Whether the call that sent it before cached anything, as far as its bill tells."""
+    before = billed[loss.since.number - 1] if loss.since else None
+    return before is None or before.cached > 0
 
 
 def _spans(bill: BilledCall, row: CallRow, losses: Sequence[Loss]) -> Iterator[_Span]:

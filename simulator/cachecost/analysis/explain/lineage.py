@@ -34,7 +34,7 @@ class Lineage:
         self._at_thread: dict[tuple[str, Thread, str], EarlierCall] = {}
         self._of_conversation: dict[tuple[str, Thread], EarlierCall] = {}
         self._of_model: dict[tuple[str, Thread, str], EarlierCall] = {}
-        self._last: dict[tuple[str, str], EarlierCall] = {}
+        self._last: dict[tuple[str, str, str], EarlierCall] = {}
 
     def find_shared(self, prompt: Prompt) -> Prefix:
         """The longest prefix of the prompt that was sent before, whether or not it was cached."""
@@ -43,15 +43,15 @@ class Lineage:
             node = node.parent
         return node
 
-    def forerunner(self, request: Request, model: str, pool: str) -> EarlierCall | None:
+    def forerunner(self, request: Request, model: str, pool: str, file: str) -> EarlierCall | None:
         """The call that this one continues or should have continued: of its conversation on its model, else on another
-        model, else the latest of its pool and model.
+        model, else the latest of its pool, model and file. Different files need not have to do with each other.
         """
         conversation = (pool, request.thread.up_to(1))
         own = self._of_model.get((*conversation, model))
         if own is None and request.thread.length > 1:
             own = self._of_conversation.get(conversation)
-        return self._nearer(own, request, pool) or self._last.get((pool, model))
+        return self._nearer(own, request, pool) or self._last.get((pool, model, file))
 
     def _nearer(self, latest: EarlierCall | None, request: Request, pool: str) -> EarlierCall | None:
         """An older call of the conversation, if it shares more with this one than the latest does."""
@@ -66,7 +66,7 @@ class Lineage:
         """Whether the conversation had a call before."""
         return (pool, thread.up_to(1)) in self._of_conversation
 
-    def remember(self, call: EarlierCall, pool: str) -> None:
+    def remember(self, call: EarlierCall, pool: str, file: str) -> None:
         """Keep a call for those that come after it."""
         node: Prefix | None = call.prompt.end
         while node is not None and node not in self._sent:
@@ -75,4 +75,4 @@ class Lineage:
         thread, model = call.request.thread, call.rules.model
         first = thread.up_to(1)
         self._at_thread[pool, thread, model] = self._of_model[pool, first, model] = call
-        self._of_conversation[pool, first] = self._last[pool, model] = call
+        self._of_conversation[pool, first] = self._last[pool, model, file] = call

@@ -140,10 +140,15 @@ class CallInspection:
 
     # ------------------------------------------------------------------------------- behind a change
 
+    def _has_expired(self, entry: Prefix) -> bool:
+        """Whether nothing of a prefix is left, so that a change of it lost nothing."""
+        states = {self.cache.state(entry, ttl, self.rules, self.start) for ttl in ("5m", "1h")}
+        return "expired" in states and not states & {"live", "unreadable"}
+
     def _find_changed(self) -> Loss | None:
         """What comes after a block or a parameter that changed since the previous call."""
         before = self.before
-        if before is None or before.entry is None or not self.prompt.breakpoints:
+        if before is None or before.entry is None or not self.prompt.breakpoints or self._has_expired(before.entry):
             return None
         last = self.prompt.breakpoints[-1].prefix
         parted = common(before.entry, last)

@@ -107,7 +107,7 @@ class ObservingCache(PrefixCache):
             self,
             found[0].depth if found else 0,
             self._lineage.find_shared(prompt),
-            self._lineage.forerunner(call.request, rules.model, rules.pool(call.workspace)),
+            self._lineage.forerunner(call.request, rules.model, rules.pool(call.workspace), call.file),
         )
         self.told.losses += looking.losses()
 
@@ -123,7 +123,9 @@ class ObservingCache(PrefixCache):
             self.alone[conversation] = LoneCall(
                 number, self._passed, written, depth, outcome.write_5m + outcome.write_1h
             )
-        self._lineage.remember(EarlierCall(number, self._passed, start, call.request, prompt, rules, deepest), pool)
+        self._lineage.remember(
+            EarlierCall(number, self._passed, start, call.request, prompt, rules, deepest), pool, call.file
+        )
 
 
 @dataclass(frozen=True, slots=True)
