@@ -7,7 +7,7 @@ from typing import Any
 
 from cachecost.analysis.bill.account import BillAccount
 from cachecost.analysis.bill.advice import Advice
-from cachecost.analysis.bill.savings import best_keep_alive, is_main, saved_by_hour
+from cachecost.analysis.bill.savings import best_keep_alive, is_main, saved_by_five_minutes, saved_by_hour
 from cachecost.base.formatting import count_text, dollar_column, dollars, exact
 from cachecost.caches.causes import Cause
 from cachecost.providers.usage import ZERO
@@ -44,7 +44,9 @@ def advice_object(one: Advice) -> dict[str, Any]:
 def cause_notes(account: BillAccount) -> dict[Cause, str]:
     """What would have saved how much of the rewrites after a pause."""
     hour, keep_alive = saved_by_hour(account, is_main), best_keep_alive(account)
-    parts = [f"a 1h TTL on the main thread would have saved {dollars(hour)}"] if hour > ZERO else []
+    is_best = hour > max(ZERO, saved_by_five_minutes(account, is_main))
+    parts = [f"a 1h TTL on the main thread would have saved {dollars(hour)}"] if is_best else []
     if keep_alive.saved > ZERO:
-        parts.append(f"up to {count_text(keep_alive.pings, 'keep-alive')} {dollars(keep_alive.saved)}")
+        saved = "" if parts else "would have saved "
+        parts.append(f"up to {count_text(keep_alive.pings, 'keep-alive')} {saved}{dollars(keep_alive.saved)}")
     return {"ttl_expired": "; ".join(parts)} if parts else {}

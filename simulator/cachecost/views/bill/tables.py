@@ -114,7 +114,7 @@ def rows_table(
     columns = [Column("key", by, row_names(summary)[:most], right=False)]
     if by == "session":
         cells = [shorten_middle(projects[row.project], project_cells) for row in rows]
-        columns.append(Column("project", "project", cells, right=False, rank=COMPARISON))
+        columns += [Column("project", "project", cells, right=False, rank=COMPARISON)] if any(cells) else []
     columns += [
         Column("calls", "calls", [f"{row.calls:,}" for row in rows], rank=COUNT),
         Column("hit_rate", "hit rate", percent_column([row.hit_rate for row in rows]), rank=COMPARISON),

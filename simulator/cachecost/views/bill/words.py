@@ -75,14 +75,17 @@ def short_session(session: str) -> str:
 
 
 def session_names(sessions: Iterable[str]) -> Mapping[str, str]:
-    """The shortest beginnings of ids that tell these sessions apart, of eight letters at least."""
+    """The shortest beginnings of ids that tell these sessions apart, of eight letters at least.
+
+    A session without an id has the name of its file.
+    """
     sessions = list(sessions)
-    keys = sorted({PurePath(one).stem if "/" in one else one for one in sessions})
+    keys = sorted({one for one in sessions if "/" not in one})
     needed = dict.fromkeys(keys, SHORT_ID)
     for first, second in pairwise(keys):
         shared = next((at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), len(first))
         needed[first], needed[second] = max(needed[first], shared + 1), max(needed[second], shared + 1)
-    return {one: (stem := PurePath(one).stem if "/" in one else one)[: needed[stem]] for one in sessions}
+    return {one: PurePath(one).stem if "/" in one else one[: needed[one]] for one in sessions}
 
 
 def project_names(projects: Iterable[str]) -> Mapping[str, str]:
