@@ -100,13 +100,22 @@ class Outcome:
         """Tokens of the whole prompt."""
         return self.read + self.write_1h + self.write_5m + self.uncached
 
+    def with_read(self, tokens: int) -> Outcome:
+        """The same with so many tokens read, as was billed; without a breakpoint nothing can be read.
+
+        What is charged differently is the beginning of what was not read: a 1h write comes before a 5m write.
+        """
+        if not self.breakpoints or tokens == self.read:
+            return self
+        end = self.read + self.write_1h + self.write_5m
+        read = min(tokens, end)
+        hour_end = end if self.breakpoints[-1].ttl == "1h" else self.read + self.write_1h if self.write_1h else 0
+        hour = max(0, hour_end - read)
+        return Outcome(read, hour, end - read - hour, self.uncached, self.hit, self.breakpoints)
+
     def usage_with(self, output_tokens: int) -> Usage:
         """The usage of a call whose answer has `output_tokens`."""
         return Usage(self.uncached, self.read, self.write_5m, self.write_1h, output_tokens)
-
-
-ESTIMATED_PART = 50
-"""A length that no bill reveals may be off by one in so many tokens."""
 
 
 class PrefixCache:
@@ -176,18 +185,13 @@ class PrefixCache:
         entry = Entry(rules.minimum_tokens, ttl, rules.ttl_s[ttl], BEFORE_TIME, start, BEFORE_TIME)
         return self.keep(prefix, ttl, rules, entry)
 
-    def hold_read(self, prompt: Prompt, most: int, rules: ModelRules, sizes: PrefixSizes, start: float) -> None:
-        """Make a prompt read `most` tokens, as billed: longer entries are forgotten, and one ends there.
-
-        A prefix whose length is estimated may be a little longer than what was read.
-        """
+    def forget_longer(self, prompt: Prompt, most: int, rules: ModelRules, sizes: PrefixSizes) -> None:
+        """Forget what is cached of a prompt beyond its first `most` tokens."""
         node: Prefix | None = prompt.end
-        while node is not None and sizes.of(node) > most + most // ESTIMATED_PART:
+        while node is not None and sizes.of(node) > most:
             for ttl in TTLS:
                 self._entries.pop(_key(node, ttl, rules.assumptions), None)
             node = node.parent
-        if node is not None and node.depth and prompt.breakpoints:
-            self.warm(node, prompt.breakpoints[-1].ttl, rules, start)
 
     def find(
         self, breakpoints: tuple[BreakpointPrefix, ...], rules: ModelRules, now: float, sizes: PrefixSizes

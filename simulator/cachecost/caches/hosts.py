@@ -75,9 +75,9 @@ class SimulatedHosts:
         self._causes.remember(request, prompts[0], rules, outcomes[0], pool)
         return outcomes, cause_of(request, prompts[0], outcomes[0], lost, rules)
 
-    def hold_read(self, prompt: Prompt, most: int, rules: ModelRules, sizes: PrefixSizes, start: float) -> None:
-        """Make a prompt read `most` tokens, as billed, on hosts with breakpoints."""
-        self._cache.hold_read(prompt, most, rules, sizes, start)
+    def forget_longer(self, prompt: Prompt, most: int, rules: ModelRules, sizes: PrefixSizes) -> None:
+        """Forget what is cached of a prompt beyond its first `most` tokens, on hosts with breakpoints."""
+        self._cache.forget_longer(prompt, most, rules, sizes)
 
     def warm_prefix(self, prompt: Prompt, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
         """Add `prefix` of a prompt to the cache, and the entries that its breakpoints before it would have written."""

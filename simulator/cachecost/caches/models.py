@@ -101,11 +101,11 @@ class HostCaches:
         assert isinstance(breakpoints, PrefixCache)
         breakpoints.warm(prefix, ttl, rules, start)
 
-    def hold_read(self, prompt: Prompt, most: int, rules: ModelRules, sizes: PrefixSizes, start: float) -> None:
-        """Make a prompt read `most` tokens, as billed, on hosts with breakpoints."""
+    def forget_longer(self, prompt: Prompt, most: int, rules: ModelRules, sizes: PrefixSizes) -> None:
+        """Forget what is cached of a prompt beyond its first `most` tokens, on hosts with breakpoints."""
         breakpoints = self._of(rules)
         if isinstance(breakpoints, PrefixCache):
-            breakpoints.hold_read(prompt, most, rules, sizes, start)
+            breakpoints.forget_longer(prompt, most, rules, sizes)
 
     def entry(self, prefix: Prefix, rules: ModelRules) -> Entry | None:
         """The entry at `prefix`, expired or not; of two TTLs the one used last. None on hosts without breakpoints."""

@@ -212,8 +212,10 @@ class Simulation:
         times = call.start, call.first_token_s
         warm = self._start_warm(prompts[0], rules, call.start) if self._warm else None
         if call.most_read is not None:
-            self._hosts.hold_read(prompts[0], call.most_read, rules, sizes[0], call.start)
+            self._hosts.forget_longer(prompts[0], call.most_read, rules, sizes[0])
         outcomes, cause = self._hosts.look_up(call.request, prompts, rules, call.workspace, times, sizes)
+        if call.most_read is not None:
+            outcomes[0] = outcomes[0].with_read(call.most_read)
         if warm and (hit := outcomes[0].hit) and hit.depth <= warm.depth:
             cause = WARM_START
         passed = tuple(map(Pass, prompts, sizes, outcomes))

@@ -125,9 +125,11 @@ class PlanEvaluator:
         prompts = self.prompts(step)
         times = pass_times(sent.start, sent.call.first_token_s, len(prompts))
         if sent.call.most_read is not None:
-            cache.hold_read(prompts[0], sent.call.most_read, sent.rules, sent.passes[0].sizes, sent.start)
+            cache.forget_longer(prompts[0], sent.call.most_read, sent.rules, sent.passes[0].sizes)
         for prompt, moment, one in zip(prompts, times, sent.passes, strict=True):
             outcome = cache.call(prompt, sent.rules, *moment, one.sizes)
+            if sent.call.most_read is not None and first is None:
+                outcome = outcome.with_read(sent.call.most_read)
             usage, first = usage + outcome.usage, first or outcome
         assert first is not None
         return StepResult(step, first, usage, input_usd(usage, sent.prices) + sent.output_usd)
