@@ -190,7 +190,7 @@ def test_the_period(logs: Path, options: tuple[str, ...], calls: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["30", "d", "30y", "yesterday", "-3d", "2026-13-01", "", "9" * 500 + "d", "9999-01-01"]
+    "value", ["30", "d", "30y", "12m", "yesterday", "-3d", "2026-13-01", "", "9" * 500 + "d", "9999-01-01"]
 )
 @pytest.mark.parametrize("option", ["--since", "--until"])
 def test_a_period_that_is_none(logs: Path, option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:

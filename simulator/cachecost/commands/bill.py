@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from cachecost.analysis.bill.account import BillAccount, IsCounted
 
 BY = ("session", "project", "day", "week", "month", "model", "agent")
-SPAN = re.compile(r"(\d{1,6})([hdwm])")
-SPAN_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400, "m": 30 * 86400}
+SPAN = re.compile(r"(\d{1,6})([hdw])")
+SPAN_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from difflib import unified_diff
 from pathlib import Path
@@ -21,7 +21,7 @@ from cachecost.commands.diagnostics import print_diagnostic
 if TYPE_CHECKING:
     from cachecost.analysis.bill.advice import Advice
 
-FORCED = "FORCE_PROMPT_CACHING_5M"
+TTL_SETTINGS = ("main_ttl", "side_ttl")
 
 
 def apply_advice(advice: Sequence[Advice], is_confirmed: bool, environment: Mapping[str, str] = os.environ) -> bool:
@@ -36,7 +36,7 @@ def apply_advice(advice: Sequence[Advice], is_confirmed: bool, environment: Mapp
         print_diagnostic(f"{path}: nothing to change")
         return False
     sys.stdout.write(_difference(path, before, after))
-    for warning in overriding_variables(advice, environment):
+    for warning in ineffective_settings(after, advice, environment):
         print_diagnostic(warning)
     if not is_confirmed and not _confirms(path):
         print_diagnostic(f"{path}: not written; --yes writes it without asking")
@@ -67,12 +67,23 @@ def with_advice(settings: Mapping[str, Any], advice: Sequence[Advice]) -> dict[s
     return changed
 
 
-def overriding_variables(advice: Sequence[Advice], environment: Mapping[str, str]) -> list[str]:
-    """The variables in the environment that win over what is set."""
-    names = [one.setting.variable for one in advice if one.setting and one.setting.key and one.setting.variable]
-    is_ttl = any(one.setting and one.setting.name in ("main_ttl", "side_ttl") for one in advice)
-    found = [name for name in (*names, *([FORCED] if is_ttl else [])) if environment.get(name)]
-    return [f"{name}={environment[name]} is set in the environment and wins over the settings file" for name in found]
+def ineffective_settings(
+    settings: Mapping[str, Any], advice: Sequence[Advice], environment: Mapping[str, str]
+) -> Iterator[str]:
+    """Why a setting of the advice does not hold: a variable in the environment wins over the file."""
+    from cachecost.providers.clients.settings import effective_ttl, merge_environment, variable_value
+
+    variables = merge_environment(settings, environment)
+    for one in advice:
+        if one.setting is None or not one.setting.key:
+            continue
+        if one.setting.name in TTL_SETTINGS:
+            found = effective_ttl(settings, environment, one.setting.name == "main_ttl", is_subscription=False)
+            if found.ttl != one.value:
+                decides = found.reason.replace("_", " ")
+                yield f"{one.setting.key}: the TTL stays {found.ttl or 'off'}, as the environment decides ({decides})"
+        elif variable_value(one.setting, variables) not in (None, one.value):
+            yield f"{one.setting.variable} is set in the environment and wins over {one.setting.key}"
 
 
 def _read(path: Path) -> dict[str, Any]:

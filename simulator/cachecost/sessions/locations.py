@@ -21,7 +21,7 @@ class SessionLocation:
     files: tuple[str, ...]
     source: str
 
-    def candidates(self, user_home: Path, environment: Mapping[str, str]) -> list[Path]:
+    def _candidates(self, user_home: Path, environment: Mapping[str, str]) -> list[Path]:
         """The folders where sessions may be. The first variable that is set replaces those of the table.
 
         It may list several, with commas.
@@ -34,12 +34,7 @@ class SessionLocation:
 
     def folders(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """The folders that exist."""
-        return (folder for folder in self.candidates(user_home, environment) if folder.is_dir())
-
-    def places(self, user_home: Path, environment: Mapping[str, str]) -> list[str]:
-        """Where session files are looked for, up to the first wildcard."""
-        names = [pattern.partition("*")[0] for pattern in self.files]
-        return [str(folder / name) for folder in self.candidates(user_home, environment) for name in names]
+        return (folder for folder in self._candidates(user_home, environment) if folder.is_dir())
 
     def find(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """The session files, sorted."""

@@ -19,7 +19,7 @@ from cachecost.views.bill.days import days_chart
 from cachecost.views.bill.session_chart import session_chart
 from cachecost.views.bill.tables import cause_lines, note_cells, row_names, rows_table
 from cachecost.views.bill.text import accounted, list_price_note
-from cachecost.views.bill.words import period, project_names
+from cachecost.views.bill.words import caching_words, period, project_names
 from cachecost.views.html.frame import render_page
 from cachecost.views.tables.table import Column, Table
 
@@ -87,7 +87,7 @@ def _rewritten(summary: BillSummary) -> tuple[str, str] | None:
 
 def _caching(summary: BillSummary) -> str:
     total = summary.total
-    return f"Cache hit rate {percent(total.hit_rate)}; caching saved {dollars(total.saved_by_caching)}"
+    return f"Cache hit rate {percent(total.hit_rate)}; {caching_words(total.saved_by_caching)}"
 
 
 def _cause_rows(account: BillAccount, summary: BillSummary, advice: Mapping[Cause, str]) -> list[CauseRow]:

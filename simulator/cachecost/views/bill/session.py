@@ -16,7 +16,7 @@ from cachecost.conversations.billed_calls import EVENTS, BilledCall
 from cachecost.providers.usage import ZERO
 from cachecost.views.bill.lines import StyledLine, header_line, plain, print_lines, row_lines, wrap_line, wrap_parts
 from cachecost.views.bill.text import accounted
-from cachecost.views.bill.words import cause_name, evidence_words, span
+from cachecost.views.bill.words import caching_words, cause_name, evidence_words, span
 from cachecost.views.streams import REPORT_WIDTH, report_console
 from cachecost.views.tables.fitting import GAP, INDENT, FittedTable, fit_table, hidden_note
 from cachecost.views.tables.table import COMPARISON, COUNT, Column, Table
@@ -90,7 +90,7 @@ def session_headline(summary: BillSummary) -> str:
         f"cache hit rate {percent(total.hit_rate)}",
     ]
     if total.saved_by_caching:
-        parts.append(f"caching saved {dollars(total.saved_by_caching)}")
+        parts.append(caching_words(total.saved_by_caching))
     return " · ".join(parts)
 
 

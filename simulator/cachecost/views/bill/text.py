@@ -25,7 +25,7 @@ from cachecost.views.bill.lines import (
     wrap_parts,
 )
 from cachecost.views.bill.tables import MOST, cause_lines, causes_table, note_cells, row_names, rows_table
-from cachecost.views.bill.words import LIST_PRICES, period
+from cachecost.views.bill.words import LIST_PRICES, caching_words, period
 from cachecost.views.streams import report_console
 from cachecost.views.tables.fitting import FittedTable, fit_table, hidden_note
 from cachecost.views.tables.table import Table
@@ -120,7 +120,7 @@ def headline(summary: BillSummary) -> str:
         f"cache hit rate {percent(total.hit_rate)}",
     ]
     if total.saved_by_caching:
-        parts.append(f"caching saved {dollars(total.saved_by_caching)}")
+        parts.append(caching_words(total.saved_by_caching))
     return " · ".join(parts)
 
 

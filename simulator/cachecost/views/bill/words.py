@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import PurePath
 
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.summary import BillRow
 from cachecost.analysis.explain.codes import codes
-from cachecost.base.formatting import duration
+from cachecost.base.formatting import dollars, duration
 from cachecost.caches.causes import Cause
 
 SHORT_ID = 8
@@ -67,11 +68,6 @@ def evidence_words(rewrite: BilledRewrite) -> str:
     reported = f"; the API reported {reason}" if reason and reason not in rewrite.words else ""
     name = "" if rewrite.cause in NAMED_BY_WORDS else f"{cause_name(rewrite.cause)}: "
     return f"{name}{rewrite.words}{reported}"
-
-
-def short_session(session: str) -> str:
-    """The beginning of a session's id; the file name of a session without one."""
-    return PurePath(session).stem[:SHORT_ID] if "/" in session else session[:SHORT_ID]
 
 
 def session_names(sessions: Iterable[str]) -> Mapping[str, str]:
@@ -141,3 +137,8 @@ def pauses(rewrites: Sequence[BilledRewrite]) -> str:
         return ""
     more = " …" if len(idle) > PAUSES_SHOWN else ""
     return f"({', '.join(map(duration, idle[:PAUSES_SHOWN]))}{more})"
+
+
+def caching_words(saved: Decimal) -> str:
+    """What caching did to the dollars: "caching saved $7,609"."""
+    return f"caching cost {dollars(-saved)} more than it saved" if saved < 0 else f"caching saved {dollars(saved)}"
