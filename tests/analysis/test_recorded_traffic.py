@@ -49,6 +49,7 @@ def test_requests_and_steps_of_transcripts_are_never_in_one_sum(fidelity: Fideli
     assert "claude-opus-4-6, transcripts" in names and "claude-opus-4-6" not in names
 
 
+@needs_ctok
 def test_what_nobody_can_know_is_left_out_of_off_by(fidelity: Fidelity) -> None:
     """Unknown earlier writes made nearly all of the difference in dollars."""
     for judgements in (fidelity.requests, fidelity.transcripts):

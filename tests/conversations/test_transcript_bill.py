@@ -131,7 +131,7 @@ def _parses(line: bytes) -> bool:
         (b"[]", "expected an object; got an array"),
         (b'{"type": "user", "x": ' + b"[" * 5000 + b"]" * 5000 + b"}", ""),
         (b"[" * 100_000, "expected at most 128 levels of nesting; got more"),
-        (b'{"a": NaN}', "damaged JSON: Out of range float values are not JSON compliant: nan"),
+        (b'{"a": NaN}', "damaged JSON: Out of range float values are not JSON compliant"),
         (b'{"uuid": "x"}', "type: expected a text; got nothing"),
         (b'{"type": "user", "uuid": "x"}', "message: expected an object; got nothing"),
         (
@@ -146,8 +146,10 @@ def _parses(line: bytes) -> bool:
     ],
 )
 def test_why_a_line_is_damaged(tmp_path: Path, line: bytes, reason: str) -> None:
-    found = [reason for _, reason in read(write(tmp_path / "s.jsonl", line + b"\n")).damaged]
-    assert found == [reason] if reason else found == ["message: expected an object; got nothing"]
+    """How deep a part may nest that is not needed differs by Python; a number that is none is named by some."""
+    (found,) = (why for _, why in read(write(tmp_path / "s.jsonl", line + b"\n")).damaged)
+    deep = "expected at most 128 levels of nesting; got more", "message: expected an object; got nothing"
+    assert found.removesuffix(": nan") == reason if reason else found in deep
 
 
 def test_passes_apart_are_those_of_the_line_with_the_bill(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_a_calibration_finds_what_was_billed(tmp_path: Path, capsys: pytest.Capt
 def test_a_damaged_log_names_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if not has_ctok():
         assert main(["log", "--date", "2026-11-21"]) == 3
-        assert "calibration needs ctok" in capsys.readouterr().err
+        assert "calibration needs the extra 'claude-tokens'" in capsys.readouterr().err
         return
     log = tmp_path / "log.jsonl"
     log.write_text('{"request": {}, "usage": {}}\n\n{"request": 1}\n')
