@@ -7,9 +7,10 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -32,6 +33,10 @@ from cachecost.commands.session_input import read_session_files
 
 if TYPE_CHECKING:
     from cachecost.analysis.bill.account import BillAccount, IsCounted
+    from cachecost.analysis.bill.advice import Advice
+    from cachecost.analysis.bill.summary import BillSummary
+    from cachecost.analysis.bill.timeline import TimelineCall
+    from cachecost.sessions.reading import SessionFiles
 
 BY = ("session", "project", "day", "week", "month", "model", "agent")
 SPAN = re.compile(r"(\d{1,6})([hdw])")
@@ -93,56 +98,123 @@ def bill(
     Without PATH, the sessions of the agents found on this machine. Dollars are list prices. What was read is
     remembered in the file that CACHECOST_STORE names (off: nothing is).
     """
-    from cachecost.analysis.bill.advice import best_advice
-    from cachecost.analysis.bill.found_sessions import account_of_found
-    from cachecost.analysis.bill.summary import summarize
-    from cachecost.commands.session_choice import check_session_options, choose_account, find_first_words
-    from cachecost.views.bill.advice import advice_lines, advice_object, cause_notes
-    from cachecost.views.bill.json_output import bill_object, call_object, csv_rows
+    from cachecost.commands.session_choice import check_session_options
 
     if since is not None and until is not None and since >= until:
         raise click.UsageError("--since must be before --until")
     check_session_options(session, by, all_calls)
     found = read_session_files(paths, format_)
-    account = account_of_found(found, shared.setup, format_, project, _in_period(since, until), print_diagnostic)
-    if since is not None or until is not None:
-        _report_untimed(account)
-    account, calls = (account, ()) if session is None else choose_account(account, session)
-    summary, advice = summarize(account, by or "session"), best_advice(account)
-    write_rows(csv_file, map(call_object, calls) if session else csv_rows(summary))
+    account = _account(found, shared, format_, project, since, until)
+    shown = _ShownBill.of(account, found, by, session)
+    write_rows(csv_file, shown.csv_rows())
     if as_json:
-        made = bill_object(summary, account.rewrites, found.skipped) | {"advice": list(map(advice_object, advice))}
-        made |= {"calls": [call_object(one) for one in calls]} if session else {}
-        sys.stdout.write(json.dumps(made, ensure_ascii=False) + "\n")
-    elif session:
-        from cachecost.views.bill.session import print_session
-        from cachecost.views.bill.text import list_price_note
-
-        hints = [list_price_note(summary.total.cost)]
-        print_session(summary, calls, find_first_words(calls), hints, sys.stdout, not all_calls)
-    elif found.sessions or found.logs:
-        from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill
-
-        hints = [*advice_lines(advice), list_price_note(summary.total.cost)]
-        print_bill(summary, account.rewrites, cause_notes(account), hints, sys.stdout, None if by else ROWS_SHOWN)
+        sys.stdout.write(json.dumps(shown.as_object(), ensure_ascii=False) + "\n")
+    else:
+        shown.print_text(not all_calls)
     if html is not None:
-        from cachecost.views.bill.page import bill_page
-        from cachecost.views.html.frame import write_page
-
-        again = _command(paths, session, since, until, html)
-        write_page(html, bill_page(account, again, cause_notes(account), advice))
-        print_diagnostic(f"{html} written")
+        shown.write_page(html, _command(paths, session, project, since, until, html))
     if applies:
         from cachecost.commands.settings_file import apply_advice
 
-        apply_advice(advice, is_confirmed)
-    return code_with_skipped(found.skipped, may_skip, ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK)
+        apply_advice(shown.advice, is_confirmed)
+    code = ExitCode.NOT_EVALUATED if shown.summary.unpriced else ExitCode.OK
+    return code_with_skipped(found.skipped, may_skip, code)
 
 
-def _command(paths: Sequence[Path], session: str | None, since: float | None, until: float | None, html: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class _ShownBill:
+    """What the command shows: the account, or that of one session with its `calls`; rows by `by`, where that is named."""
+
+    account: BillAccount
+    found: SessionFiles
+    summary: BillSummary
+    advice: Sequence[Advice]
+    by: str | None
+    session: str | None
+    calls: Sequence[TimelineCall]
+
+    @classmethod
+    def of(cls, account: BillAccount, found: SessionFiles, by: str | None, session: str | None) -> _ShownBill:
+        """Raises UsageError for a session that is not among them."""
+        from cachecost.analysis.bill.advice import best_advice
+        from cachecost.analysis.bill.summary import summarize
+        from cachecost.commands.session_choice import choose_account
+
+        account, calls = (account, ()) if session is None else choose_account(account, session)
+        return cls(account, found, summarize(account, by or "session"), best_advice(account), by, session, calls)
+
+    def csv_rows(self) -> Iterator[dict[str, Any]]:
+        from cachecost.views.bill.json_output import call_object, csv_rows
+
+        return map(call_object, self.calls) if self.session else csv_rows(self.summary)
+
+    def as_object(self) -> dict[str, Any]:
+        """The object of --json."""
+        from cachecost.views.bill.advice import advice_object
+        from cachecost.views.bill.json_output import bill_object, call_object
+
+        made = bill_object(self.summary, self.account.rewrites, self.found.skipped)
+        made["advice"] = list(map(advice_object, self.advice))
+        return made | ({"calls": [call_object(one) for one in self.calls]} if self.session else {})
+
+    def print_text(self, folds: bool) -> None:
+        """Print to stdout; nothing where nothing was found."""
+        from cachecost.commands.session_choice import find_first_words
+        from cachecost.views.bill.advice import advice_lines, cause_notes
+        from cachecost.views.bill.session import print_session
+        from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill
+
+        hints = [list_price_note(self.summary.total.cost)]
+        if self.session:
+            print_session(self.summary, self.calls, find_first_words(self.calls), hints, sys.stdout, folds)
+        elif self.found.sessions or self.found.logs:
+            hints = [*advice_lines(self.advice), *hints]
+            notes, most = cause_notes(self.account), None if self.by else ROWS_SHOWN
+            print_bill(self.summary, self.account.rewrites, notes, hints, sys.stdout, most)
+
+    def write_page(self, path: Path, again: str) -> None:
+        """Write the HTML page; `again` is the command that makes it."""
+        from cachecost.views.bill.advice import cause_notes
+        from cachecost.views.bill.page import bill_page
+        from cachecost.views.html.frame import write_page
+
+        write_page(path, bill_page(self.account, again, cause_notes(self.account), self.advice))
+        print_diagnostic(f"{path} written")
+
+
+def _account(
+    found: SessionFiles,
+    shared: SharedOptions,
+    format_: str,
+    project: str | None,
+    since: float | None,
+    until: float | None,
+) -> BillAccount:
+    """The account of what was found, in the period asked for."""
+    from cachecost.analysis.bill.found_sessions import account_of_found
+
+    account = account_of_found(found, shared.setup, format_, project, _in_period(since, until), print_diagnostic)
+    if since is not None or until is not None:
+        _report_untimed(account)
+    return account
+
+
+def _command(
+    paths: Sequence[Path],
+    session: str | None,
+    project: str | None,
+    since: float | None,
+    until: float | None,
+    html: Path,
+) -> str:
     """The command that makes the page again: a period in days before now has become a date."""
-    times = {"--since": since and iso(since), "--until": until and iso(until), "--session": session}
-    options = [word for name, value in times.items() if value for word in (name, str(value))]
+    named = {
+        "--project": project,
+        "--since": since and iso(since),
+        "--until": until and iso(until),
+        "--session": session,
+    }
+    options = [word for name, value in named.items() if value for word in (name, str(value))]
     return shlex.join(["cachecost", "bill", *map(str, paths), *options, "--html", str(html)])
 
 
