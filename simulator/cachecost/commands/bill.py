@@ -123,7 +123,7 @@ def bill(
 
 @dataclass(frozen=True, slots=True)
 class _ShownBill:
-    """What the command shows: the account, or that of one session with its `calls`; rows by `by`, where that is named."""
+    """What the command shows: the account, or that of one session with its `calls`; rows by `by`, if named."""
 
     account: BillAccount
     found: SessionFiles
