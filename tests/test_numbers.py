@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.base import formatting as numbers
+from cachecost.base.times import LATEST, known_time
 
 AMOUNTS = st.decimals(min_value="1e-9", max_value="1e9", allow_nan=False, places=9).filter(bool)
 
@@ -235,3 +236,11 @@ def test_a_column_of_percentages_has_one_precision(ratios: list[str | None], cel
 )
 def test_a_column_of_tokens_has_one_precision_a_unit(counts: list[int | None], cells: list[str]) -> None:
     assert numbers.token_column(counts) == cells
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [(0.0, 0.0), (LATEST - 1, LATEST - 1), (LATEST, None), (1e12, None), (-1e12, None), (None, None)],
+)
+def test_a_time_is_of_the_years_1_to_8999(at: float | None, expected: float | None) -> None:
+    assert known_time(at) == expected

@@ -133,6 +133,7 @@ def _parses(line: bytes) -> bool:
         (b"[" * 100_000, "expected at most 128 levels of nesting; got more"),
         (b'{"a": NaN}', "damaged JSON: Out of range float values are not JSON compliant"),
         (b'{"uuid": "x"}', "type: expected a text; got nothing"),
+        (b'{"type": {}, "uuid": "x"}', "type: expected `str | null`, got `object`"),
         (b'{"type": "user", "uuid": "x"}', "message: expected an object; got nothing"),
         (
             b'{"type": "assistant", "message": {"model": "m", "usage": {"input_tokens": "9"}}}',

@@ -34,6 +34,11 @@ def day_of(at: float) -> date:
     return datetime.fromtimestamp(at, UTC).date()
 
 
+def known_time(at: float | None) -> float | None:
+    """A time of the years 1 to 8999; None for any other, which is none."""
+    return at if at is not None and EARLIEST <= at < LATEST else None
+
+
 def iso_milliseconds(at: float) -> str:
     """`at` in UTC with milliseconds and its zone, for a time that a simulation made up."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")

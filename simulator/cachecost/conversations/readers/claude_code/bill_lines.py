@@ -206,7 +206,7 @@ def _decode_other(line: bytes, error: msgspec.ValidationError) -> TranscriptLine
     value = json_value(line)
     if not isinstance(value, dict):
         raise ValueError(f"expected an object; got {show_found(value)}")
-    if value.get("type") in HANDLERS or not isinstance(value.get("type"), str):
+    if not isinstance(value.get("type"), str) or value["type"] in HANDLERS:
         expected, _, place = str(error).partition(" - at `$.")
         raise ValueError(f"{place.removesuffix('`') or 'line'}: {expected[:1].lower()}{expected[1:]}")
     try:

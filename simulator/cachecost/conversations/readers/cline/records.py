@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from cachecost.base.limits import is_tokens
-from cachecost.base.times import seconds
+from cachecost.base.times import known_time, seconds
 from cachecost.providers.usage import Usage
 
 Number = int | float | None
@@ -188,4 +188,4 @@ def _count(number: Number, name: str) -> int:
 
 
 def to_seconds(milliseconds: Number) -> float | None:
-    return None if milliseconds is None else milliseconds / 1000
+    return None if milliseconds is None else known_time(milliseconds / 1000)

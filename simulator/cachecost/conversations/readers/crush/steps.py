@@ -12,10 +12,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cachecost.base.limits import is_number
+from cachecost.base.times import known_time
 from cachecost.conversations.json_object import parse_json
 from cachecost.conversations.readers.common.provider_hosts import parse_provider_model
 from cachecost.conversations.readers.common.stored_calls import StoredCall
-from cachecost.conversations.readers.crush.store import CrushMessage, CrushSession, CrushStore, parts_of
+from cachecost.conversations.readers.crush.store import (
+    FIRST_MILLISECONDS,
+    CrushMessage,
+    CrushSession,
+    CrushStore,
+    parts_of,
+)
 
 Body = dict[str, Any]
 TITLE = "title-"
@@ -79,7 +86,7 @@ def _new_call(message: CrushMessage, chain: _MessageChain) -> StoredCall:
         None,
         host,
         message.created,
-        end if end is None or end < 1e11 else end / 1000,
+        known_time(end if end is None or end < FIRST_MILLISECONDS else end / 1000),
         before=chain.last,
         events=frozenset(chain.events),
         id=f"crush {message.id}",

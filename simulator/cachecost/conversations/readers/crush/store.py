@@ -18,6 +18,7 @@ from typing import Any
 
 from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.times import known_time
 from cachecost.conversations.json_object import parse_json, reason
 from cachecost.conversations.readers.common.sqlite_files import open_database, table_names
 from cachecost.prompts.wire import show_found
@@ -128,4 +129,4 @@ def parts_of(message: CrushMessage, kind: str) -> Iterable[Mapping[str, Any]]:
 def _seconds(at: object) -> float | None:
     if not limits.is_number(at):
         return None
-    return at / 1000 if at >= FIRST_MILLISECONDS else float(at)
+    return known_time(at / 1000 if at >= FIRST_MILLISECONDS else float(at))

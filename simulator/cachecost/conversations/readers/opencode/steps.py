@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from cachecost.base.times import known_time
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.stored_calls import Body, StoredCall
 from cachecost.conversations.readers.opencode.content import answer_blocks, result_blocks, user_blocks
@@ -289,16 +290,16 @@ def _identity(record: MessageRecord, usage: Usage, model: str, number: int) -> s
 
 
 def _seconds(milliseconds: Number) -> float | None:
-    return None if milliseconds is None else milliseconds / 1000
+    return None if milliseconds is None else known_time(milliseconds / 1000)
 
 
 def _tool_end(parts: Iterable[StoredPart]) -> float | None:
     """When the last tool of a step had ended."""
     times = [part.record.state.time.end for part in parts if part.record.state and part.record.state.time]
-    return max((end / 1000 for end in times if end is not None), default=None)
+    return max(filter(None, map(_seconds, times)), default=None)
 
 
 def _clears(tools: Iterable[StoredPart]) -> list[float]:
     """When outputs of tools were cleared from the history."""
     times = [part.record.state.time.compacted for part in tools if part.record.state and part.record.state.time]
-    return [at / 1000 for at in times if at]
+    return list(filter(None, map(_seconds, times)))
