@@ -9,15 +9,14 @@ from datetime import date
 from typing import Any
 
 from cachecost.analysis.explain.explaining import explain
-from cachecost.caches.breakpoints import PrefixCache
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation
 from cachecost.prompts.intake import Intake
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import Workload
 
 Body = dict[str, Any]
 Plant = Callable[[list["Sending"]], None]
@@ -80,14 +79,15 @@ def calls_of(sendings: Iterable[Sending]) -> list[Call]:
     ]
 
 
-def simulation(cache: PrefixCache, rules: dict[str, object] | None = None) -> Simulation:
+def workload(sendings: Iterable[Sending], rules: dict[str, object] | None = None) -> Workload:
     book = RuleBook(assumptions_from(rules or {}), DAY)
-    return Simulation(ReplaySetup(book, PRICES, tokens="bytes"), cache=cache)
+    return Workload("loop", calls_of(sendings), ReplaySetup(book, PRICES, tokens="bytes"))
 
 
 def explained(sendings: Iterable[Sending], rules: dict[str, object] | None = None) -> Explanation:
-    return explain(calls_of(sendings), lambda cache: simulation(cache, rules))
+    return explain(workload(sendings, rules))
 
 
 def cost_of(sendings: Iterable[Sending]) -> Any:
-    return sum(row.cost.total for row in simulation(PrefixCache()).rows(calls_of(sendings)))
+    traffic = workload(sendings)
+    return sum(row.cost.total for row in traffic.simulation().rows(traffic.calls))

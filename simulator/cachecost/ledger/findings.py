@@ -66,6 +66,10 @@ class Explanation:
     """USD that were billed, where the calls have bills: then the findings are what the bills show."""
     not_explained: list[Finding] = field(default_factory=list)
     """Rewrites that the bills show and nothing explains; their dollars are not in `avoidable`."""
+    notes: list[Finding] = field(default_factory=list)
+    """What was paid again and no fix makes cheaper; their dollars are not in `avoidable`."""
+    lower_bound: Decimal | None = None
+    """USD that the calls cost at least as the fixes would send them; None where only bills are known."""
 
     @property
     def not_explained_usd(self) -> Decimal:

@@ -16,14 +16,14 @@ from cachecost.caches.causes import Cause
 class CauseCode:
     """A code: what it means, why it costs, how to fix it, and the source.
 
-    `removal` says how a replay removes the cause (see the head of `codes.toml`).
+    `fixed_in` says what its fix changes (see the head of `codes.toml`).
     `told` is the sentence of one finding, with places to fill in; `word` is that of Anthropic's cache diagnostics.
     """
 
     code: str
     name: str
     cause: Cause
-    removal: Literal["restore", "place", "drop", "bill"]
+    fixed_in: Literal["prompt", "time", "breakpoints", "bill"]
     word: str
     what: str
     told: str
@@ -34,6 +34,6 @@ class CauseCode:
 
 @cache
 def codes() -> Mapping[str, CauseCode]:
-    """Every code by its cause, in the order of removal: causes in the prompt, then in time, then in breakpoints."""
+    """Every code by its cause."""
     text = files("cachecost.analysis.explain").joinpath("codes.toml").read_text(encoding="utf-8")
     return {row["cause"]: CauseCode(code, **row) for code, row in tomllib.loads(text).items()}

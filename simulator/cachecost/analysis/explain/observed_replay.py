@@ -1,27 +1,22 @@
-"""A replay that records what each call lost, and replays without some of the causes."""
+"""A replay that records what each call lost."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from cachecost.analysis.explain.alignment import path
 from cachecost.analysis.explain.lineage import EarlierCall, Lineage
 from cachecost.analysis.explain.losses import CallInspection, Loss
-from cachecost.caches.breakpoints import Entry, Outcome, PrefixCache
-from cachecost.caches.causes import ancestor
+from cachecost.analysis.replays.replays import Replays
+from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
+from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import CallRow
-from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.render import BreakpointPrefix, Prompt
-from cachecost.prompts.request import TTL
+from cachecost.prompts.blocks import Prefix, Thread
+from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
-from cachecost.simulation.engine import Simulation
-
-Simulate = Callable[[PrefixCache], Simulation]
-"""Makes a fresh simulation of the log with this cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,38 +30,60 @@ class LoneCall:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class RenderedCall:
+    """A call that lost something, as the cache saw it."""
+
+    prompt: Prompt
+    rules: ModelRules
+
+
 @dataclass(slots=True)
 class ObservedReplay:
-    """What a replay recorded: the rows, and the prices and losses of each call."""
+    """What a replay of steps recorded. Steps are numbered from 1 in their order, as `Loss.call` is.
 
+    `rows` are those of the steps, `prices` and `rendered` those of the calls that could be evaluated and that lost
+    something.
+    """
+
+    steps: Sequence[ReplayStep]
     rows: list[CallRow] = field(default_factory=list)
     prices: dict[int, Prices] = field(default_factory=dict)
+    rendered: dict[int, RenderedCall] = field(default_factory=dict)
     losses: list[Loss] = field(default_factory=list)
     lone: list[LoneCall] = field(default_factory=list)
 
+    def number(self, position: int) -> int:
+        """The recorded call of a step; 0 for an extra one."""
+        return self.steps[position - 1].number
 
-def observe_replay(calls: Iterable[Call], simulate: Simulate) -> ObservedReplay:
-    """Replay the calls, and record what each paid for again."""
-    cache = ObservingCache()
-    simulation = simulate(cache)
-    for call in calls:
-        cache.about = call
-        made = simulation.simulate(call)
-        cache.told.rows.append(made.row)
+    def call(self, position: int) -> Call:
+        return self.steps[position - 1].call
+
+
+def observe_replay(replays: Replays, steps: Sequence[ReplayStep]) -> ObservedReplay:
+    """Replay the steps, and record what each call paid for again. Extra calls are made and not inspected."""
+    cache = ObservingCache(steps)
+    simulation = replays.simulation(steps, cache)
+    for step in steps:
+        cache.inspected = step.call if step.number != NO_CALL else None
+        made = simulation.simulate(step.call)
+        cache.observed.rows.append(made.row)
         if made.prices:
-            cache.told.prices[made.row.call] = made.prices
-    cache.told.lone = [one for key, one in cache.alone.items() if not cache.read_later(one)]
-    return cache.told
+            cache.observed.prices[made.row.call] = made.prices
+    replays.progress("explaining", len(steps))
+    cache.observed.lone = [one for one in cache.alone.values() if not cache.read_later(one)]
+    return cache.observed
 
 
 class ObservingCache(PrefixCache):
-    """A cache that inspects each call before it is made. `about` is the call whose first pass comes next."""
+    """A cache that inspects each call before it is made. `inspected` is the call whose first pass comes next."""
 
-    def __init__(self) -> None:
+    def __init__(self, steps: Sequence[ReplayStep]) -> None:
         super().__init__()
-        self.about: Call | None = None
-        self.told = ObservedReplay()
-        self.alone: dict[object, LoneCall] = {}
+        self.inspected: Call | None = None
+        self.observed = ObservedReplay(steps)
+        self.alone: dict[tuple[str, Thread], LoneCall] = {}
         self._lineage = Lineage()
         self._passed = 0
         self._hits: set[Prefix] = set()
@@ -80,24 +97,24 @@ class ObservingCache(PrefixCache):
         sizes: PrefixSizes = AS_COUNTED,
     ) -> Outcome:
         self._passed += 1
-        about, self.about = self.about, None
-        if about:
-            self._look(about, prompt, rules, start, sizes)
+        call, self.inspected = self.inspected, None
+        if call:
+            self._inspect(call, prompt, rules, start, sizes)
         outcome = super().call(prompt, rules, start, first_token_s, sizes)
         if outcome.hit:
             self._hits.add(outcome.hit)
-        if about:
-            self._remember(about, prompt, rules, start, outcome)
+        if call:
+            self._remember(call, prompt, rules, start, outcome)
         return outcome
 
     def read_later(self, one: LoneCall) -> bool:
         """Whether any call read what this one wrote."""
         return any(prefix in self._hits for prefix in one.written)
 
-    def _look(self, call: Call, prompt: Prompt, rules: ModelRules, start: float, sizes: PrefixSizes) -> None:
+    def _inspect(self, call: Call, prompt: Prompt, rules: ModelRules, start: float, sizes: PrefixSizes) -> None:
         found = self.find(prompt.breakpoints, rules, start, sizes)
-        looking = CallInspection(
-            len(self.told.rows) + 1,
+        inspection = CallInspection(
+            self._number,
             self._passed,
             call.request,
             prompt,
@@ -109,10 +126,17 @@ class ObservingCache(PrefixCache):
             self._lineage.find_shared(prompt),
             self._lineage.forerunner(call.request, rules.model, rules.pool(call.workspace), call.file),
         )
-        self.told.losses += looking.losses()
+        losses = list(inspection.losses())
+        if losses:
+            self.observed.losses += losses
+            self.observed.rendered[self._number] = RenderedCall(prompt, rules)
+
+    @property
+    def _number(self) -> int:
+        return len(self.observed.rows) + 1
 
     def _remember(self, call: Call, prompt: Prompt, rules: ModelRules, start: float, outcome: Outcome) -> None:
-        number, pool = len(self.told.rows) + 1, rules.pool(call.workspace)
+        pool = rules.pool(call.workspace)
         conversation = (pool, call.request.thread.up_to(1))
         deepest = outcome.breakpoints[-1].prefix if outcome.breakpoints else None
         depth = outcome.hit.depth if outcome.hit else 0
@@ -120,92 +144,8 @@ class ObservingCache(PrefixCache):
         if self._lineage.is_followed(call.request.thread, pool):
             self.alone.pop(conversation, None)
         elif written:
-            self.alone[conversation] = LoneCall(
-                number, self._passed, written, depth, outcome.write_5m + outcome.write_1h
-            )
+            tokens = outcome.write_5m + outcome.write_1h
+            self.alone[conversation] = LoneCall(self._number, self._passed, written, depth, tokens)
         self._lineage.remember(
-            EarlierCall(number, self._passed, start, call.request, prompt, rules, deepest), pool, call.file
+            EarlierCall(self._number, self._passed, start, call.request, prompt, rules, deepest), pool, call.file
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """What is different in a replay without some causes, by the number of the pass.
-
-    `restored`: so many blocks are read as if they were cached. `marked`: these prefixes (in blocks) get a breakpoint,
-    too. `unmarked`: breakpoints after so many blocks are left out. `any_length`: no minimum length applies.
-    """
-
-    restored: dict[int, int] = field(default_factory=dict)
-    marked: dict[int, list[tuple[int, TTL]]] = field(default_factory=dict)
-    uncached: dict[int, int] = field(default_factory=dict)
-    any_length: set[int] = field(default_factory=set)
-
-    def __or__(self, other: Removal) -> Removal:
-        restored = {
-            number: max(self.restored.get(number, 0), other.restored.get(number, 0))
-            for number in self.restored.keys() | other.restored
-        }
-        marked = {
-            number: [*self.marked.get(number, []), *other.marked.get(number, [])]
-            for number in self.marked.keys() | other.marked
-        }
-        return Removal(restored, marked, self.uncached | other.uncached, self.any_length | other.any_length)
-
-
-def replay_without(removal: Removal, calls: Iterable[Call], simulate: Simulate) -> list[CallRow]:
-    """The rows of the same calls with the differences of `removal`."""
-    simulation = simulate(CacheWithoutCauses(removal))
-    return [simulation.row(call) for call in calls]
-
-
-class CacheWithoutCauses(PrefixCache):
-    """The cache as it would be without some causes."""
-
-    def __init__(self, removal: Removal) -> None:
-        super().__init__()
-        self._removal = removal
-        self._passed = 0
-        self._end: Prefix | None = None
-
-    def call(
-        self,
-        prompt: Prompt,
-        rules: ModelRules,
-        start: float,
-        first_token_s: float = 0.0,
-        sizes: PrefixSizes = AS_COUNTED,
-    ) -> Outcome:
-        self._passed += 1
-        if self._passed in self._removal.any_length:
-            rules = replace(rules, minimum_tokens=0)
-        prompt = replace(prompt, breakpoints=self._breakpoints(prompt))
-        self._end = prompt.end
-        return super().call(prompt, rules, start, first_token_s, sizes)
-
-    def _breakpoints(self, prompt: Prompt) -> tuple[BreakpointPrefix, ...]:
-        most = self._removal.uncached.get(self._passed, prompt.end.depth)
-        more = [BreakpointPrefix(_at(prompt, depth), ttl) for depth, ttl in self._removal.marked.get(self._passed, ())]
-        kept = (breakpoint for breakpoint in prompt.breakpoints if breakpoint.prefix.depth <= most)
-        return tuple(sorted((*kept, *more), key=lambda breakpoint: breakpoint.prefix.depth)) if more else tuple(kept)
-
-    def find(
-        self, breakpoints: Sequence[BreakpointPrefix], rules: ModelRules, now: float, sizes: PrefixSizes
-    ) -> tuple[Prefix, Entry] | None:
-        found = super().find(tuple(breakpoints), rules, now, sizes)
-        depth = self._removal.restored.get(self._passed, 0)
-        if self._end is None or depth <= (found[0].depth if found else 0):
-            return found
-        node = ancestor(self._end, depth)
-        ttl = next((breakpoint.ttl for breakpoint in breakpoints if breakpoint.prefix.depth >= depth), "5m")
-        return node, self._revive_entry(node, ttl, rules, now)
-
-    def _revive_entry(self, node: Prefix, ttl: str, rules: ModelRules, now: float) -> Entry:
-        """The entry at `node`, made live."""
-        if self.state(node, ttl, rules, now) == "live":
-            return self.entry(node, ttl, rules)
-        return self.warm(node, ttl, rules, now)
-
-
-def _at(prompt: Prompt, depth: int) -> Prefix:
-    return path(prompt.end, depth - 1)[0]

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from statistics import median
 
+from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, as_sent, conversation_of
 from cachecost.analysis.whatif.alternatives import Action
 from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.pricing import AlternativePricing
 from cachecost.analysis.whatif.served_models import must_be_served
 from cachecost.analysis.whatif.settings import SettingChange, parse_actions
-from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, as_sent, conversation_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.ledger.results import CallRow

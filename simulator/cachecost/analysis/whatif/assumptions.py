@@ -26,7 +26,7 @@ PLAYS: dict[str, Callable[[Call], bool]] = {
     "shallow_breakpoints": lambda call: (
         len(sent_breakpoints(call.request).breakpoints) > 1 or bool(call.request.system.blocks)
     ),
-    WARM_START: lambda call: False,  # alternatives are compared from a cold start
+    WARM_START: lambda call: False,  # what was cached before is so under every alternative
 }
 """Which calls an assumption can matter to; one that is not listed can matter to all."""
 NEAR, FAR = Decimal("0.05"), Decimal("0.25")

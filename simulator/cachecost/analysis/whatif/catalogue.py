@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from cachecost.analysis.replays.steps import as_sent
 from cachecost.analysis.whatif.compaction import compaction_option, compaction_options
 from cachecost.analysis.whatif.contents import tools_options
 from cachecost.analysis.whatif.option import Option
@@ -20,7 +21,6 @@ from cachecost.analysis.whatif.places import (
     model_options,
     residency_options,
 )
-from cachecost.analysis.whatif.steps import as_sent
 from cachecost.analysis.whatif.thinking import thinking_options
 from cachecost.analysis.whatif.ttls import breakpoint_options, ttl_options
 from cachecost.analysis.whatif.volatile import volatile_options

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, conversations, has_breakpoints, in_order
 from cachecost.analysis.whatif.option import COMPACTION, Option
-from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, conversations, has_breakpoints, in_order
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, given_block

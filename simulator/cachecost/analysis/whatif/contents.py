@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cachecost.analysis.replays.steps import PartPool, change_calls
 from cachecost.analysis.whatif.option import CONTENT, Option
-from cachecost.analysis.whatif.steps import PartPool, change_calls
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Part
 from cachecost.prompts.wire import block_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cachecost.analysis.whatif.steps import ReplayStep, StepChange
+from cachecost.analysis.replays.steps import ReplayStep, StepChange
 
 
 @dataclass(frozen=True, slots=True)

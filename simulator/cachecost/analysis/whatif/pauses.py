@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from cachecost.analysis.replays.steps import conversation_of
 from cachecost.analysis.whatif.alternatives import BreakEven
-from cachecost.analysis.whatif.steps import conversation_of
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.providers.prices import Prices

@@ -8,9 +8,9 @@ from datetime import date
 from decimal import Decimal
 from functools import partial
 
+from cachecost.analysis.replays.steps import ReplayStep, change_calls
 from cachecost.analysis.whatif.option import MODEL, Option
 from cachecost.analysis.whatif.served_models import list_models, must_be_served, withdrawn
-from cachecost.analysis.whatif.steps import ReplayStep, change_calls
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Thread

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from cachecost.analysis.replays.replays import Replays
+from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, cost
 from cachecost.analysis.whatif.alternatives import NO_CHANGE, NOT_EVALUATED, NOT_SUPPORTED, YES, Alternative
 from cachecost.analysis.whatif.option import Option
-from cachecost.analysis.whatif.replays import Replays
-from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, cost
 from cachecost.base.formatting import count_text, percent, rough_dollars
 from cachecost.ledger.margin import open_usd
 from cachecost.ledger.results import ZERO, CallRow

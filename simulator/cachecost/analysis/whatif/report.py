@@ -7,6 +7,8 @@ from dataclasses import replace
 from decimal import Decimal
 
 from cachecost.analysis.bill.held_losses import hold_losses
+from cachecost.analysis.replays.replays import Progress, Replays, quiet
+from cachecost.analysis.replays.steps import cost
 from cachecost.analysis.whatif.action_costs import price_actions
 from cachecost.analysis.whatif.alternatives import Alternative, BreakEven, WhatifReport
 from cachecost.analysis.whatif.assumptions import find_reversals, other_readings
@@ -15,8 +17,6 @@ from cachecost.analysis.whatif.joint import best_together, jointly
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pauses import break_even
 from cachecost.analysis.whatif.pricing import AlternativePricing
-from cachecost.analysis.whatif.replays import Progress, Replays, quiet
-from cachecost.analysis.whatif.steps import cost
 from cachecost.conversations.bills import BillTotal
 from cachecost.simulation.workload import Workload
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
+from cachecost.analysis.replays.steps import change_breakpoints, has_breakpoints
+from cachecost.analysis.replays.ttls import set_hour_on, set_ttl
 from cachecost.analysis.whatif.option import BREAKPOINTS, TTL_LEVER, Option
 from cachecost.analysis.whatif.pauses import RecordedPauses
-from cachecost.analysis.whatif.steps import change_breakpoints, has_breakpoints
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.refusals import last_breakpoint_place, sent_breakpoints
@@ -40,24 +40,6 @@ def _option(calls: Sequence[Call], name: str, does: str, timed: Callable[[Reques
     return Option(
         name, "ttl", does, change_breakpoints(timed), TTL_LEVER, unsupported=why, unchanged="already so" if same else ""
     )
-
-
-def set_ttl(ttl: TTL) -> Callable[[Request], Request]:
-    """Every breakpoint with this TTL."""
-    return partial(_with_ttls, ttl_of=lambda layer: ttl)
-
-
-def set_hour_on(layers: Sequence[Layer]) -> Callable[[Request], Request]:
-    """1h for breakpoints on these layers, 5m for others."""
-    return partial(_with_ttls, ttl_of=lambda layer: "1h" if layer in layers else "5m")
-
-
-def _with_ttls(request: Request, ttl_of: Callable[[Layer], TTL]) -> Request:
-    breakpoints = tuple(replace(breakpoint, ttl=ttl_of(breakpoint.layer)) for breakpoint in request.breakpoints)
-    automatic = ttl_of(Layer.MESSAGES) if request.automatic else None
-    if breakpoints == request.breakpoints and automatic == request.automatic:
-        return request
-    return replace(request, breakpoints=breakpoints, automatic=automatic)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from cachecost.analysis.whatif.steps import NO_CALL, ReplayStep, as_sent
+from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, as_sent
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.calls import Call
+from cachecost.caches.breakpoints import PrefixCache
+from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Prompt, Renderer
@@ -42,7 +43,7 @@ class Replays:
 
     def rows(self, steps: Sequence[ReplayStep], what: str = "as recorded") -> list[CallRow]:
         """The row of each step, in their order."""
-        simulation = self._simulation(steps)
+        simulation = self.simulation(steps)
         rows = [simulation.row(step.call) for step in steps]
         self.progress(what, len(rows))
         return rows
@@ -55,25 +56,28 @@ class Replays:
         """The same calls on other ground."""
         return Replays(traffic, self.progress)
 
-    def _simulation(self, steps: Sequence[ReplayStep]) -> Simulation:
-        traffic = self.traffic
-        made = Simulation(traffic.setup, traffic.strategy)
-        for number, call, billed in self._bills(steps):
-            made.learn(number, call, billed)
+    def simulation(self, steps: Sequence[ReplayStep], cache: PrefixCache | None = None) -> Simulation:
+        """A simulation that has learned from the bills, also what they would be for other content.
+
+        What was cached before the recording began is cached under every way to send it.
+        """
+        made = self.traffic.simulation(cache)
+        for number, content, billed in self._changed_bills(steps):
+            made.learn(number, content, billed)
         return made
 
-    def _bills(self, steps: Sequence[ReplayStep]) -> Iterator[tuple[int, Call, Usage]]:
-        """The bill of each call, scaled to what is sent in its place."""
+    def _changed_bills(self, steps: Sequence[ReplayStep]) -> Iterator[tuple[int, Call, Usage]]:
+        """The bills of calls with other content than was sent, scaled to that."""
         if not self.traffic.setup.bills:
             return
         for step in steps:
-            if step.number == NO_CALL:
+            if step.number == NO_CALL or step.content is self.traffic.calls[step.number - 1]:
                 continue
-            billed, sent = self.traffic.setup.bills[step.number - 1].billed, self.traffic.calls[step.number - 1]
-            if billed is not None and step.content is not sent:
-                billed = self._scale_bill(billed, sent, step.content)
-            if billed is not None:
-                yield step.number, step.content, billed
+            sent = self.traffic.calls[step.number - 1]
+            billed = sent.billed if isinstance(sent, RecordedCall) else None
+            scaled = billed and self._scale_bill(billed, sent, step.content)
+            if scaled:
+                yield step.number, step.content, scaled
 
     def are_as_sent(self, steps: Sequence[ReplayStep]) -> bool:
         """Whether the recorded calls among the steps have the content that was billed."""

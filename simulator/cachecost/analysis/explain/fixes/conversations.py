@@ -1,0 +1,41 @@
+"""The conversations that losses are in, and the blocks that their prompts consist of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cachecost.analysis.explain.fixes.fix import FixContext
+from cachecost.analysis.explain.fixes.scopes import Conversation, conversation_of, kind_of
+from cachecost.analysis.explain.fixes.versions import CountBlock
+from cachecost.analysis.explain.losses import Loss
+from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
+from cachecost.conversations.calls import Call
+
+
+def with_losses(context: FixContext, losses: Iterable[Loss]) -> dict[Conversation, list[ReplayStep]]:
+    """The calls of each conversation that has one of the losses, in order; extra calls are left out."""
+    found: dict[Conversation, list[ReplayStep]] = {
+        conversation_of(context.observed.call(loss.call)): [] for loss in losses
+    }
+    for step in context.steps:
+        if step.number != NO_CALL and (calls := found.get(conversation_of(step.call))) is not None:
+            calls.append(step)
+    return found
+
+
+def of_kinds(context: FixContext, losses: Iterable[Loss]) -> list[ReplayStep]:
+    """The calls of the kinds of conversations that have one of the losses; extra calls are left out."""
+    kinds = {kind_of(context.observed.call(loss.call)) for loss in losses}
+    return [step for step in context.steps if step.number != NO_CALL and kind_of(step.call) in kinds]
+
+
+def replaced(steps: Sequence[ReplayStep], changed: Iterable[ReplayStep]) -> list[ReplayStep]:
+    """The steps, with the changed ones in the place of those with their numbers."""
+    known = {step.number: step for step in changed}
+    return [known.get(step.number, step) if step.number != NO_CALL else step for step in steps]
+
+
+def block_counter(context: FixContext, call: Call) -> CountBlock:
+    """Counts blocks as the model of a call does. Raises CannotEvaluate."""
+    setup = context.replays.traffic.setup
+    return setup.counter(setup.rules_for(call).generation).block

@@ -1,0 +1,53 @@
+"""A fix: the calls as they would have been sent, and what that costs besides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+from cachecost.analysis.explain.fixes.scopes import conversation_of
+from cachecost.analysis.explain.losses import Loss
+from cachecost.analysis.explain.observed_replay import ObservedReplay
+from cachecost.analysis.replays.replays import Replays
+from cachecost.analysis.replays.steps import ReplayStep
+from cachecost.conversations.calls import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Calls without some losses.
+
+    `words` name the choice that was made among several, for the finding. With `keeps_prices` only the
+    tokens that are cached otherwise count, at the prices of the call as it was sent: a cheaper model saves more.
+    """
+
+    steps: list[ReplayStep]
+    words: str = ""
+    keeps_prices: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FixContext:
+    """What fixes are made from: the replay in which the losses were found."""
+
+    replays: Replays
+    observed: ObservedReplay
+
+    @property
+    def steps(self) -> Sequence[ReplayStep]:
+        return self.observed.steps
+
+
+MakeFixes = Callable[[FixContext, Sequence[Loss]], Iterator[Fix]]
+"""Makes the fixes for losses of one cause; of several the one that saves most is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixer:
+    """How losses of a cause are fixed, and the `scope` of a fix: it is made for all calls that are equal in this, or
+    for none of them. A conversation can be sent otherwise by itself; a policy is one for all conversations of a kind,
+    since nobody knows at their beginning how they will go on.
+    """
+
+    make: MakeFixes
+    scope: Callable[[Call], Hashable] = conversation_of

@@ -1,0 +1,98 @@
+"""The same tools, system prompt and messages as before: what changed is sent once, behind what stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from cachecost.analysis.explain.fixes.breakpoints import place_where_prompts_part
+from cachecost.analysis.explain.fixes.conversations import block_counter, replaced, with_losses
+from cachecost.analysis.explain.fixes.fix import Fix, FixContext
+from cachecost.analysis.explain.fixes.parts import with_part
+from cachecost.analysis.explain.fixes.threads import Continuation, ThreadCorrections, go_on
+from cachecost.analysis.explain.fixes.versions import CountBlock, align, changed_tokens
+from cachecost.analysis.explain.losses import Loss
+from cachecost.analysis.replays.steps import PartPool, ReplayStep
+from cachecost.conversations.calls import Call
+from cachecost.prompts.blocks import Layer, Part, Thread
+
+
+def same_tools(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """Every tool of a conversation from its first call on, as first sent and in the order first sent."""
+    parts, changed = PartPool(), list[ReplayStep]()
+    for steps in with_losses(context, losses).values():
+        tools = _union([step.call.request.tools for step in steps], parts)
+        changed += [step.with_change(partial(with_part, layer=Layer.TOOLS, part=tools)) for step in steps]
+    yield Fix(replaced(context.steps, changed))
+
+
+def _union(lists: Sequence[Part], parts: PartPool) -> Part:
+    """The blocks of all lists, of versions the first."""
+    found = list(lists[0].blocks)
+    for part in dict.fromkeys(lists[1:]):
+        found += [new for old, new in align(found, part.blocks) if old is None and new is not None]
+    return parts.of(found)
+
+
+def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """The system prompt of a conversation's first call; what changes is sent in the last message."""
+    corrections, changed = ThreadCorrections(), list[ReplayStep]()
+    for steps in with_losses(context, losses).values():
+        first = steps[0].call.request.system
+        for thread, tokens in _changes(steps, block_counter(context, steps[0].call)):
+            corrections.lengthen(thread, tokens)
+        changed += [step.with_change(partial(_with_system, system=first, corrections=corrections)) for step in steps]
+    yield Fix(replaced(context.steps, changed))
+
+
+def _with_system(call: Call, system: Part, corrections: ThreadCorrections) -> Call:
+    return with_part(replace(call, request=corrections.request(call.request)), Layer.SYSTEM, system)
+
+
+def _changes(steps: Sequence[ReplayStep], count: CountBlock) -> Iterator[tuple[Thread, int]]:
+    """The calls whose system prompt is not that of the call before, and how many tokens of it are new."""
+    before = steps[0].call.request.system
+    for step in steps[1:]:
+        now = step.call.request.system
+        if now is not before and now.digest != before.digest:
+            yield step.call.request.thread, changed_tokens(align(before.blocks, now.blocks), count)
+        before = now
+
+
+def same_messages(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """Earlier messages as they were sent before; what is new comes after them, also what changed in them."""
+    yield _go_on(context, losses, keeps_inserted=True)
+
+
+def no_compaction(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """The whole history instead of the summary; or the summary, and a breakpoint on what it leaves as it was."""
+    yield _go_on(context, losses, keeps_inserted=False)
+    yield from place_where_prompts_part(context, losses)
+
+
+def _go_on(context: FixContext, losses: Sequence[Loss], keeps_inserted: bool) -> Fix:
+    """Calls that go on from the thread of the call that they are compared with."""
+    since = {loss.call: loss.since.request for loss in losses if loss.since}
+    corrections, changed = ThreadCorrections(), list[ReplayStep]()
+    for position, step in enumerate(context.steps, 1):
+        if before := since.get(position):
+            made = _correct(corrections, before.thread, step.call.request.thread, keeps_inserted)
+            count = block_counter(context, step.call)
+            changed_here = sum(changed_tokens(align(a.blocks, b.blocks), count) for a, b in made.changed)
+            corrections.lengthen(step.call.request.thread, changed_here)
+        if corrections.request(step.call.request) is not step.call.request:
+            changed.append(step.with_change(partial(_with_thread, corrections=corrections)))
+    return Fix(replaced(context.steps, changed))
+
+
+def _correct(corrections: ThreadCorrections, before: Thread, now: Thread, keeps_inserted: bool) -> Continuation:
+    """Let `now` go on from `before`, both as corrected so far."""
+    corrected = corrections.of(now)
+    made = go_on(corrections.of(before), corrected, keeps_inserted)
+    corrections.put({**made.places, now: made.places[corrected]})
+    return made
+
+
+def _with_thread(call: Call, corrections: ThreadCorrections) -> Call:
+    return replace(call, request=corrections.request(call.request))

@@ -1,0 +1,181 @@
+"""What fixes net: one cause after another is fixed, replayed, and looked at again.
+
+The dollars of a cause are those of a replay with its fix and with the fixes before it, so that the dollars of all are
+the difference between the cost as it is and the cost of one legal way to send the calls. A fault that is hidden behind
+another is found in the replay without the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import NamedTuple
+
+from cachecost.analysis.explain.allocation import share_out
+from cachecost.analysis.explain.codes import codes
+from cachecost.analysis.explain.fix_prices import FixPricing, PricedReplay
+from cachecost.analysis.explain.fixes.catalogue import FIXERS
+from cachecost.analysis.explain.fixes.fix import Fix, FixContext
+from cachecost.analysis.explain.losses import Loss
+from cachecost.analysis.explain.observed_replay import LoneCall, ObservedReplay, observe_replay
+from cachecost.analysis.replays.replays import Replays
+from cachecost.caches.causes import Cause
+from cachecost.ledger.results import ZERO
+
+MATERIAL = Decimal("0.01")
+"""The share of the cost of its conversations that other breakpoints, TTLs or keep-alives must save to be worth it."""
+MOST_TRIES = 3
+"""Smaller and smaller sets of conversations for which a fix is tried."""
+MOST_HIDDEN = 2
+"""Causes in the same calls behind one whose fix alone saves nothing."""
+IN_PROMPT = "prompt"
+CAUSES = sorted(FIXERS, key=lambda cause: ("prompt", "time", "breakpoints").index(codes()[cause].fixed_in))
+"""In the order in which they are fixed."""
+
+
+class NettedLoss(NamedTuple):
+    """A loss and the replay that it was found in, the USD that its fix nets (0: nothing), and which fix it is."""
+
+    loss: Loss
+    observed: ObservedReplay
+    saved: Decimal
+    words: str = ""
+
+    @property
+    def number(self) -> int:
+        """The recorded call."""
+        return self.observed.number(self.loss.call)
+
+
+class _Choice(NamedTuple):
+    """Losses, the fix that saves most on them, and what the calls cost with it."""
+
+    losses: Sequence[Loss]
+    fix: Fix
+    after: PricedReplay
+
+
+@dataclass(slots=True)
+class Netting:
+    """Finds the losses of a log with what their fixes net. `left` is what findings may still take of a call, USD."""
+
+    replays: Replays
+    pricing: FixPricing
+    observed: ObservedReplay
+    now: PricedReplay
+    left: dict[int, Decimal]
+    found: list[NettedLoss] = field(default_factory=list)
+    notes: list[NettedLoss] = field(default_factory=list)
+    _settled: set[tuple[Cause, int]] = field(default_factory=set)
+
+    def run(self) -> None:
+        """Fix what can be fixed at a profit, until nothing new is found."""
+        while losses := self._next_losses():
+            self._settled.update((loss.cause, self.observed.number(loss.call)) for loss in losses)
+            self._settle(losses)
+
+    def _next_losses(self) -> list[Loss]:
+        """The losses of the first cause that has any that were not looked at."""
+        by_cause = _by_cause(self.observed)
+        for cause in CAUSES:
+            found = by_cause.get(cause, [])
+            new = [one for one in found if (cause, self.observed.number(one.call)) not in self._settled]
+            if new:
+                return new
+        return []
+
+    def _settle(self, losses: Sequence[Loss]) -> None:
+        """Take the best fix, or note that there is none."""
+        best = self._best(losses)
+        if best is None:
+            self.notes += [NettedLoss(loss, self.observed, ZERO) for loss in losses]
+            return
+        shares = self._share_out(best)
+        for loss in losses:
+            share = shares.pop(self.observed.number(loss.call), ZERO) if loss in best.losses else ZERO
+            netted = NettedLoss(loss, self.observed, share, best.fix.words)
+            (self.found if share else self.notes).append(netted)
+        self.observed, self.now = observe_replay(self.replays, best.fix.steps), best.after
+
+    def _share_out(self, best: _Choice) -> dict[int, Decimal]:
+        saved = {number: cost - best.after.costs[number] for number, cost in self.now.costs.items()}
+        numbers = [self.observed.number(loss.call) for loss in best.losses]
+        return share_out(self.now.total - best.after.total, numbers, saved, self.left)
+
+    def _best(self, losses: Sequence[Loss]) -> _Choice | None:
+        """The fix that saves most, for the calls in whose scope it does; None: none saves anything."""
+        for _ in range(MOST_TRIES):
+            best = self._cheapest(losses, self.observed, self.now)
+            if best is None:
+                return None
+            worth = self._scopes_worth_it(best)
+            kept = [loss for loss in losses if self._scope(loss) in worth]
+            if len(kept) == len(losses):
+                return best if self._is_worth_it(best) else None
+            if not kept:
+                return self._with_hidden(best, self.observed, MOST_HIDDEN)
+            losses = kept
+        return None
+
+    def _cheapest(self, losses: Sequence[Loss], observed: ObservedReplay, now: PricedReplay) -> _Choice | None:
+        choices = []
+        for fix in FIXERS[losses[0].cause].make(FixContext(self.replays, observed), losses):
+            after = self.pricing.price(fix, observed, now)
+            if after is not None:
+                choices.append(_Choice(losses, fix, after))
+        return min(choices, key=lambda choice: choice.after.total, default=None)
+
+    def _with_hidden(self, choice: _Choice, observed: ObservedReplay, most: int) -> _Choice | None:
+        """The fix with that of a cause behind it, in the same calls, which only shows once the first is fixed."""
+        cause = choice.losses[0].cause
+        if codes()[cause].fixed_in != IN_PROMPT or not most:
+            return None
+        numbers = {observed.number(loss.call) for loss in choice.losses}
+        fixed = observe_replay(self.replays, choice.fix.steps)
+        behind = [one for one in fixed.losses if fixed.number(one.call) in numbers and one.cause != cause]
+        first = next((cause for cause in CAUSES if any(one.cause == cause for one in behind)), None)
+        if first is None or codes()[first].fixed_in != IN_PROMPT:
+            return None
+        second = self._cheapest([one for one in behind if one.cause == first], fixed, choice.after)
+        if second is None or second.after.total < self.now.total:
+            return second and _Choice(choice.losses, second.fix, second.after)
+        return self._with_hidden(second, fixed, most - 1)
+
+    def _is_worth_it(self, choice: _Choice) -> bool:
+        cause = choice.losses[0].cause
+        saved = self.now.total - choice.after.total
+        if codes()[cause].fixed_in == IN_PROMPT:
+            return saved > 0
+        before = self.now.by_scope(self.observed.steps, FIXERS[cause].scope)
+        return saved > MATERIAL * sum((before[scope] for scope in self._scopes(choice.losses)), ZERO)
+
+    def _scopes_worth_it(self, choice: _Choice) -> set[Hashable]:
+        """The scopes in which the fix makes calls cheaper."""
+        scope_of = FIXERS[choice.losses[0].cause].scope
+        before, after = (priced.by_scope(self.observed.steps, scope_of) for priced in (self.now, choice.after))
+        return {scope for scope in self._scopes(choice.losses) if after[scope] < before[scope]}
+
+    def _scopes(self, losses: Sequence[Loss]) -> set[Hashable]:
+        return set(map(self._scope, losses))
+
+    def _scope(self, loss: Loss) -> Hashable:
+        return FIXERS[loss.cause].scope(self.observed.call(loss.call))
+
+
+def _by_cause(observed: ObservedReplay) -> dict[Cause, list[Loss]]:
+    found: dict[Cause, list[Loss]] = {}
+    for loss in (*observed.losses, *_needless_writes(observed)):
+        found.setdefault(loss.cause, []).append(loss)
+    return found
+
+
+def _needless_writes(observed: ObservedReplay) -> Iterator[Loss]:
+    """What single-call conversations wrote and no call read, if that happened more than once."""
+    if len(observed.lone) > 1:
+        yield from map(_as_loss, observed.lone)
+
+
+def _as_loss(one: LoneCall) -> Loss:
+    last = one.written[-1]
+    return Loss(one.call, one.passed, "written_never_read", last, last.depth, tokens=one.tokens)
