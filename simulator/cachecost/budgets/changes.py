@@ -42,7 +42,7 @@ class Causes:
     def findings(self) -> list[Finding]:
         if self._findings is None:
             known = without_lookback(self.replayed) is None
-            self._findings = explain(self.replayed.calls, self.replayed.traffic.simulation).findings if known else []
+            self._findings = explain(self.replayed.traffic).findings if known else []
         return self._findings
 
     def avoidable(self) -> tuple[CostChange, ...]:

@@ -75,7 +75,9 @@ def optimize(
         if workload.strategy == AS_RECORDED:
             workload, held = hold_losses(workload)
             if held:
-                print_diagnostic(f"calls whose bill shows a loss that nothing explains, held in every plan: {held:,}")
+                print_diagnostic(
+                    f"calls whose bill shows a loss that nothing explains, held in every plan: {len(held):,}"
+                )
     with progress_bar(Path(read.name).name) as progress:
         optimum = optimum_of(workload.calls, workload.setup, pings, progress, workload.strategy)
     if html is not None:

@@ -7,17 +7,18 @@ breakpoints would have saved (a replay). Of transcripts the account of the bill 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
+from cachecost.analysis.bill.avoidable import avoidable_rewrites
 from cachecost.analysis.bill.call_prices import CallPrices
-from cachecost.analysis.bill.requests import NOT_EXPLAINED, find_request_rewrites
+from cachecost.analysis.bill.held_losses import hold_losses
+from cachecost.analysis.bill.requests import NOT_EXPLAINED, find_unexplained
 from cachecost.analysis.bill.summary import BillRow
 from cachecost.analysis.explain.call_places import with_places
 from cachecost.analysis.explain.codes import codes
-from cachecost.analysis.explain.explaining import as_filed, explain_observed, explain_workload, observe_workload
+from cachecost.analysis.explain.explaining import as_filed, explain_in_order, explain_workload
 from cachecost.base.times import iso
 from cachecost.conversations.billed_calls import BilledCall
 from cachecost.conversations.calls import Call, RecordedCall
@@ -45,20 +46,21 @@ def explain_recording(traffic: Workload, prices: CallPrices, assumptions: bool =
 def explain_bills(traffic: Workload, prices: CallPrices, assumptions: bool = False) -> Explanation:
     """The explanation of the calls of a log with bills. Raises CannotEvaluate.
 
-    necessary + avoidable + not explained = billed, exactly. The cost of calls without a bill is simulated.
+    necessary + avoidable + not explained = billed, exactly. What a call without a bill cost is 0. No call's findings
+    are above its bill, and none above what the bill shows to have been paid again.
     """
-    observed = observe_workload(traffic)
-    simulated = explain_observed(traffic, observed, assumptions)
+    held, expected = hold_losses(traffic)
     bills = RecordedSessions(traffic.name).add_all(map(as_recorded, traffic.calls))
-    rewrites = list(find_request_rewrites(traffic.calls, bills, observed, prices))
-    costs = [bill_cost(bill, prices) if bill else ZERO for bill in bills]
-    placed = list(_within_bills(simulated.findings, rewrites, costs))
-    findings = [*(one for one in rewrites if one.cause != NOT_EXPLAINED), *placed]
-    unexplained = [one for one in rewrites if one.cause == NOT_EXPLAINED]
+    costs = {number: bill_cost(bill, prices) if bill else ZERO for number, bill in enumerate(bills, 1)}
+    unexplained = [
+        found
+        for number, bill in enumerate(bills, 1)
+        if bill and number in expected and (found := find_unexplained(number, bill, expected[number], prices))
+    ]
+    limits = {**costs, **{one.call: costs[one.call] - one.cost for one in unexplained}}
     explanation = replace(
-        simulated,
-        findings=with_places(sorted(findings, key=lambda one: (one.call, one.code)), traffic.calls),
-        billed=sum(costs, ZERO),
+        explain_in_order(held, limits, assumptions),
+        billed=sum(costs.values(), ZERO),
         not_explained=with_places(unexplained, traffic.calls),
     )
     return as_filed(explanation, traffic.calls)
@@ -78,39 +80,24 @@ def bill_cost(bill: BilledCall, prices: CallPrices) -> Decimal:
     return row.cost
 
 
-def _within_bills(
-    findings: Sequence[Finding], rewrites: Sequence[Finding], costs: Sequence[Decimal]
-) -> Iterator[Finding]:
-    """What other breakpoints would have saved, as far as it was billed and is not counted as a rewrite."""
-    left = list(costs)
-    for one in rewrites:
-        left[one.call - 1] -= one.cost
-    for finding in findings:
-        if codes()[finding.cause].removal != "restore":
-            cost = min(finding.cost, left[finding.call - 1])
-            if cost > 0:
-                left[finding.call - 1] -= cost
-                yield replace(finding, cost=cost)
-
-
 def explain_account(account: BillAccount) -> Explanation:
-    """The explanation of an account: each rewrite is a finding, calls numbered in the order of time."""
+    """The explanation of an account: what was avoidable, and the rewrites that were not; calls in the order of time."""
     total, numbers = BillRow("total"), CallNumbers(account)
-    for _, call in account.calls():
-        total.add(call, account.prices.prices(call), account.prices)
-    found = [_as_finding(one, numbers) for one in account.rewrites]
-    warm = WarmReads(account.warm_calls, account.warm_tokens)
-    avoidable = sum((one.cost for one in found), ZERO)
+    for _, call, prices in account.priced_calls():
+        total.add(call, prices, account.prices)
+    known = avoidable_rewrites(account)
+    found = [_as_finding(one.rewrite, numbers, one.saved, one.fix) for one in known if one.saved > 0]
     return Explanation(
         total.calls,
         total.cost,
-        total.cost - avoidable,
-        [one for one in found if one.cause != NOT_EXPLAINED],
+        total.cost - sum((one.cost for one in found), ZERO),
+        found,
         token_source=FROM_BILLS,
         open_share=0.0,
         billed=total.cost,
-        not_explained=[one for one in found if one.cause == NOT_EXPLAINED],
-        warm=warm,
+        not_explained=[_as_finding(one, numbers) for one in account.rewrites if one.cause == NOT_EXPLAINED],
+        notes=[_as_finding(one.rewrite, numbers) for one in known if one.saved <= 0],
+        warm=WarmReads(account.warm_calls, account.warm_tokens),
     )
 
 
@@ -133,7 +120,8 @@ class CallNumbers:
         return self._in_session[id(call)] if call.session else None
 
 
-def _as_finding(rewrite: BilledRewrite, numbers: CallNumbers) -> Finding:
+def _as_finding(rewrite: BilledRewrite, numbers: CallNumbers, usd: Decimal | None = None, fix: str = "") -> Finding:
+    """`usd` is what the fix nets; None: what was written again costs."""
     code, call = codes()[rewrite.cause], rewrite.call
     return Finding(
         code.code,
@@ -142,9 +130,9 @@ def _as_finding(rewrite: BilledRewrite, numbers: CallNumbers) -> Finding:
         Layer.SYSTEM if rewrite.is_static else Layer.MESSAGES,
         "",
         rewrite.tokens,
-        rewrite.cost or ZERO,
+        (rewrite.cost or ZERO) if usd is None else usd,
         rewrite.words,
-        code.fix,
+        fix or code.fix,
         numbers.of(rewrite.before),
         diagnostics=call.miss_reason or code.word,
         session=call.session,

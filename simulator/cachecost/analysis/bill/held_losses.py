@@ -14,19 +14,24 @@ import msgspec
 
 from cachecost.analysis.bill.requests import is_less_than_expected
 from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload
 
 _replace: Any = msgspec.structs.replace
 
 
-def hold_losses(traffic: Workload) -> tuple[Workload, int]:
-    """The workload with the losses of its bills held, and how many there are. Raises CannotEvaluate."""
+def hold_losses(traffic: Workload) -> tuple[Workload, dict[int, int]]:
+    """The workload with the losses of its bills held, and for each call with one the tokens that it should have read.
+
+    Raises CannotEvaluate.
+    """
     if not any(_billed_read(call) is not None for call in traffic.calls):
-        return traffic, 0
+        return traffic, {}
     simulation = traffic.simulation()
-    calls: list[Call] = [_held(call, simulation.row(call).usage.read) for call in traffic.calls]
-    held = sum(call.most_read is not None for call in calls)
-    return (replace(traffic, calls=calls, setup=_with_bills(traffic, calls)), held) if held else (traffic, 0)
+    expected = [simulation.row(call).usage.read for call in traffic.calls]
+    calls: list[Call] = [_held(call, tokens) for call, tokens in zip(traffic.calls, expected, strict=True)]
+    lost = {number: expected[number - 1] for number, call in enumerate(calls, 1) if call.most_read is not None}
+    return (replace(traffic, calls=calls, setup=_with_bills(traffic, calls)), lost) if lost else (traffic, {})
 
 
 def _held(call: Call, expected: int) -> Call:
@@ -45,7 +50,7 @@ def _billed_read(call: Call) -> int | None:
     return call.billed.read
 
 
-def _with_bills(traffic: Workload, calls: Sequence[Call]) -> Any:
+def _with_bills(traffic: Workload, calls: Sequence[Call]) -> ReplaySetup:
     """The setup, whose bills are the same calls."""
     recorded = [call for call in calls if isinstance(call, RecordedCall)]
     return replace(traffic.setup, bills=recorded) if len(traffic.setup.bills) == len(recorded) else traffic.setup

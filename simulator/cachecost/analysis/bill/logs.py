@@ -9,6 +9,7 @@ from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.requests import find_request_rewrites
 from cachecost.analysis.explain.observed_replay import observe_replay
+from cachecost.analysis.replays.replays import Replays
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.conversations.calls import RecordedCall
@@ -56,8 +57,8 @@ def _findings(
 ) -> Iterable[Finding]:
     if not calls:
         return ()
-    workload = recorded_workload(name, calls, setup.with_recorded(calls, None))
-    return find_request_rewrites(calls, bills, observe_replay(calls, workload.simulation), prices)
+    replays = Replays(recorded_workload(name, calls, setup.with_recorded(calls, None)))
+    return find_request_rewrites(calls, bills, observe_replay(replays, replays.recorded), prices)
 
 
 def _rewrite(

@@ -27,6 +27,10 @@ TOLERANCE = 2
 ESTIMATE = 0.02
 """The length of a prefix that no bill reveals is an estimate: a smaller difference is no rewrite."""
 NOT_EXPLAINED: Cause = "billed_not_explained"
+NEVER_WRITTEN: frozenset[Cause] = frozenset(
+    {"breakpoint_misplaced", "no_breakpoint", "below_minimum", "written_never_read"}
+)
+"""What was never in the cache is not written again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ def find_request_rewrites(
     """A finding for each rewrite that the bills show, in the order of the calls; `billed` are the bills of `calls`."""
     losses: dict[int, list[Loss]] = {}
     for loss in observed.losses:
-        if codes()[loss.cause].removal == "restore" and _was_cached(loss, billed):
+        if loss.cause not in NEVER_WRITTEN and _was_cached(loss, billed):
             losses.setdefault(loss.call, []).append(loss)
     for call, bill, row in zip(calls, billed, observed.rows, strict=True):
         if bill is None or row.error is not None:
@@ -78,6 +82,16 @@ def is_less_than_expected(read: int, expected: int) -> bool:
     return expected - read > max(TOLERANCE, ESTIMATE * expected)
 
 
+def find_unexplained(number: int, bill: BilledCall, expected: int, prices: CallPrices) -> Finding | None:
+    """What a bill did not read of the `expected` tokens; None where that costs nothing, or no price is known."""
+    cost = prices.rewrite_cost(bill, expected - bill.read)
+    if not cost or cost <= 0:
+        return None
+    code, tokens = codes()[NOT_EXPLAINED], expected - bill.read
+    words = _not_explained(bill.read, expected)
+    return Finding(code.code, code.cause, number, Layer.MESSAGES, "", tokens, cost, words, code.fix)
+
+
 def _finding(call: Call, bill: BilledCall, row: CallRow, span: _Span, prices: CallPrices) -> Finding:
     cost = prices.rewrite_cost(bill, span.end - bill.read)
     before = prices.rewrite_cost(bill, span.start - bill.read)
@@ -93,7 +107,7 @@ def _finding(call: Call, bill: BilledCall, row: CallRow, span: _Span, prices: Ca
         place(loss, call.request) if loss else "",
         tokens,
         paid,
-        message(loss, call.request, tokens) if loss else _not_explained(bill, row),
+        message(loss, call.request, tokens) if loss else _not_explained(bill.read, row.usage.read),
         code.fix,
         loss.since.number if loss and loss.since else None,
         excerpt(loss) if loss else None,
@@ -101,5 +115,5 @@ def _finding(call: Call, bill: BilledCall, row: CallRow, span: _Span, prices: Ca
     )
 
 
-def _not_explained(bill: BilledCall, row: CallRow) -> str:
-    return f"read {bill.read:,} of {row.usage.read:,} tokens that should have been cached; the requests do not say why"
+def _not_explained(read: int, expected: int) -> str:
+    return f"read {read:,} of {expected:,} tokens that should have been cached; the requests do not say why"

@@ -126,7 +126,7 @@ class ObservingCache(PrefixCache):
             self._lineage.find_shared(prompt),
             self._lineage.forerunner(call.request, rules.model, rules.pool(call.workspace), call.file),
         )
-        losses = list(inspection.losses())
+        losses = list(inspection.losses()) if call.most_read is None else []  # a held loss is the bill's
         if losses:
             self.observed.losses += losses
             self.observed.rendered[self._number] = RenderedCall(prompt, rules)

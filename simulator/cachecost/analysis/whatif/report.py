@@ -75,7 +75,7 @@ def what_if(
         traffic.setup.error_margin,
         is_asked,
         [f"{name}={value}" for name, value in other_readings(traffic)] if is_asked else [],
-        held,
+        len(held),
     )
 
 

@@ -20,6 +20,8 @@ def explanation_object(explanation: Explanation) -> dict[str, Any]:
         "avoidable_usd": exact(explanation.avoidable),
         "without_usd": exact(explanation.without),
         "findings": [_finding(finding) for finding in explanation.findings],
+        "notes": [_finding(note, "paid_again_usd") for note in explanation.notes],
+        **({} if explanation.lower_bound is None else {"lower_bound_usd": exact(explanation.lower_bound)}),
         **_bill(explanation),
         "tokens": {"source": explanation.token_source, "error_margin": explanation.error_margin},
         "warm_start": {"calls": explanation.warm.calls, "tokens": explanation.warm.tokens},
@@ -39,7 +41,7 @@ def _bill(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding, dollars: str = "cost_usd") -> dict[str, Any]:
     return {
         "code": finding.code,
         "cause": finding.cause,
@@ -48,7 +50,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "layer": str(finding.layer),
         "block": finding.block,
         "tokens": finding.tokens,
-        "cost_usd": exact(finding.cost),
+        dollars: exact(finding.cost),
         "message": finding.message,
         "excerpt": finding.excerpt,
         "fix": finding.fix,
