@@ -12,6 +12,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
+from cachecost.caches.losses import Loss
 from cachecost.caches.warm_starts import SentCall, warm_starts
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.layers import DollarsByLayer, Spans, TokensByLayer
@@ -73,6 +74,8 @@ class SimulatedCall(NamedTuple):
     passes: tuple[Pass, ...] = ()
     rules: ModelRules | None = None
     prices: Prices | None = None
+    losses: tuple[Loss, ...] = ()
+    """What the first pass paid for again although an earlier call had sent it (hosts with a lookback only)."""
 
     def at(self, number: int) -> SimulatedCall:
         """The same as the `number`-th call; 0 leaves it as it is."""
@@ -213,15 +216,18 @@ class Simulation:
         warm = self._start_warm(prompts[0], rules, call.start) if self._warm else None
         if call.most_read is not None:
             self._hosts.forget_longer(prompts[0], call.most_read, rules, sizes[0])
-        outcomes, cause = self._hosts.look_up(call.request, prompts, rules, call.workspace, times, sizes)
+        looked = self._hosts.inspect(
+            call.request, prompts, rules, call.workspace, times, sizes, call.file, self._number
+        )
+        outcomes, cause = looked.outcomes, looked.cause
         if call.most_read is not None:
             outcomes[0] = outcomes[0].with_read(call.most_read)
-        if warm and (hit := outcomes[0].hit) and hit.depth <= warm.depth:
+        if warm and not looked.losses and (hit := outcomes[0].hit) and hit.depth <= warm.depth:
             cause = WARM_START
         passed = tuple(map(Pass, prompts, sizes, outcomes))
         may_miss = call.is_batch or rules.matching == BEST_EFFORT
         row = self._with_usage(call, passed, prices, cause, counter, may_miss)
-        return SimulatedCall(row, passed, rules, prices)
+        return SimulatedCall(row, passed, rules, prices, looked.losses)
 
     def _prices_of(self, call: Call, rules: ModelRules, tokens: int, start: float | None) -> Prices:
         """Prices of a call; none, with a note, where that may be. Raises CannotEvaluate."""
