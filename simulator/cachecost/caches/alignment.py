@@ -39,8 +39,8 @@ def unchanged(before: Sequence[Prefix], now: Sequence[Prefix]) -> list[Prefix]:
     """The prefixes of `now` whose last block was sent before, in order: what would be read if nothing had changed.
 
     Both lists start where the prompts diverge; `before` ends with the last cached prefix. A block counts if it is
-    equal, or in the place of another version of itself; in messages only if an equal one follows, since the last
-    message may be a new one that begins alike.
+    equal, or in the place of another version of itself. In messages a version counts only if an equal block follows, or
+    if it is the first difference and the conversation went on: the last message may be a new one that begins alike.
     """
     kept: list[Prefix] = []
     versions: list[Prefix] = []
@@ -54,6 +54,9 @@ def unchanged(before: Sequence[Prefix], now: Sequence[Prefix]) -> list[Prefix]:
             for old, new in zip(before[i:j], now[k:m], strict=False):
                 if old.layer is new.layer and old.block and new.block and are_versions(old.block, new.block, new.layer):
                     (versions if new.layer is Layer.MESSAGES else kept).append(new)
+    went_on = any(node.block and node.block.role == "assistant" for node in now)
+    if versions and versions[0] is now[0] and went_on:
+        kept.append(versions[0])
     return kept
 
 

@@ -57,8 +57,8 @@ ENTRY_STATES: dict[str, Cause] = {"expired": "ttl_expired", "unreadable": "concu
 """The cause where an entry was looked for and its state is why it was not read."""
 
 
-PLACEMENT: frozenset[Cause] = frozenset({"no_breakpoint", "breakpoint_misplaced", "below_minimum"})
-"""Causes that other breakpoints would remove, so that a call before would have written more."""
+UNWRITTEN: frozenset[Cause] = frozenset({"no_breakpoint", "breakpoint_misplaced", "below_minimum", "fork"})
+"""Causes of what no entry ends at: with other breakpoints, a call before would have written more."""
 SHORTER = 0.75
 """A compacted conversation has at most this share of the messages that it had."""
 

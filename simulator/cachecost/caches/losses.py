@@ -1,9 +1,10 @@
 """What a call paid for again although an earlier call had sent it, and why: the one classification of all commands.
 
 `CallInspection.losses` compares a call, before it is made, with the earlier calls of its conversation and with what was
-sent before under the same static prefix. A call has at most two losses: a prefix that was sent before, byte for byte,
-and was not read; and what stands unchanged behind a change. Replays name the loss with the most tokens
-(`cause_of_losses`), explain prices all of them. Only where something was lost are prompts compared block by block.
+sent before under the same static prefix. The call loses what stands unchanged behind a change, and all before it that
+was not read; or, where nothing changed, a prefix that was sent before, byte for byte, and was not read. What another
+cause would cost besides is found when the calls are corrected and compared again. Replays name the loss with the most
+tokens (`cause_of_losses`), explain prices all. Only where something was lost are prompts compared block by block.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from cachecost.caches.alignment import are_versions, common, path, share_alike, unchanged
 from cachecost.caches.breakpoints import Outcome, PrefixCache, State
 from cachecost.caches.causes import (
-    PLACEMENT,
+    UNWRITTEN,
     Cause,
     UnreadPrefix,
     ancestor,
@@ -47,8 +48,8 @@ class Loss:
     `first` is the block that differs, else the first one that was not read. `was` was in its place in the call `since`.
     `passed` numbers the pass of the replay, `gap_s` is the time since that call, `ttl` the TTL of an expired entry,
     `positions` the distance of an entry from the last breakpoint. `tokens` is the length of what was sent before and
-    is lost by this cause; `added` that of new blocks among it, which no fix avoids; `reach` all from what was read to
-    `depth`. `place` and `place_before` are the pools of this call and of `since`, where they differ.
+    is lost by this cause; `added` that of new blocks among it, which no fix avoids. `place` and `place_before` are the
+    pools of this call and of `since`, where they differ.
     """
 
     call: int
@@ -65,7 +66,6 @@ class Loss:
     minimum: int = 0
     tokens: int = 0
     added: int = 0
-    reach: int = 0
     place: str = ""
     place_before: str = ""
 
@@ -101,26 +101,33 @@ class CallInspection:
     relatives: Relatives
 
     def losses(self) -> Iterator[Loss]:
-        """At most two: what was sent before unchanged, and what comes after a change."""
+        """What comes after a change, else what was sent before unchanged: at most one."""
         changed = self._find_changed()
-        unread = self._find_unread(changed) if self.shared.depth > self.read else None
-        if unread:
-            yield unread
         if changed:
-            yield changed.loss(unread)
+            yield changed.loss()
+        elif self.shared.depth > self.read and (unread := self._find_unread(self._sent_again())):
+            yield unread
 
     # ------------------------------------------------------------------------------- sent before, and not read
 
-    def _find_unread(self, changed: _Change | None) -> Loss | None:
+    def _sent_again(self) -> Prefix:
+        """What was sent before, without the beginning of an answer that is another one: both begin alike by chance."""
+        node = self.shared
+        after = path(self.prompt.end, node.depth)[:1]
+        while after and all(_is_answer(one) for one in (node, *after)) and node.parent is not None:
+            node = node.parent
+        return node
+
+    def _find_unread(self, shared: Prefix) -> Loss | None:
         """The prefix that was sent before, byte for byte, and was not read this time."""
-        entry, state, ttl, touched = self._deepest_entry()
-        if (entry is None and not self._is_one_prefix()) or (changed and state == "expired"):
+        entry, state, ttl, touched = self._deepest_entry(shared)
+        if entry is None and not self._is_one_prefix():
             return None
-        since = self._sender(entry or self.shared)
-        cause = self._cause(entry, state, changed, since)
-        end = entry or self.shared
-        tokens, first = self._tokens(end), next(iter(path(end, self.read)), None)
-        if first is None or (cause in PLACEMENT and tokens < MATERIAL * self.sizes.total(self.prompt)):
+        end = entry or shared
+        since = self._sender(end)
+        cause = self._cause(end, state if entry else "absent", since)
+        tokens, first = self.tokens_to(end), next(iter(path(end, self.read)), None)
+        if first is None or (cause in UNWRITTEN and tokens < MATERIAL * self.sizes.total(self.prompt)):
             return None
         return Loss(
             self.call,
@@ -135,7 +142,6 @@ class CallInspection:
             window=self.rules.lookback_positions,
             minimum=self.rules.minimum_tokens,
             tokens=tokens,
-            reach=tokens,
         )
 
     def _is_one_prefix(self) -> bool:
@@ -160,7 +166,7 @@ class CallInspection:
                 return call
         return self.relatives.lineage.sender(prefix)
 
-    def _tokens(self, end: Prefix) -> int:
+    def tokens_to(self, end: Prefix) -> int:
         """Tokens from what was read up to `end`."""
         return self.sizes.of(end) - (self.sizes.of(ancestor(self.prompt.end, self.read)) if self.read else 0)
 
@@ -171,9 +177,9 @@ class CallInspection:
         steps = lookback_steps(self.prompt.breakpoints[-1].prefix, entry, self.rules)
         return steps + 1 if steps >= 0 else steps
 
-    def _deepest_entry(self) -> tuple[Prefix | None, State, str, float | None]:
+    def _deepest_entry(self, shared: Prefix) -> tuple[Prefix | None, State, str, float | None]:
         """(prefix, state, TTL, time of last use) of the deepest entry that was not read."""
-        for node in reversed(path(self.shared, self.read)):
+        for node in reversed(path(shared, self.read)):
             for ttl in ("5m", "1h"):
                 state = self.cache.state(node, ttl, self.rules, self.start)
                 entry = self.cache.entry(node, ttl, self.rules) if state != "absent" else None
@@ -181,12 +187,12 @@ class CallInspection:
                     return node, state, entry.ttl, entry.touched
         return None, "absent", "", None
 
-    def _cause(self, entry: Prefix | None, state: State, changed: _Change | None, since: EarlierCall | None) -> Cause:
+    def _cause(self, end: Prefix, state: State, since: EarlierCall | None) -> Cause:
         unread = UnreadPrefix(
-            tokens=self.sizes.of(self.shared),
-            entry=entry,
+            tokens=self.sizes.of(end),
+            entry=None if state == "absent" else end,
             state=state,
-            is_fork=changed is None and self._is_fork(),
+            is_fork=self._is_fork(),
             is_off_path=bool(since and since.entry and not _is_on(since.entry, self.prompt.end)),
         )
         return cause_of_unread(unread, self.prompt, self.rules)
@@ -236,13 +242,13 @@ class CallInspection:
                 yield call
                 return
 
-    def _has_expired(self, before: EarlierCall) -> bool:
-        """Whether nothing is left of what a call cached, so that a change of it lost nothing."""
+    def _is_out_of_reach(self, before: EarlierCall) -> bool:
+        """Whether nothing that a call cached can be read at this time, so that a change of it lost nothing."""
         states = {self.cache.state(before.entry, ttl, before.rules, self.start) for ttl in ("5m", "1h") if before.entry}
-        return "expired" in states and not states & {"live", "unreadable"}
+        return bool(states & {"expired", "unreadable"}) and "live" not in states
 
     def _change_since(self, before: EarlierCall) -> _Change | None:
-        if before.entry is None or self._has_expired(before):
+        if before.entry is None or self._is_out_of_reach(before):
             return None
         last = self.prompt.breakpoints[-1].prefix
         parted = common(before.entry, last)
@@ -259,7 +265,7 @@ class CallInspection:
         """Whether what was sent before behind a change is more than texts of people that happen to be alike."""
         if not kept or any(_is_distinct(node) for node in kept):
             return bool(kept)
-        whole = self._tokens(kept[-1])
+        whole = self.tokens_to(kept[-1])
         return _tokens_of(kept, self.sizes) >= SHARED * whole
 
 
@@ -273,37 +279,39 @@ class _Change:
     now: list[Prefix]
     kept: list[Prefix]
 
-    def loss(self, unread: Loss | None) -> Loss:
-        """What is lost by the change, beyond the loss of a prefix that was sent before."""
+    def loss(self) -> Loss:
+        """What is lost by the change, and what of it is new."""
         call, before, end = self.inspected, self.before, self.kept[-1]
-        read = max(call.read, unread.depth if unread else 0)
-        lost = [node for node in self.kept if node.depth > read]
-        tokens, reach = _tokens_of(lost, call.sizes), call._tokens(end)
-        first, other = self._first_pair(read)
-        moved = call.relatives.pool != before.pool
-        cause = find_change_or_compaction(call.request, call.prompt, before, call.rules)
+        whole, tokens = call.tokens_to(end), self._tokens()
+        first, other = self._first_pair()
+        is_moved = call.relatives.pool != before.pool
         return Loss(
             call.call,
             call.passed,
-            "cold_start" if moved else cause,
+            "cold_start" if is_moved else find_change_or_compaction(call.request, call.prompt, before, call.rules),
             first,
             end.depth,
-            None if moved else other,
+            None if is_moved else other,
             before,
             call.start - before.start,
             tokens=tokens,
-            added=reach - (unread.reach if unread else 0) - tokens,
-            reach=reach,
-            place=call.relatives.pool if moved else "",
-            place_before=before.pool if moved else "",
+            added=whole - tokens,
+            place=call.relatives.pool if is_moved else "",
+            place_before=before.pool if is_moved else "",
         )
 
-    def _first_pair(self, read: int) -> tuple[Prefix, Prefix | None]:
+    def _tokens(self) -> int:
+        """Tokens that were sent before: all that were not read before the change, and what is unchanged behind it."""
+        call, parted = self.inspected, self.now[0].parent
+        before = call.tokens_to(parted) if parted and parted.depth > call.read else 0
+        return before + _tokens_of([node for node in self.kept if node.depth > call.read], call.sizes)
+
+    def _first_pair(self) -> tuple[Prefix, Prefix | None]:
         """The first blocks that differ; if only a parameter changed, the first block that was not read."""
         for old, new in zip(self.was, self.now, strict=False):
             if old.block and new.block and old.block.digest != new.block.digest:
                 return new, old
-        return next((node for node in self.now if node.depth > read), self.now[0]), None
+        return next((node for node in self.now if node.depth > self.inspected.read), self.now[0]), None
 
 
 def _have_one_static(one: Request, other: Request) -> bool:
@@ -330,6 +338,10 @@ def _is_distinct(node: Prefix) -> bool:
 def _tokens_of(nodes: Sequence[Prefix], sizes: PrefixSizes) -> int:
     """Tokens of the last blocks of these prefixes."""
     return sum(sizes.of(node) - (sizes.of(node.parent) if node.parent else 0) for node in nodes)
+
+
+def _is_answer(node: Prefix) -> bool:
+    return node.layer is Layer.MESSAGES and node.block is not None and node.block.role == "assistant"
 
 
 def _is_on(node: Prefix, end: Prefix) -> bool:

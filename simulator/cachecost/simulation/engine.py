@@ -60,11 +60,15 @@ def request_prices(
 
 @value
 class Pass:
-    """One pass of a call: what was sent, how long that is, what the cache did with it."""
+    """One pass of a call: what was sent, how long that is, what the cache did with it.
+
+    `losses` are what the first pass paid for again although an earlier call had sent it, on hosts with a lookback.
+    """
 
     prompt: Prompt
     sizes: PrefixSizes
     outcome: Outcome
+    losses: tuple[Loss, ...] = ()
 
 
 class SimulatedCall(NamedTuple):
@@ -74,12 +78,15 @@ class SimulatedCall(NamedTuple):
     passes: tuple[Pass, ...] = ()
     rules: ModelRules | None = None
     prices: Prices | None = None
-    losses: tuple[Loss, ...] = ()
-    """What the first pass paid for again although an earlier call had sent it (hosts with a lookback only)."""
 
     def at(self, number: int) -> SimulatedCall:
         """The same as the `number`-th call; 0 leaves it as it is."""
         return self._replace(row=replace(self.row, call=number)) if number else self
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """What the call paid for again although an earlier call had sent it."""
+        return self.passes[0].losses if self.passes else ()
 
     @property
     def strip(self) -> CallTimeline:
@@ -224,10 +231,10 @@ class Simulation:
             outcomes[0] = outcomes[0].with_read(call.most_read)
         if warm and not looked.losses and (hit := outcomes[0].hit) and hit.depth <= warm.depth:
             cause = WARM_START
-        passed = tuple(map(Pass, prompts, sizes, outcomes))
+        passed = tuple(map(Pass, prompts, sizes, outcomes, (looked.losses, *[()] * (len(prompts) - 1))))
         may_miss = call.is_batch or rules.matching == BEST_EFFORT
         row = self._with_usage(call, passed, prices, cause, counter, may_miss)
-        return SimulatedCall(row, passed, rules, prices, looked.losses)
+        return SimulatedCall(row, passed, rules, prices)
 
     def _prices_of(self, call: Call, rules: ModelRules, tokens: int, start: float | None) -> Prices:
         """Prices of a call; none, with a note, where that may be. Raises CannotEvaluate."""
