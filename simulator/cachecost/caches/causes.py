@@ -1,8 +1,9 @@
 """Why a call read and wrote what it did: one cause of a closed list (docs/output-formats.md).
 
-This is the only classifier. Replays take the cause of each call from `cause_of`; explain takes the cause of what a call
-paid for again from `cause_of_unread` and `find_change_or_compaction`. A new cause is a word of `Cause` and its
-condition here, and a row in `analysis/explain/codes.toml` if explain reports it.
+This is the only classifier. Where breakpoints look back, `losses.py` takes the cause of what a call paid for again from
+`cause_of_unread` and `find_change_or_compaction`, and replays and explain name the same. On other hosts, which explain
+does not support, replays take the cause of a call from `cause_of`. A new cause is a word of `Cause` and its condition
+here, and a row in `analysis/explain/codes.toml` if explain reports it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from cachecost.base.structs import value
+from cachecost.caches.alignment import common, path
 from cachecost.caches.breakpoints import Outcome, State
-from cachecost.prompts.blocks import Layer, Prefix, Thread
+from cachecost.prompts.blocks import Block, Layer, Prefix, Thread
 from cachecost.prompts.host_cache_keys import effort_asked, model_of, thinking_asked
 from cachecost.prompts.output_format import output_format
 from cachecost.prompts.render import BreakpointPrefix, Prompt
@@ -55,6 +57,12 @@ ENTRY_STATES: dict[str, Cause] = {"expired": "ttl_expired", "unreadable": "concu
 """The cause where an entry was looked for and its state is why it was not read."""
 
 
+UNWRITTEN: frozenset[Cause] = frozenset({"no_breakpoint", "breakpoint_misplaced", "below_minimum", "fork"})
+"""Causes of what no entry ends at: with other breakpoints, a call before would have written more."""
+SHORTER = 0.75
+"""A compacted conversation has at most this share of the messages that it had."""
+
+
 class CacheState(Protocol):
     """A cache that can say how an entry stands: absent, live, expired or unreadable."""
 
@@ -73,79 +81,27 @@ class ComparedCall(Protocol):
 
 
 @value
-class RequestShape:
-    """What later calls compare themselves with. Calls that are equal in this share one object."""
-
-    request: Request
-    prompt: Prompt
-    rules: ModelRules
-
-
-@value
-class RememberedCall:
-    """An earlier call: its shape, and the deepest of its breakpoints that reached the minimum length."""
-
-    shape: RequestShape
-    deepest: BreakpointPrefix | None
-
-
-class CauseFinder:
-    """Compares each call with the last call of its pool that it continues, before the cache writes it.
-
-    Remembers every call to the end, since any later one may continue it, and so little of each.
-    """
-
-    def __init__(self, cache: CacheState) -> None:
-        self._cache = cache
-        self._at_thread: dict[str, dict[Thread, RememberedCall]] = {}
-        self._shapes: dict[tuple[object, ...], RequestShape] = {}
-
-    def find_entry(
-        self, request: Request, prompt: Prompt, rules: ModelRules, start: float, pool: str
-    ) -> EarlierEntry | None:
-        """What an earlier call of the same conversation left for this one, and its state at `start` (seconds)."""
-        seen = self._relative(request.thread, pool)
-        if seen is None or seen.deepest is None:
-            return EarlierEntry(seen, None, "absent") if seen else None
-        reaches = ancestor(prompt.end, seen.deepest.prefix.depth) is seen.deepest.prefix
-        state = (
-            self._cache.state(seen.deepest.prefix, seen.deepest.ttl, seen.shape.rules, start) if reaches else "changed"
-        )
-        return EarlierEntry(seen, seen.deepest.prefix, state)
-
-    def remember(self, request: Request, prompt: Prompt, rules: ModelRules, outcome: Outcome, pool: str) -> None:
-        """Keep this call for those that come after it."""
-        deepest = outcome.breakpoints[-1] if outcome.breakpoints else None
-        if rules.is_automatic:
-            deepest = BreakpointPrefix(prompt.end, "5m")
-        remembered = RememberedCall(self._shape(request, prompt, rules), deepest)
-        self._at_thread.setdefault(pool, {})[request.thread] = remembered
-
-    def _shape(self, request: Request, prompt: Prompt, rules: ModelRules) -> RequestShape:
-        """What `find_change` reads of an earlier call is equal for all calls with this key."""
-        thread, own = request.thread, (request.params, request.tools, request.system, rules)
-        key = (*map(id, own), prompt.cache_keys, thread.has_image, thread.has_thinking)
-        shape = self._shapes.get(key)
-        if shape is None:  # it holds all whose id is in the key, so that no other object gets that id
-            shape = self._shapes[key] = RequestShape(request, prompt, rules)
-        return shape
-
-    def _relative(self, thread: Thread, pool: str) -> RememberedCall | None:
-        known = self._at_thread.get(pool, {})
-        return next((known[node] for node in thread.back() if node in known), None)
-
-
-@value
 class EarlierEntry:
     """The deepest entry of the earlier call `seen`, and its state: absent, live, expired, unreadable or changed."""
 
-    seen: RememberedCall
+    seen: ComparedCall
     entry: Prefix | None
     state: str
 
 
+def find_earlier_entry(
+    cache: CacheState, prompt: Prompt, seen: ComparedCall | None, entry: BreakpointPrefix | None, start: float
+) -> EarlierEntry | None:
+    """What an earlier call of the same conversation left for this one, and its state at `start` (seconds)."""
+    if seen is None or entry is None:
+        return EarlierEntry(seen, None, "absent") if seen else None
+    reaches = ancestor(prompt.end, entry.prefix.depth) is entry.prefix
+    state = cache.state(entry.prefix, entry.ttl, seen.rules, start) if reaches else "changed"
+    return EarlierEntry(seen, entry.prefix, state)
+
+
 def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: EarlierEntry | None, rules: ModelRules) -> Cause:
-    """The cause of how this call's prompt divided."""
+    """The cause of how a call's prompt divided, on a host without a lookback from breakpoints."""
     if rules.is_automatic:
         return _unmarked_cause(request, prompt, outcome, lost, rules)
     if not outcome.breakpoints:
@@ -161,7 +117,7 @@ def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: EarlierEn
         return ENTRY_STATES[lost.state]
     if lost.state == "live":
         return _cause_of_distance(lost.entry, prompt, outcome.breakpoints)
-    return find_change(request, prompt, lost.seen.shape, rules)
+    return find_change(request, prompt, lost.seen, rules)
 
 
 def _cause_of_distance(entry: Prefix, prompt: Prompt, breakpoints: Sequence[BreakpointPrefix]) -> Cause:
@@ -181,14 +137,14 @@ def _unmarked_cause(
     if lost is None:
         return "hit" if outcome.hit else "cold_start"
     if lost.entry is None:  # the earlier call had no breakpoint, on a model that needs one
-        return "hit" if outcome.hit else find_change(request, prompt, lost.seen.shape, rules)
+        return "hit" if outcome.hit else find_change(request, prompt, lost.seen, rules)
     if outcome.hit and outcome.hit.depth >= lost.entry.depth:
         return "hit"
     if lost.state in ENTRY_STATES:
         return ENTRY_STATES[lost.state]
     if lost.state == "live":
         return "hit" if outcome.hit else "below_minimum"
-    return find_change(request, prompt, lost.seen.shape, rules) if lost.state == "changed" else "unknown"
+    return find_change(request, prompt, lost.seen, rules) if lost.state == "changed" else "unknown"
 
 
 @value
@@ -210,11 +166,11 @@ def cause_of_unread(unread: UnreadPrefix, prompt: Prompt, rules: ModelRules) -> 
     """Why a host that looks back from breakpoints did not read the prefix: the first row that applies."""
     distance: Cause = _cause_of_distance(unread.entry, prompt, prompt.breakpoints) if unread.entry else "unknown"
     causes: list[tuple[bool, Cause]] = [
+        (not prompt.breakpoints, "no_breakpoint"),
         (unread.state == "unreadable", ENTRY_STATES["unreadable"]),
         (unread.is_fork, "fork"),
         (unread.state == "expired", ENTRY_STATES["expired"]),
         (unread.entry is not None, distance),
-        (not prompt.breakpoints, "no_breakpoint"),
         (unread.tokens < rules.minimum_tokens, "below_minimum"),
         (unread.is_off_path, "breakpoint_misplaced"),
     ]
@@ -235,9 +191,9 @@ def is_fork(request: Request, prompt: Prompt, rules: ModelRules, shared: Prefix,
 
 
 def find_change_or_compaction(request: Request, prompt: Prompt, seen: ComparedCall, rules: ModelRules) -> Cause:
-    """As `find_change`; changed content is a compaction where the conversation became shorter."""
+    """As `find_change`; changed content is a compaction where the conversation became much shorter."""
     cause = find_change(request, prompt, seen, rules)
-    is_shorter = request.thread.length < seen.request.thread.length
+    is_shorter = request.thread.length <= SHORTER * seen.request.thread.length
     return "compaction" if cause == "content_changed" and is_shorter else cause
 
 
@@ -259,10 +215,26 @@ def find_change(request: Request, prompt: Prompt, seen: ComparedCall, rules: Mod
         (has_cache_key and thinking_asked(request, rules) != thinking_asked(before, seen.rules), "thinking_changed"),
         (has_cache_key and effort_asked(request, rules) != effort_asked(before, seen.rules), "effort_changed"),
         (request.thread.has_image != before.thread.has_image, "images_changed"),
-        (not rules.keeps_thinking and before.thread.has_thinking, "thinking_stripped"),
+        (before.thread.has_thinking and _is_thinking_stripped(request, prompt, seen), "thinking_stripped"),
         (rules.keyed_by is not None and has_cache_key, "unknown"),  # a parameter that no cause is named after
     ]
     return next((cause for differed, cause in differs if differed), "content_changed")
+
+
+def _is_thinking_stripped(request: Request, prompt: Prompt, seen: ComparedCall) -> bool:
+    """Whether the prompts diverge at a thinking block that is sent again, but not rendered any more."""
+    parted = common(seen.prompt.end, prompt.end)
+    if parted is None or parted is seen.prompt.end:
+        return False
+    block = path(seen.prompt.end, parted.depth)[0].block
+    if block is None or not block.is_thinking:
+        return False
+    again = request.thread.common(seen.request.thread).back()
+    return any(block is other or block.digest == other.digest for node in again for other in _blocks(node))
+
+
+def _blocks(node: Thread) -> tuple[Block, ...]:
+    return node.message.blocks if node.message else ()
 
 
 def _is_fast(request: Request) -> bool:

@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Entry, Outcome, PrefixCache
-from cachecost.caches.causes import Cause, CauseFinder, cause_of
+from cachecost.caches.causes import Cause, cause_of, find_earlier_entry
+from cachecost.caches.lineage import EarlierCall, Lineage, Relatives
+from cachecost.caches.losses import CallInspection, Loss, cause_of_losses
 from cachecost.caches.models import HostCaches
 from cachecost.prompts.blocks import Block, Prefix
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.passes import pass_times, passes
 from cachecost.prompts.refusals import SentBreakpoints, sent_breakpoints
-from cachecost.prompts.render import Prompt, Renderer
+from cachecost.prompts.render import BreakpointPrefix, Prompt, Renderer
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import PrefixSizes
 from cachecost.prompts.translated import HostRequest, translate
@@ -27,13 +29,24 @@ class PreparedRequest:
     breakpoints: SentBreakpoints
 
 
+@value
+class LookedUp:
+    """What the cache did with each pass of a call, the cause of the first one's outcome, and what the call lost."""
+
+    outcomes: list[Outcome]
+    cause: Cause
+    losses: tuple[Loss, ...] = ()
+
+
 class SimulatedHosts:
     """The hosts of a replay: one tree of prompts for each tokenizer generation, and the caches of all hosts."""
 
     def __init__(self, counter_for: Callable[[str], TokenCounter], cache: PrefixCache | None = None) -> None:
         self._counter_for = counter_for
         self._cache = HostCaches(cache)
-        self._causes = CauseFinder(self._cache)
+        self._lineage = Lineage()
+        self._calls = 0
+        self._passes = 0
         self._renderers: dict[str, Renderer] = {}
 
     def prepare_request(self, request: Request, rules: ModelRules) -> PreparedRequest:
@@ -66,14 +79,75 @@ class SimulatedHosts:
 
         `times` are the start of the call and its time to first token, in seconds. Calls come in the order they start.
         """
+        looked = self.inspect(request, prompts, rules, workspace, times, sizes)
+        return looked.outcomes, looked.cause
+
+    def inspect(
+        self,
+        request: Request,
+        prompts: Sequence[Prompt],
+        rules: ModelRules,
+        workspace: str,
+        times: tuple[float, float],
+        sizes: Sequence[PrefixSizes],
+        file: str = "",
+        number: int = 0,
+    ) -> LookedUp:
+        """As `look_up`, with the losses. `number` is that of the call (0: calls are counted), `file` where it is from.
+
+        Calls of different files are of one conversation only if they begin with the same message.
+        """
+        self._calls, first = number or self._calls + 1, self._passes + 1
         pool = rules.pool(workspace)
-        lost = self._causes.find_entry(request, prompts[0], rules, times[0], pool)
-        outcomes = [
+        relatives = self._lineage.forerunner(request, rules.model, pool, file)
+        losses: tuple[Loss, ...] = ()
+        if rules.uses_breakpoints:
+            losses = self._losses(request, prompts[0], rules, times[0], sizes[0], relatives)
+            outcomes = self._call(prompts, rules, times, sizes)
+            has_relatives = relatives.line is not None
+            cause = cause_of_losses(losses, outcomes[0], has_relatives)
+        else:
+            seen = relatives.nearest
+            seen = seen if seen and seen.pool == pool else None
+            lost = find_earlier_entry(self._cache, prompts[0], seen, _deepest(seen), times[0])
+            outcomes = self._call(prompts, rules, times, sizes)
+            cause = cause_of(request, prompts[0], outcomes[0], lost, rules)
+        entry = outcomes[0].breakpoints[-1].prefix if outcomes[0].breakpoints else None
+        if rules.is_automatic:
+            entry = prompts[0].end
+        call = EarlierCall(self._calls, first, times[0], request, prompts[0], rules, entry)
+        self._lineage.remember(call, pool, file)
+        return LookedUp(outcomes, cause, losses)
+
+    def _losses(
+        self,
+        request: Request,
+        prompt: Prompt,
+        rules: ModelRules,
+        start: float,
+        sizes: PrefixSizes,
+        relatives: Relatives,
+    ) -> tuple[Loss, ...]:
+        cache = self._cache.with_breakpoints
+        found = cache.find(prompt.breakpoints, rules, start, sizes)
+        read, shared = found[0].depth if found else 0, self._lineage.find_shared(prompt)
+        inspection = CallInspection(
+            self._calls, self._passes + 1, request, prompt, rules, start, sizes, cache, read, shared, relatives
+        )
+        return tuple(inspection.losses())
+
+    def _call(
+        self,
+        prompts: Sequence[Prompt],
+        rules: ModelRules,
+        times: tuple[float, float],
+        sizes: Sequence[PrefixSizes],
+    ) -> list[Outcome]:
+        self._passes += len(prompts)
+        return [
             self._cache.call(prompt, rules, *moment, size)
             for moment, prompt, size in zip(pass_times(*times, len(prompts)), prompts, sizes, strict=True)
         ]
-        self._causes.remember(request, prompts[0], rules, outcomes[0], pool)
-        return outcomes, cause_of(request, prompts[0], outcomes[0], lost, rules)
 
     def forget_longer(self, prompt: Prompt, most: int, rules: ModelRules, sizes: PrefixSizes) -> None:
         """Forget what is cached of a prompt beyond its first `most` tokens, on hosts with breakpoints."""
@@ -96,3 +170,11 @@ class SimulatedHosts:
         if renderer is None:
             renderer = self._renderers[generation] = Renderer(self._counter_for(generation))
         return renderer
+
+
+def _deepest(call: EarlierCall | None) -> BreakpointPrefix | None:
+    """The deepest entry of a call, with the TTL of its breakpoint."""
+    if call is None or call.entry is None:
+        return None
+    marked = (one for one in reversed(call.prompt.breakpoints) if one.prefix is call.entry)
+    return next(marked, None) or BreakpointPrefix(call.entry, "5m")

@@ -79,7 +79,8 @@ class HostCaches:
     """The caches of all hosts of a replay: each call goes to the model that its rules state."""
 
     def __init__(self, breakpoints: PrefixCache | None = None) -> None:
-        self._kinds: dict[str, CacheModel] = {BREAKPOINT: breakpoints or PrefixCache()}
+        self.with_breakpoints = breakpoints if breakpoints is not None else PrefixCache()
+        self._kinds: dict[str, CacheModel] = {BREAKPOINT: self.with_breakpoints}
 
     def call(
         self,

@@ -12,6 +12,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
+from cachecost.caches.losses import Loss
 from cachecost.caches.warm_starts import SentCall, warm_starts
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.layers import DollarsByLayer, Spans, TokensByLayer
@@ -59,11 +60,15 @@ def request_prices(
 
 @value
 class Pass:
-    """One pass of a call: what was sent, how long that is, what the cache did with it."""
+    """One pass of a call: what was sent, how long that is, what the cache did with it.
+
+    `losses` are what the first pass paid for again although an earlier call had sent it, on hosts with a lookback.
+    """
 
     prompt: Prompt
     sizes: PrefixSizes
     outcome: Outcome
+    losses: tuple[Loss, ...] = ()
 
 
 class SimulatedCall(NamedTuple):
@@ -77,6 +82,11 @@ class SimulatedCall(NamedTuple):
     def at(self, number: int) -> SimulatedCall:
         """The same as the `number`-th call; 0 leaves it as it is."""
         return self._replace(row=replace(self.row, call=number)) if number else self
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """What the call paid for again although an earlier call had sent it."""
+        return self.passes[0].losses if self.passes else ()
 
     @property
     def strip(self) -> CallTimeline:
@@ -213,12 +223,15 @@ class Simulation:
         warm = self._start_warm(prompts[0], rules, call.start) if self._warm else None
         if call.most_read is not None:
             self._hosts.forget_longer(prompts[0], call.most_read, rules, sizes[0])
-        outcomes, cause = self._hosts.look_up(call.request, prompts, rules, call.workspace, times, sizes)
+        looked = self._hosts.inspect(
+            call.request, prompts, rules, call.workspace, times, sizes, call.file, self._number
+        )
+        outcomes, cause = looked.outcomes, looked.cause
         if call.most_read is not None:
             outcomes[0] = outcomes[0].with_read(call.most_read)
-        if warm and (hit := outcomes[0].hit) and hit.depth <= warm.depth:
+        if warm and not looked.losses and (hit := outcomes[0].hit) and hit.depth <= warm.depth:
             cause = WARM_START
-        passed = tuple(map(Pass, prompts, sizes, outcomes))
+        passed = tuple(map(Pass, prompts, sizes, outcomes, (looked.losses, *[()] * (len(prompts) - 1))))
         may_miss = call.is_batch or rules.matching == BEST_EFFORT
         row = self._with_usage(call, passed, prices, cause, counter, may_miss)
         return SimulatedCall(row, passed, rules, prices)

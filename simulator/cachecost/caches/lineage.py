@@ -1,0 +1,167 @@
+"""Which earlier calls a call is compared with, and how much of its prompt was sent before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from cachecost.base.structs import identity_struct
+from cachecost.caches.alignment import are_versions
+from cachecost.prompts.blocks import Layer, Prefix, Thread
+from cachecost.prompts.render import Prompt
+from cachecost.prompts.request import Request
+from cachecost.providers.rules import ModelRules
+
+MOST_RECENT = 16
+"""Conversations of a file that a new one is compared with."""
+OVERLAP = 0.5
+"""The share of the messages after the first one that two threads must have in common to be one conversation."""
+
+
+class ConversationLine(msgspec.Struct, eq=False):
+    """A conversation, whatever its models and workspaces. `latest` is its latest call."""
+
+    latest: EarlierCall | None = None
+
+
+@identity_struct
+class EarlierCall:
+    """An earlier call to compare with. `entry` is the deepest prefix that it had in the cache.
+
+    `number` is that of the call, `passed` that of its first pass in the replay. `pool` is where its entries are.
+    """
+
+    number: int
+    passed: int
+    start: float
+    request: Request
+    prompt: Prompt
+    rules: ModelRules
+    entry: Prefix | None
+    pool: str = ""
+    line: ConversationLine | None = None
+
+
+class Lineage:
+    """All calls so far. A lookup takes time for what is new in a call, or since it diverged from its forerunner."""
+
+    def __init__(self) -> None:
+        self._sent: dict[Prefix, EarlierCall] = {}
+        self._at_thread: dict[Thread, EarlierCall] = {}
+        self._by_first: dict[Thread, ConversationLine] = {}
+        self._by_file: dict[str, dict[ConversationLine, None]] = {}
+
+    def find_shared(self, prompt: Prompt) -> Prefix:
+        """The longest prefix of the prompt that was sent before, whether or not it was cached."""
+        node = prompt.end
+        while node not in self._sent and node.parent is not None:
+            node = node.parent
+        return node
+
+    def forerunner(self, request: Request, model: str, pool: str, file: str) -> Relatives:
+        """The earlier calls that a call may be compared with."""
+        nearest = self._nearest(request.thread, model, pool)
+        line = nearest.line if nearest else self._line_of(request.thread, file)
+        return Relatives(self, request.thread, nearest, line, pool, model, file)
+
+    def sender(self, prefix: Prefix) -> EarlierCall | None:
+        """The first call that sent a prefix."""
+        return self._sent.get(prefix)
+
+    def recent(self, file: str, apart_from: ConversationLine | None = None) -> Iterator[EarlierCall]:
+        """The latest calls of the latest conversations of a file, latest first."""
+        lines = (line for line in reversed(self._by_file.get(file, {})) if line is not apart_from)
+        for line in islice(lines, MOST_RECENT):
+            if line.latest is not None:
+                yield line.latest
+
+    def is_followed(self, thread: Thread, pool: str) -> bool:
+        """Whether the conversation had a call before."""
+        return thread.up_to(1) in self._by_first
+
+    def remember(self, call: EarlierCall, pool: str, file: str) -> None:
+        """Keep a call for those that come after it."""
+        thread = call.request.thread
+        nearest = self._nearest(thread, call.rules.model, pool)
+        line = (nearest.line if nearest else self._line_of(thread, file)) or ConversationLine()
+        kept = EarlierCall(
+            call.number, call.passed, call.start, call.request, call.prompt, call.rules, call.entry, pool, line
+        )
+        self._keep_sent(kept)
+        self._at_thread[thread] = line.latest = kept
+        if nearest is None:
+            self._by_first.setdefault(thread.up_to(1), line)
+        lines = self._by_file.setdefault(file, {})
+        lines.pop(line, None)
+        lines[line] = None
+
+    def _keep_sent(self, call: EarlierCall) -> None:
+        node: Prefix | None = call.prompt.end
+        while node is not None and node not in self._sent:
+            self._sent[node] = call
+            node = node.parent
+
+    def _nearest(self, thread: Thread, model: str, pool: str) -> EarlierCall | None:
+        """The latest call that the thread goes on from; the same messages only in the same place on the same model."""
+        for node in thread.back():
+            seen = self._at_thread.get(node)
+            if seen and (node is not thread or (seen.pool == pool and seen.rules.model == model)):
+                return seen
+        return None
+
+    def _line_of(self, thread: Thread, file: str) -> ConversationLine | None:
+        """The conversation of a thread whose beginning no call sent: it begins alike, or its messages are known."""
+        known = self._by_first.get(thread.up_to(1))
+        if known is not None or thread.length < 2:
+            return known
+        digests = {node.message.digest for node in thread.back() if node.length > 1 and node.message}
+        best, found = 0.0, None
+        for seen in self.recent(file):
+            share = _overlap(digests, seen.request.thread)
+            if share >= OVERLAP and share > best:
+                best, found = share, seen.line
+        return found or next((seen.line for seen in self.recent(file) if _begins_alike(thread, seen)), None)
+
+
+def _begins_alike(thread: Thread, seen: EarlierCall) -> bool:
+    """Whether a longer thread begins with another version of the first message of an earlier call."""
+    one, other = thread.up_to(1).message, seen.request.thread.up_to(1).message
+    if one is None or other is None or thread.length <= seen.request.thread.length:
+        return False
+    pairs = zip(other.blocks, one.blocks, strict=False)
+    return len(one.blocks) == len(other.blocks) and all(are_versions(*pair, Layer.MESSAGES) for pair in pairs)
+
+
+def _overlap(digests: set[bytes], other: Thread) -> float:
+    """The share of the fewer messages of two threads, first messages apart, that are in both."""
+    others = {node.message.digest for node in other.back() if node.length > 1 and node.message}
+    return len(digests & others) / max(1, min(len(digests), len(others)))
+
+
+@identity_struct
+class Relatives:
+    """The earlier calls to compare one call with.
+
+    `nearest` is the latest call whose messages it sends again and goes on from, `line` its conversation.
+    """
+
+    lineage: Lineage
+    thread: Thread
+    nearest: EarlierCall | None
+    line: ConversationLine | None
+    pool: str
+    model: str
+    file: str
+
+    @property
+    def latest(self) -> EarlierCall | None:
+        """The latest call of the conversation, which need not have been sent to the same place or model."""
+        return self.line.latest if self.line else None
+
+    def others(self) -> Iterator[EarlierCall]:
+        """The latest calls of other conversations of the file, of the same place and model, latest first."""
+        for call in self.lineage.recent(self.file, self.line):
+            if call.pool == self.pool and call.rules.model == self.model:
+                yield call
