@@ -8,7 +8,7 @@ contradict one another, those of `agreeing_lengths` count: a block never weighs 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from statistics import median
