@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from json import dumps
 from typing import Any
 
-from cachecost.analysis.explain.alignment import first_difference
 from cachecost.base.formatting import count_text
 from cachecost.budgets.baseline import BlockEntry
 from cachecost.budgets.fingerprints import Entries
 from cachecost.budgets.strategy_replays import ReplayedStrategy
+from cachecost.caches.alignment import first_difference
 from cachecost.ledger.findings import Finding
 from cachecost.ledger.results import CallRow, LayerTokens
 from cachecost.prompts.blocks import Block, Layer

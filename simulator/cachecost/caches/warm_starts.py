@@ -8,12 +8,13 @@ the call that read it (docs/rulebook.md, Warm start; assumption `warm_start`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, Self
 
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import is_within_lookback
-from cachecost.prompts.render import Prompt
+from cachecost.prompts.render import BreakpointPrefix, Prompt
+from cachecost.prompts.request import TTL
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 
@@ -59,7 +60,52 @@ class WarmStart:
     call: int
     prefix: Prefix
     tokens: int
-    ttl: str
+    ttl: TTL
+
+
+class WarmPrefixes:
+    """The prefixes that were cached before a recording began, until a call sends them: then they go into the cache."""
+
+    def __init__(self) -> None:
+        self._ttls: dict[Prefix, TTL] = {}
+        self._not_warm: set[Prefix] = set()
+        """Prefixes that neither are in `_ttls` nor go on from one that is. It stays so: `_ttls` only shrinks."""
+
+    def __len__(self) -> int:
+        return len(self._ttls)
+
+    def learn(self, found: WarmStart) -> None:
+        self._ttls[found.prefix] = found.ttl
+        self._not_warm.clear()
+
+    def copy(self) -> Self:
+        """The same prefixes; which of them are sent is another matter from here on."""
+        made = type(self)()
+        made._ttls = self._ttls.copy()
+        made._not_warm = self._not_warm.copy()
+        return made
+
+    def find(self, prompt: Prompt) -> BreakpointPrefix | None:
+        """The one that was found first, of those in a prompt. Costs work for what is new in the prompt."""
+        if not self._ttls:
+            return None
+        seen: list[Prefix] = []
+        node: Prefix | None = prompt.end
+        while node is not None and node not in self._not_warm:
+            seen.append(node)
+            node = node.parent
+        among = self._ttls.keys() & seen
+        if not among:
+            self._not_warm.update(seen)
+            return None
+        return next(BreakpointPrefix(prefix, ttl) for prefix, ttl in self._ttls.items() if prefix in among)
+
+    def take(self, prompt: Prompt) -> BreakpointPrefix | None:
+        """As `find`, for the call that sends the prompt: it is not found again."""
+        found = self.find(prompt)
+        if found is not None:
+            del self._ttls[found.prefix]
+        return found
 
 
 class SentPrefixes:

@@ -13,7 +13,7 @@ from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.losses import Loss
-from cachecost.caches.warm_starts import SentCall, warm_starts
+from cachecost.caches.warm_starts import SentCall, WarmPrefixes, warm_starts
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.layers import DollarsByLayer, Spans, TokensByLayer
 from cachecost.ledger.margin import estimated_usd
@@ -112,9 +112,7 @@ class Simulation:
         """Sentences on what a host does not support or has no price for, each once."""
         self._number = 0
         self._anchors: BilledLengths | None = None
-        self._warm: dict[Prefix, str] = {}
-        self._not_warm: set[Prefix] = set()
-        """Prefixes that neither are in `_warm` nor go on from one that is. It stays so: `_warm` only shrinks."""
+        self._warm = WarmPrefixes()
 
     def learn_all(self, calls: Sequence[RecordedCall], may_start_warm: bool = True) -> None:
         """Learn from all bills of a recording before any row is made: lengths (rule 17), and what was cached before
@@ -156,27 +154,20 @@ class Simulation:
     def _find_warm_starts(self, sent: Sequence[SentCall], anchors: BilledLengths) -> None:
         for found in list(warm_starts(sent, anchors.all, anchors.told)):
             anchors.learn_prefix(found.call, found.prefix, found.tokens)
-            self._warm[found.prefix] = found.ttl
-        self._not_warm.clear()
+            self._warm.learn(found)
+
+    @property
+    def warm_prefixes(self) -> WarmPrefixes:
+        """What was cached before the recording began and no simulated call has sent yet."""
+        return self._warm.copy()
 
     def _start_warm(self, prompt: Prompt, rules: ModelRules, start: float) -> Prefix | None:
         """Put what was cached before the recording began into the cache, before the first call that sends it."""
-        found = self._warm_in(prompt)
-        if found is not None:
-            self._hosts.warm_prefix(prompt, found, self._warm.pop(found), rules, start)
-        return found
-
-    def _warm_in(self, prompt: Prompt) -> Prefix | None:
-        """The warm start that was found first, of those in a prompt. Costs work for what is new in the prompt."""
-        seen: list[Prefix] = []
-        node: Prefix | None = prompt.end
-        while node is not None and node not in self._not_warm:
-            seen.append(node)
-            node = node.parent
-        among = self._warm.keys() & seen
-        if not among:
-            self._not_warm.update(seen)
-        return next((prefix for prefix in self._warm if prefix in among), None) if among else None
+        found = self._warm.take(prompt)
+        if found is None:
+            return None
+        self._hosts.warm_prefix(prompt, found.prefix, found.ttl, rules, start)
+        return found.prefix
 
     def rows(self, calls: Iterable[Call]) -> Iterator[CallRow]:
         """The ledger row of each call."""
@@ -220,7 +211,7 @@ class Simulation:
         start = None if call.timestamp is None else call.start
         prices = self._prices_of(call, rules, tokens, start)
         times = call.start, call.first_token_s
-        warm = self._start_warm(prompts[0], rules, call.start) if self._warm else None
+        warm = self._start_warm(prompts[0], rules, call.start)
         if call.most_read is not None:
             self._hosts.forget_longer(prompts[0], call.most_read, rules, sizes[0])
         looked = self._hosts.inspect(

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cachecost.analysis.explain.alignment import first_difference
 from cachecost.analysis.lint.excerpts import excerpt, texts
+from cachecost.caches.alignment import first_difference
 from cachecost.live.server.meter import MeteredCall
 from cachecost.prompts.blocks import Block, Layer, Thread
 from cachecost.prompts.request import Request

@@ -1,13 +1,14 @@
 """Lengths from bills (rule 17); the tokenizer only fills the gaps between billed lengths.
 
 A bill without server tools gives up to three lengths: of the prompt (all its input tokens), of the prefix at its last
-breakpoint (read + written), and of the prefix at its last 1h breakpoint where 5m ones follow it.
+breakpoint (read + written), and of the prefix at its last 1h breakpoint where 5m ones follow it. Where bills
+contradict one another, those of `agreeing_lengths` count: a block never weighs less than nothing.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Iterator
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from statistics import median
@@ -16,14 +17,16 @@ from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import CountedSizes
 from cachecost.providers.usage import Usage
+from cachecost.tokens.agreeing_lengths import START, BilledPath, OwnBill, Place, Point
 
 NO_CALL = 0
 """Calls are numbered from 1."""
 MOST_PATHS = 64
 """Conversations whose way is remembered; the one asked for first goes first."""
-Points = list[tuple[int, int]]
 Bills = dict[int, int]
 """Call number to the length in tokens by its bill."""
+PromptKey = tuple[Prefix, int]
+"""The last block of a prompt, and the tokens counted after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +34,26 @@ class BilledLengths:
     """The billed lengths of a recording, each with the number of its call."""
 
     prefixes: dict[Prefix, Bills] = field(default_factory=dict)
-    prompts: dict[tuple[Prefix, int], Bills] = field(default_factory=dict)
+    prompts: dict[PromptKey, Bills] = field(default_factory=dict)
+    cached: dict[PromptKey, dict[int, Prefix]] = field(default_factory=dict)
+    """What the bills of whole prompts cached."""
     ends: dict[Prefix, Bills] = field(default_factory=dict)
     """Lengths up to the last block: of whole prompts, less what is counted to come after it."""
     ratios: dict[Prefix, dict[int, float]] = field(default_factory=dict)
     """Billed over estimated length of whole prompts, by what they grow from (the head of a conversation)."""
-    _paths: dict[Prefix, Points] = field(default_factory=dict)
+    _paths: dict[Prefix, BilledPath] = field(default_factory=dict)
     """What all bills tell on the way to the ends that were asked for last."""
 
     def learn(self, call: int, prompt: Prompt, billed: Usage) -> None:
         """Record the lengths in the bill of one call (a single pass)."""
         self._paths.clear()
-        end, tail = _prompt_key(prompt)
-        self.prompts.setdefault((end, tail), {})[call] = billed.total_input
-        self.ends.setdefault(end, {})[call] = max(0, billed.total_input - tail)
+        end, tail = key = _prompt_key(prompt)
+        cached = billed.read + billed.write if prompt.breakpoints else 0
+        self.prompts.setdefault(key, {})[call] = billed.total_input
+        self.ends.setdefault(end, {})[call] = max(cached, billed.total_input - tail)
         self.ratios.setdefault(prompt.head, {})[call] = billed.total_input / max(1, prompt.total_tokens)
-        cached = billed.read + billed.write
-        if cached and prompt.breakpoints:
+        if cached:
+            self.cached.setdefault(key, {})[call] = prompt.breakpoints[-1].prefix
             self.learn_prefix(call, prompt.breakpoints[-1].prefix, cached)
             hours = [breakpoint.prefix for breakpoint in prompt.breakpoints if breakpoint.ttl == "1h"]
             if billed.write_1h and billed.write_5m and hours:
@@ -73,64 +79,84 @@ class BilledLengths:
 
     def without(self, call: int, prompt: Prompt) -> BilledSizes:
         """Lengths to validate `call`: only the bills of other calls count."""
-        return self._sizes(call, prompt, sorted([(0, 0), *_points(self, call, prompt.end, {})]))
+        return self._sizes(call, prompt, BilledPath.start().then(_points(self, call, prompt.end, {})))
 
-    def _sizes(self, call: int, prompt: Prompt, points: Points) -> BilledSizes:
+    def _sizes(self, call: int, prompt: Prompt, path: BilledPath) -> BilledSizes:
         others = [ratio for number, ratio in self.ratios.get(prompt.head, {}).items() if number != call]
+        points = path.agreeing(self._own_bill(call, _prompt_key(prompt)))
         return BilledSizes(self, call, points, median(others) if others else 1.0)
 
-    def _path(self, end: Prefix) -> Points:
-        """(estimated, billed) tokens of each billed prefix up to `end`, from (0, 0)."""
+    def _own_bill(self, call: int, key: PromptKey) -> OwnBill | None:
+        """The bill of a prompt from another call than `call`; None: it has none."""
+        found = earliest_other(self.prompts.get(key), call)
+        if found is None:
+            return None
+        cached = self.cached.get(key, {}).get(found[0])
+        return OwnBill(found[1], None if cached is None else _place(cached))
+
+    def _path(self, end: Prefix) -> BilledPath:
+        """What all bills tell on the way to `end`."""
         known: Prefix | None = end
         while known is not None and known not in self._paths:
             known = known.parent
-        before = self._paths[known] if known is not None else [(0, 0)]
-        new = sorted(_points(self, NO_CALL, end, self._paths))
-        self._paths[end] = path = [*before, *new] if not new or before[-1] <= new[0] else sorted([*before, *new])
+        before = self._paths[known] if known is not None else BilledPath.start()
+        self._paths[end] = path = before.then(_points(self, NO_CALL, end, self._paths))
         if len(self._paths) > MOST_PATHS:
             del self._paths[next(iter(self._paths))]
         return path
 
 
-def _prompt_key(prompt: Prompt) -> tuple[Prefix, int]:
+def _prompt_key(prompt: Prompt) -> PromptKey:
     return (prompt.end, prompt.total_tokens - prompt.end.tokens)
 
 
-def _points(anchors: BilledLengths, call: int, end: Prefix, known: Container[Prefix]) -> Iterator[tuple[int, int]]:
-    """(estimated, billed) tokens of each prefix back from `end` that other calls' bills give.
+def _place(prefix: Prefix) -> Place:
+    return (prefix.tokens, prefix.depth)
 
-    Stops at a prefix that is `known`.
-    """
+
+def _points(anchors: BilledLengths, call: int, end: Prefix, known: Container[Prefix]) -> list[Point]:
+    """The point of each prefix up to `end` that other calls' bills give, from the one that is `known` on."""
+    found = list[Point]()
     node: Prefix | None = end
     while node is not None and node not in known:
         told = other_bill(anchors.prefixes.get(node), call)
         told = other_bill(anchors.ends.get(node), call) if told is None else told
         if told is not None:
-            yield (node.tokens, told)
+            found.append((node.tokens, node.depth, told))
         node = node.parent
+    return found[::-1]
+
+
+def earliest_other(bills: Bills | None, call: int) -> tuple[int, int] | None:
+    """The number and length of the earliest other call's bill; None: there is none."""
+    return next((bill for bill in sorted((bills or {}).items()) if bill[0] != call), None)
 
 
 def other_bill(bills: Bills | None, call: int) -> int | None:
     """The length by the earliest other call's bill; None: unknown."""
-    return next((tokens for number, tokens in sorted((bills or {}).items()) if number != call), None)
+    found = earliest_other(bills, call)
+    return None if found is None else found[1]
 
 
 @dataclass(frozen=True, slots=True)
 class BilledSizes:
-    """Lengths for one call: exact where another call was billed, else estimates scaled to fit between those."""
+    """Lengths for one call: exact where another call was billed, else estimates scaled to fit between those.
+
+    They never fall along the prompt: of bills that contradict one another, `points` has those that agree.
+    """
 
     anchors: BilledLengths
     call: int
-    points: list[tuple[int, int]]
+    points: Sequence[Point]
     ratio: float
 
     def of(self, prefix: Prefix) -> int:
-        told = self.told(prefix)
-        return told if told is not None else self._between(prefix.tokens)
+        return self._length(_place(prefix))
 
     def told(self, prefix: Prefix) -> int | None:
-        """The length by another call's bill; None: only an estimate."""
-        return other_bill(self.anchors.prefixes.get(prefix), self.call)
+        """The length by another call's bill, if that counts; None: only an estimate."""
+        told = other_bill(self.anchors.prefixes.get(prefix), self.call)
+        return told if told == self.of(prefix) else None
 
     def told_as_end(self, prefix: Prefix) -> bool:
         """Whether another call's bill gives the length of the prompt that ends here."""
@@ -143,27 +169,29 @@ class BilledSizes:
 
     def at(self, counted: int) -> int:
         """Tokens up to the place whose counted position is `counted`."""
-        return self._between(counted)
+        return self._length((counted, -1))
 
     def doubt(self, tokens: int) -> int:
         """Tokens from the nearest billed length."""
-        after = bisect_left(self.points, tokens, key=itemgetter(1))
-        return min((abs(tokens - billed) for _, billed in self.points[max(0, after - 1) : after + 1]), default=tokens)
+        after = bisect_left(self.points, tokens, key=itemgetter(2))
+        return min((abs(tokens - billed) for *_, billed in self.points[max(0, after - 1) : after + 1]), default=tokens)
 
     def doubt_of_total(self, prompt: Prompt) -> int:
         is_told = other_bill(self.anchors.prompts.get(_prompt_key(prompt)), self.call) is not None
         return 0 if is_told else self.doubt(self.total(prompt))
 
-    def _between(self, estimate: int) -> int:
-        """Linear between the nearest billed lengths; beyond the last, by the ratio of other bills."""
-        after = bisect_left(self.points, (estimate, -1))
-        low, at_low = self.points[after - 1] if after else (0, 0)
+    def _length(self, place: Place) -> int:
+        """Billed at a point, linear between the nearest ones, and beyond the last by the ratio of other bills."""
+        after = bisect_left(self.points, place)
+        low, _, at_low = self.points[after - 1] if after else START
         if after == len(self.points):
-            return at_low + round((estimate - low) * self.ratio)
-        high, at_high = self.points[after]
-        if high == low:
+            return at_low + round((place[0] - low) * self.ratio)
+        high, depth, at_high = self.points[after]
+        if place == (high, depth):
             return at_high
-        return at_low + round((estimate - low) * (at_high - at_low) / (high - low))
+        if high == low:
+            return at_low
+        return at_low + round((place[0] - low) * (at_high - at_low) / (high - low))
 
 
 class EstimatedSizes(CountedSizes):

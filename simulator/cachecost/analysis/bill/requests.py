@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.explain.codes import codes
-from cachecost.analysis.explain.losses import Loss
 from cachecost.analysis.explain.observed_replay import ObservedReplay
 from cachecost.analysis.explain.wording import excerpt, message, place
 from cachecost.caches.causes import Cause
+from cachecost.caches.losses import Loss
 from cachecost.conversations.billed_calls import BilledCall
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Finding

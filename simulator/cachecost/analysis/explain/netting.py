@@ -17,10 +17,10 @@ from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.fix_prices import FixPricing, PricedReplay
 from cachecost.analysis.explain.fixes.catalogue import FIXERS
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext
-from cachecost.analysis.explain.losses import Loss
 from cachecost.analysis.explain.observed_replay import LoneCall, ObservedReplay, observe_replay
 from cachecost.analysis.replays.replays import Replays
 from cachecost.caches.causes import Cause
+from cachecost.caches.losses import Loss
 from cachecost.ledger.results import ZERO
 
 MATERIAL = Decimal("0.01")
@@ -178,4 +178,4 @@ def _needless_writes(observed: ObservedReplay) -> Iterator[Loss]:
 
 def _as_loss(one: LoneCall) -> Loss:
     last = one.written[-1]
-    return Loss(one.call, one.passed, "written_never_read", last, last.depth, tokens=one.tokens)
+    return Loss(one.call, 0, "written_never_read", last, last.depth, tokens=one.tokens)

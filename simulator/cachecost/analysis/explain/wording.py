@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from json import dumps
 
-from cachecost.analysis.explain.alignment import first_difference, text_of
 from cachecost.analysis.explain.codes import codes
-from cachecost.analysis.explain.losses import Loss
+from cachecost.caches.alignment import first_difference, text_of
 from cachecost.caches.causes import changed_parameter
+from cachecost.caches.losses import Loss
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.refusals import wire_path
 from cachecost.prompts.request import Breakpoint, Request

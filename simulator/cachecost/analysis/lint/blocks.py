@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cachecost.analysis.explain.alignment import first_difference
 from cachecost.analysis.lint.excerpts import excerpt, texts
 from cachecost.analysis.lint.volatile import KIND_NAMES, kind_of, only_words_changed
+from cachecost.caches.alignment import first_difference
 from cachecost.prompts.blocks import Block
 
 VOLATILE, CHANGED, KEY_ORDER = "CC530", "CC533", "CC534"

@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
 
-from cachecost.analysis.optimum.lower_bound import cheapest, fixed_usd, own_tokens
+from cachecost.analysis.optimum.lower_bound import are_alike, cheapest, fixed_usd, own_tokens
 from cachecost.analysis.optimum.plan_evaluator import (
     NO_BREAKPOINTS,
     Breakpoints,
+    PlanCache,
     PlanEvaluator,
     PlanStep,
     accepts_breakpoints,
 )
 from cachecost.analysis.optimum.tree import BlockTree, Node, Tail
 from cachecost.analysis.optimum.ttls import BlockState, HeldBlock, Lifetimes
-from cachecost.caches.breakpoints import Entry, PrefixCache
+from cachecost.caches.breakpoints import Entry
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import BreakpointPrefix
-from cachecost.prompts.sizes import AS_COUNTED
 from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.usage import ZERO
 
@@ -53,7 +53,7 @@ class Exact:
 class _PartialPlan:
     """The plan of the first calls, the cache after them, and what they cost."""
 
-    cache: PrefixCache
+    cache: PlanCache
     usd: Decimal
     steps: tuple[PlanStep, ...]
 
@@ -79,7 +79,7 @@ class _Search:
         self._bounds = [_Bound(evaluator, slots[number:], has_extras) for number in range(len(slots) + 1)]
 
     def search(self) -> Exact:
-        grown = [_PartialPlan(PrefixCache(), ZERO, ())]
+        grown = [_PartialPlan(self._evaluator.new_cache(), ZERO, ())]
         for number, slot in enumerate(self._slots):
             grown = self._next(number, slot, grown)
         for one in grown:
@@ -142,12 +142,12 @@ class _Bound:
         self.start = slots[0].step.sent.start if slots else float("inf")
         self._ttls = Lifetimes(cheapest(evaluator), has_extras, is_generous=True)
         self._fixed = fixed_usd(tree) + sum((one.output_usd for one in sent), ZERO)
-        self._is_counted = all(one.sizes is AS_COUNTED for one in sent)
+        self._are_alike = are_alike(sent)
         self._tails = [(node, node.own) for node in tree.nodes.values() if node.own is not None]
         everything = BlockTree([slot.step.sent for slot in slots])
         self.prefixes = frozenset(everything.nodes)
 
-    def useful_entries(self, cache: PrefixCache) -> frozenset[tuple[object, ...]]:
+    def useful_entries(self, cache: PlanCache) -> frozenset[tuple[object, ...]]:
         """The cached entries that can matter to these calls. Caches for which it is equal serve them equally."""
         return frozenset(
             (key, entry.ttl, entry.touched, entry.started, entry.readable_at)
@@ -155,8 +155,8 @@ class _Bound:
             if key[0] in self.prefixes and entry.state(self.start) != "expired"
         )
 
-    def usd(self, cache: PrefixCache) -> Decimal:
-        if not self._is_counted:
+    def usd(self, cache: PlanCache) -> Decimal:
+        if not self._are_alike:
             return self._fixed
         states: dict[Prefix, BlockState] = {}
         for (prefix, _), entry in cache.entries():

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from cachecost.analysis.optimum.plan_evaluator import (
     BareCall,
     Breakpoints,
+    PlanCache,
     PlanEvaluator,
     PlanStep,
     StepResult,
@@ -17,7 +18,8 @@ from cachecost.analysis.optimum.plan_evaluator import (
 )
 from cachecost.analysis.optimum.tree import BlockTree
 from cachecost.analysis.optimum.ttls import ttl_seconds
-from cachecost.caches.breakpoints import Entry, PrefixCache
+from cachecost.caches.breakpoints import Entry
+from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import derive_call
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import BreakpointPrefix
@@ -29,11 +31,11 @@ MOST_PINGS = 60
 WARM_S = 5.0
 
 
-class TouchTrackingCache(PrefixCache):
+class TouchTrackingCache(PlanCache):
     """A cache that records which step used each entry last, and the entry after it."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, warm: WarmPrefixes) -> None:
+        super().__init__(warm)
         self._by: dict[Prefix, tuple[PlanStep, TTL, Entry]] = {}
 
     def take(self, done: StepResult) -> None:
@@ -64,7 +66,8 @@ class Proposal:
 
 def proposals(evaluator: PlanEvaluator, tree: BlockTree, steps: Sequence[PlanStep]) -> Iterator[Proposal]:
     """What may pay off: keep-alives for each entry that expired, and a call ahead of calls that start together."""
-    cache, known = TouchTrackingCache(), {event.sent: event.known for event in reversed(tree.events)}
+    cache = TouchTrackingCache(evaluator.warm.copy())
+    known = {event.sent: event.known for event in reversed(tree.events)}
     before: PlanStep | None = None
     warmed: set[Prefix] = set()
     for step in steps:

@@ -21,6 +21,10 @@ of TTLs, that a block is read only with all before it, that an entry is replaced
 stands after the last block that may be marked, and the answers, cost the same in every plan. Lag and early eviction
 only shorten lives.
 
+What was cached before the recording began is there for the first call that sends it, as in the simulation
+(`setup.may_start_warm`), and with any TTL before its end, where a breakpoint of the call might have written it. In a
+call whose loss is held, what it was billed as read costs a read, whatever the plan cached, and it reads nothing more.
+
 With pings: a ping repeats what an earlier call sent, pre-warming sends a call's beginning before it; each costs at
 least the least price of the model's tokens for every block in it that is kept or written, on the days of the calls.
 Pre-warming of a prefix that it partly reads writes for five minutes; otherwise the bound would not hold.
@@ -28,11 +32,12 @@ Pre-warming of a prefix that it partly reads writes for five minutes; otherwise 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
+from cachecost.analysis.optimum.blocks_by_call import BlocksByCall
+from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator
 from cachecost.analysis.optimum.tree import BlockTree, Node, Tail
 from cachecost.analysis.optimum.ttls import Cheapest, Lifetimes
 from cachecost.conversations.calls import Call
@@ -57,8 +62,11 @@ class LowerBound:
 
 
 def lower_bound_of(calls: Iterable[Call], terms: ReplaySetup) -> LowerBound:
-    """The lower bound of `calls`, with any breakpoints. Raises CannotEvaluate."""
-    return evaluator_floor(PlanEvaluator.of(calls, terms))
+    """The lower bound of `calls`, with any breakpoints. Raises CannotEvaluate for a cache without breakpoints."""
+    evaluator = PlanEvaluator.of(calls, terms)
+    for sent in evaluator.sent:
+        sent.rules.require_breakpoints("the lower bound")
+    return evaluator_floor(evaluator)
 
 
 def evaluator_floor(evaluator: PlanEvaluator) -> LowerBound:
@@ -66,7 +74,7 @@ def evaluator_floor(evaluator: PlanEvaluator) -> LowerBound:
     tree = BlockTree(evaluator.sent)
     fixed = fixed_usd(tree) + sum((sent.output_usd for sent in evaluator.sent), ZERO)
     least = cheapest(evaluator)
-    plain, pinged = (fixed + cached_usd(tree, Lifetimes(least, pings)) for pings in (False, True))
+    plain, pinged = (fixed + _cached_usd(evaluator, tree, Lifetimes(least, pings)) for pings in (False, True))
     return LowerBound(plain, pinged, fixed, len(evaluator.sent))
 
 
@@ -80,15 +88,19 @@ def fixed_usd(tree: BlockTree) -> Decimal:
     return dollars.scaleb(PER_TOKEN)
 
 
-def cached_usd(tree: BlockTree, ttls: Lifetimes) -> Decimal:
+def are_alike(sent: Iterable[BareCall]) -> bool:
+    """Whether a block is the same in every call: as long, and with no more or less to be read."""
+    return all(one.call.most_read is None and all(each.sizes is AS_COUNTED for each in one.passes) for one in sent)
+
+
+def _cached_usd(evaluator: PlanEvaluator, tree: BlockTree, ttls: Lifetimes) -> Decimal:
     """USD of all blocks that can be cached, each at its cheapest."""
-    is_counted = all(one.sizes is AS_COUNTED for event in tree.events for one in event.sent.passes)
-    parts = _counted_costs(tree, ttls) if is_counted else _billed_costs(tree, ttls)
+    parts = _alike_costs(tree, ttls) if are_alike(evaluator.sent) else _costs_by_call(evaluator, tree, ttls)
     return sum(parts, ZERO).scaleb(PER_TOKEN)
 
 
-def _counted_costs(tree: BlockTree, ttls: Lifetimes) -> Iterable[Decimal]:
-    """Blocks are as long in every call: those with the same calls are one."""
+def _alike_costs(tree: BlockTree, ttls: Lifetimes) -> Iterable[Decimal]:
+    """Blocks are the same in every call: those with the same calls are one."""
     tokens: dict[Tail, int] = {}
     for node in tree.nodes.values():
         if node.own is not None:
@@ -96,34 +108,16 @@ def _counted_costs(tree: BlockTree, ttls: Lifetimes) -> Iterable[Decimal]:
     return (ttls.cost(tail) * count for tail, count in tokens.items())
 
 
+def _costs_by_call(evaluator: PlanEvaluator, tree: BlockTree, ttls: Lifetimes) -> Iterable[Decimal]:
+    blocks = BlocksByCall(evaluator)
+    for node in tree.nodes.values():
+        if node.own is not None:
+            yield blocks.cost(node, node.own, ttls)
+
+
 def own_tokens(node: Node) -> int:
     """Tokens that a block adds, as counted."""
     return node.prefix.tokens - (node.prefix.parent.tokens if node.prefix.parent else 0)
-
-
-def _billed_costs(tree: BlockTree, ttls: Lifetimes) -> Iterable[Decimal]:
-    """Bills may tell different lengths of a block in different calls."""
-    for node in tree.nodes.values():
-        if node.own is None:
-            continue
-        weights = [_weight(tail, node) for tail in node.own]
-        if min(weights) == max(weights) >= 0:
-            yield ttls.cost(node.own) * weights[0]
-        else:
-            yield ttls.cost(_weigh_tail(node.own, weights))
-
-
-def _weight(tail: Tail, node: Node) -> int:
-    parent = node.prefix.parent
-    return tail.event.tokens(node.prefix) - (tail.event.tokens(parent) if parent is not None else 0)
-
-
-def _weigh_tail(tail: Tail, weights: Sequence[int]) -> Tail:
-    made: Tail | None = None
-    for one, weight in zip(reversed(list(tail)), reversed(weights), strict=True):
-        made = Tail(one.event, one.may_extend, one.may_be_extended, made, weight)
-    assert made is not None
-    return made
 
 
 def cheapest(evaluator: PlanEvaluator) -> dict[str, Cheapest]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from cachecost.analysis.optimum.places import places
 from cachecost.caches.breakpoints import Outcome, PrefixCache
+from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Layer, Prefix
@@ -71,16 +72,39 @@ class StepResult(NamedTuple):
     usd: Decimal
 
 
+class PlanCache(PrefixCache):
+    """The cache of a plan. What was cached before the recording began comes in with the first call that sends it."""
+
+    def __init__(self, warm: WarmPrefixes) -> None:
+        super().__init__()
+        self.warm_prefixes = warm
+
+    def copy(self) -> PlanCache:
+        other = PlanCache(self.warm_prefixes.copy())
+        other._entries, other._written = super().copy()._entries, self._written
+        return other
+
+    def start_warm(self, prompt: Prompt, rules: ModelRules, start: float) -> None:
+        """As `Simulation` does before a call: with the entries that its breakpoints would have written."""
+        found = self.warm_prefixes.take(prompt)
+        if found is not None:
+            before = (one for one in prompt.breakpoints if one.prefix.depth < found.prefix.depth)
+            for one in (*before, found):
+                self.warm(one.prefix, one.ttl, rules, start)
+
+
 @dataclass(slots=True)
 class PlanEvaluator:
     """All calls of a workload without breakpoints, over one tree of prefixes. `refused`: rows of calls with an error.
 
-    Sizes are those of the recording's bills where it has any (rule 17). Raises CannotEvaluate.
+    Sizes are those of the recording's bills where it has any (rule 17), and `warm` is what they read that was cached
+    before it began. Raises CannotEvaluate.
     """
 
     terms: ReplaySetup
     sent: list[BareCall] = field(default_factory=list)
     refused: list[CallRow] = field(default_factory=list)
+    warm: WarmPrefixes = field(default_factory=WarmPrefixes)
     _scribe: Simulation | None = None
     _several: dict[tuple[BareCall, Breakpoints], list[Prompt]] = field(default_factory=dict)
 
@@ -100,7 +124,9 @@ class PlanEvaluator:
 
     def render_call(self, call: Call, is_extra: bool = False) -> BareCall | CallRow:
         """The call without breakpoints; its row if the API refuses it or it cannot be evaluated."""
-        self._scribe = self._scribe or simulation_of(self.terms)
+        if self._scribe is None:
+            self._scribe = simulation_of(self.terms)
+            self.warm = self._scribe.warm_prefixes
         bare = replace(call, request=remove_breakpoints(call.request))
         row, passes, rules, prices = self._scribe.simulate(bare)
         if rules is None or prices is None:
@@ -118,11 +144,16 @@ class PlanEvaluator:
             self._several[step] = [one.prompt for one in passes]
         return self._several[step]
 
-    def run_step(self, cache: PrefixCache, step: PlanStep) -> StepResult:
+    def new_cache(self) -> PlanCache:
+        """The cache before the first call."""
+        return PlanCache(self.warm.copy())
+
+    def run_step(self, cache: PlanCache, step: PlanStep) -> StepResult:
         """Make one call against `cache`."""
         sent = step.sent
         usage, first = Usage(), None
         prompts = self.prompts(step)
+        cache.start_warm(prompts[0], sent.rules, sent.start)
         times = pass_times(sent.start, sent.call.first_token_s, len(prompts))
         if sent.call.most_read is not None:
             cache.forget_longer(prompts[0], sent.call.most_read, sent.rules, sent.passes[0].sizes)
@@ -135,8 +166,8 @@ class PlanEvaluator:
         return StepResult(step, first, usage, input_usd(usage, sent.prices) + sent.output_usd)
 
     def run(self, steps: Iterable[PlanStep]) -> Iterator[StepResult]:
-        """Make all calls of a plan, in their order, against an empty cache."""
-        cache = PrefixCache()
+        """Make all calls of a plan, in their order, against a new cache."""
+        cache = self.new_cache()
         return (self.run_step(cache, step) for step in steps)
 
     def cost(self, steps: Iterable[PlanStep]) -> Decimal:
@@ -145,9 +176,9 @@ class PlanEvaluator:
 
 
 def simulation_of(terms: ReplaySetup, name: str = "optimum") -> Simulation:
-    """A simulation under these terms that knows all bills. It starts cold, as the lower bound does."""
+    """A simulation under these terms that knows all bills, and what was cached before them."""
     made = Simulation(terms, name)
-    made.learn_all(terms.bills, may_start_warm=False)
+    made.learn_all(terms.bills, terms.may_start_warm)
     return made
 
 

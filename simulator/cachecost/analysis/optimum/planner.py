@@ -21,7 +21,6 @@ from cachecost.analysis.optimum.plan_evaluator import (
 )
 from cachecost.analysis.optimum.tree import BlockTree, Event
 from cachecost.analysis.optimum.ttls import READABLE, HeldBlock, Lifetimes, is_ready, ttl_seconds, write_block
-from cachecost.caches.breakpoints import PrefixCache
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import is_within_lookback
 from cachecost.prompts.render import BreakpointPrefix
@@ -70,7 +69,7 @@ class Planner:
         self._future = FutureUse(tree)
         self._events = {event.sent: event for event in reversed(tree.events)}
         self._entries = PlanEntries()
-        self._cache = PrefixCache()
+        self._cache = evaluator.new_cache()
 
     def steps(
         self, extra: Sequence[PlanStep] = (), fixed: Mapping[BareCall, Breakpoints] = NOTHING_FIXED
@@ -120,6 +119,8 @@ class Planner:
         event = self._events[sent]
         if event.deepest is None:
             return ()
+        if warm := self._cache.warm_prefixes.find(sent.prompt):
+            self._entries.held[warm.prefix] = HeldBlock(sent.start, warm.ttl, READABLE, False)
         ranges = self._future.ranges(event)
         hit = self._deepest_alive(event)
         ends = list(self._ends(event, ranges, hit))

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 from cachecost.analysis.optimum.plan_evaluator import BareCall, deepest
 from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.passes import pass_times
+from cachecost.prompts.request import TTL
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Event:
-    """A pass of a call: when it starts, and the deepest block of it that can be cached (None: none can).
+    """A pass of a call: when it starts and first answers, and the deepest block of it that can be cached (None: none).
 
     `known` is the deepest block of it that an earlier pass has, too; `number` counts passes from 0 in the order made.
     """
@@ -24,6 +27,7 @@ class Event:
     sent: BareCall
     index: int
     start: float
+    first_token_s: float
     deepest: Prefix | None
     known: Prefix | None
 
@@ -32,24 +36,47 @@ class Event:
         return self.sent.passes[self.index].sizes.of(prefix)
 
 
+class BlockInCall(NamedTuple):
+    """What sets a call apart from the others that contain a block.
+
+    `tokens` are those of the block there, 1 where it is as long in every call, and `least` the fewest in any call or
+    ping. `warm` is the TTL of what was cached of it before the recording began and this call sent it first (None:
+    nothing was). `held` is what a held loss does to it there: it may be "read" whatever was cached, as the bill shows,
+    or what was cached is "lost" to this call.
+    """
+
+    tokens: int = 1
+    least: int = 1
+    warm: TTL | None = None
+    held: Literal["read", "lost"] | None = None
+
+
+ANY_CALL = BlockInCall()
+
+
 class Tail:
     """A call that contains the block, then the later ones, and what the call can do for the block:
 
     `may_extend`: something deeper can be cached in the same call, so that a 1h breakpoint there makes the block
     live an hour without being paid for again. `may_be_extended`: the same for a ping before it, which repeats what
-    was sent. `weight` is 1 where the block is as long in every call, else its tokens in this one.
+    was sent.
     """
 
-    __slots__ = ("event", "may_be_extended", "may_extend", "next", "weight")
+    __slots__ = ("block", "event", "may_be_extended", "may_extend", "next")
 
     def __init__(
-        self, event: Event, may_extend: bool, may_be_extended: bool, following: Tail | None, weight: int = 1
+        self,
+        event: Event,
+        may_extend: bool,
+        may_be_extended: bool,
+        following: Tail | None,
+        block: BlockInCall = ANY_CALL,
     ) -> None:
         self.event = event
         self.may_extend = may_extend
         self.may_be_extended = may_be_extended
         self.next = following
-        self.weight = weight
+        self.block = block
 
     def __iter__(self) -> Iterator[Tail]:
         node: Tail | None = self
@@ -82,22 +109,21 @@ class BlockTree:
         self.events: list[Event] = []
         self._interned: dict[tuple[int, bool, bool, int], Tail] = {}
         for one in sent:
-            for index in range(len(one.passes)):
-                self._enter(one, index)
+            for index, moment in enumerate(pass_times(one.start, one.call.first_token_s, len(one.passes))):
+                self._enter(one, index, *moment)
         self._list()
 
     def node(self, prefix: Prefix | None) -> Node | None:
         return self.nodes.get(prefix) if prefix is not None else None
 
-    def _enter(self, sent: BareCall, index: int) -> None:
+    def _enter(self, sent: BareCall, index: int, start: float, first_token_s: float) -> None:
         last = deepest(sent.passes[index], sent.rules)
         new: list[Prefix] = []
         node = last
         while node is not None and node not in self.nodes:
             new.append(node)
             node = node.parent
-        start = sent.start + index * 0.001
-        event = Event(len(self.events), sent, index, start, last, node if new else last)
+        event = Event(len(self.events), sent, index, start, first_token_s, last, node if new else last)
         self.events.append(event)
         for prefix in reversed(new):
             self._add(prefix)

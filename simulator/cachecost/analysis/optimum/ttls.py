@@ -86,44 +86,65 @@ class Lifetimes:
 
     def options(self, tail: Tail, state: BlockState) -> Iterator[Option]:
         """What can be done with a block at a call, each as (cost, state after it)."""
-        event, prices = tail.event, tail.event.sent.prices
-        ready = is_ready(state, event.start)
-        if state is not None and ready and event.start - state.touched < ttl_seconds(event.sent, state.ttl):
+        if tail.block.warm is not None:
+            state = _warm_block(tail.event, tail.block.warm, state)
+        if tail.block.held == "lost":
+            yield from _lost(tail, state)
+            return
+        yield from self._own(tail, state)
+        if self._pings and not is_alive(state, tail.event):
+            yield from self._beside(tail, state)
+        if tail.block.held == "read":
+            read = tail.event.sent.prices.read * tail.block.tokens
+            yield from ((read, after) for _, after in self._own(tail, state))
+
+    def _own(self, tail: Tail, state: BlockState) -> Iterator[Option]:
+        """What the call itself can do: read what lives, write what does not, or send the block as it is."""
+        event, prices, tokens = tail.event, tail.event.sent.prices, tail.block.tokens
+        if state is not None and is_alive(state, event):
             yield from self._alive(tail, state, prices)
             return
-        pending = state if not ready else None
-        yield prices.input * tail.weight, pending
+        pending = None if is_ready(state, event.start) else state
+        yield prices.input * tokens, pending
         for ttl, price in writes(event, prices):
-            yield price * tail.weight, _merge_pending(write_block(event, ttl), pending, event)
-        if self._pings:
-            yield from self._beside(tail, state, ready, prices)
+            yield price * tokens, _merge_entries(write_block(event, ttl), pending)
 
     def _alive(self, tail: Tail, state: HeldBlock, prices: Prices) -> Iterator[Option]:
-        event, weight = tail.event, tail.weight
+        event, tokens = tail.event, tail.block.tokens
         has_hour = "1h" in event.sent.rules.accepted_ttls
         is_hour = state.ttl == "1h" or (tail.may_extend and has_hour)
-        yield prices.read * weight, _touch_block(state, event, "1h" if is_hour else "5m")
+        yield prices.read * tokens, _touch_block(state, event, "1h" if is_hour else "5m")
         if not is_hour and has_hour:
-            yield prices.write_1h * weight, _touch_block(state, event, "1h")
-        if weight < 0 or prices.read > min(prices.input, prices.write_5m):
-            yield prices.input * weight, state
-            yield prices.write_5m * weight, _touch_block(state, event, state.ttl)
+            yield prices.write_1h * tokens, _touch_block(state, event, "1h")
+        if prices.read > min(prices.input, prices.write_5m):
+            yield prices.input * tokens, state
+            yield prices.write_5m * tokens, _touch_block(state, event, state.ttl)
 
-    def _beside(self, tail: Tail, state: BlockState, ready: bool, prices: Prices) -> Iterator[Option]:
+    def _beside(self, tail: Tail, state: BlockState) -> Iterator[Option]:
         """Keep-alives since the last use, or a call that writes just before this one."""
-        event, weight = tail.event, tail.weight
-        has_hour = "1h" in event.sent.rules.accepted_ttls
-        least = self._cheapest[event.sent.rules.model]
-        read = prices.read * weight
-        if state is not None and ready:
+        event, rules = tail.event, tail.event.sent.rules
+        has_hour = "1h" in rules.accepted_ttls
+        prices = self._cheapest[rules.model]
+        read = event.sent.prices.read * tail.block.tokens
+        if state is not None and is_ready(state, event.start):
             for number, ttl in pings_for(event, state, tail.may_be_extended or self._is_generous):
                 may_last = ttl == "1h" or (tail.may_extend and has_hour)
-                yield read + number * least.read * weight, _touch_block(state, event, "1h" if may_last else "5m")
-        ways: tuple[tuple[TTL, Decimal], ...] = (("5m", least.write_5m), ("1h", least.write_1h))
+                after = _touch_block(state, event, "1h" if may_last else "5m")
+                yield read + number * prices.read * tail.block.least, after
+        ways: tuple[tuple[TTL, Decimal], ...] = (("5m", prices.write_5m), ("1h", prices.write_1h))
         for way, price in ways:
-            if way in event.sent.rules.accepted_ttls:
+            if way in rules.accepted_ttls:
                 is_hour = way == "1h" or (tail.may_extend and has_hour)
-                yield read + price * weight, HeldBlock(event.start, "1h" if is_hour else "5m", READABLE, False)
+                after = HeldBlock(event.start, "1h" if is_hour else "5m", READABLE, False)
+                yield read + price * tail.block.least, after
+
+
+def _lost(tail: Tail, state: BlockState) -> Iterator[Option]:
+    """What a call can do that reads nothing of the block. Another call's entry that holds it stays as it is."""
+    event, prices, tokens = tail.event, tail.event.sent.prices, tail.block.tokens
+    yield prices.input * tokens, state
+    for ttl, price in writes(event, prices):
+        yield price * tokens, _merge_entries(write_block(event, ttl), state)
 
 
 def pings_for(event: Event, state: HeldBlock, may_be_extended: bool) -> Iterator[tuple[int, TTL]]:
@@ -151,9 +172,20 @@ def is_ready(state: BlockState, now: float) -> bool:
     return state is not None and (now > state.ready if state.is_strict else now >= state.ready)
 
 
+def is_alive(state: BlockState, event: Event) -> bool:
+    """Whether a call can read what holds a block (rules 11, 12)."""
+    if state is None or not is_ready(state, event.start):
+        return False
+    return event.start - state.touched < ttl_seconds(event.sent, state.ttl)
+
+
 def write_block(event: Event, ttl: TTL) -> HeldBlock:
-    first_token_s = event.sent.call.first_token_s
-    return HeldBlock(event.start, ttl, event.start + first_token_s, first_token_s <= 0)
+    return HeldBlock(event.start, ttl, event.start + event.first_token_s, event.first_token_s <= 0)
+
+
+def _warm_block(event: Event, ttl: TTL, state: BlockState) -> HeldBlock:
+    """The block where a call is the first to send what was cached before the recording began."""
+    return _merge_entries(HeldBlock(event.start, ttl, READABLE, False), state)
 
 
 def _touch_block(state: HeldBlock, event: Event, ttl: TTL) -> HeldBlock:
@@ -161,10 +193,11 @@ def _touch_block(state: HeldBlock, event: Event, ttl: TTL) -> HeldBlock:
     return HeldBlock(max(state.touched, event.start), ttl, READABLE, False)
 
 
-def _merge_pending(new: HeldBlock, pending: BlockState, event: Event) -> HeldBlock:
-    """The state after writing over an entry that cannot be read yet: the best of both."""
-    if pending is None:
+def _merge_entries(new: HeldBlock, other: BlockState) -> HeldBlock:
+    """The state of a block that two entries hold, or one that is written again before it can be read: the best of
+    both."""
+    if other is None:
         return new
-    ready, is_strict = min((new.ready, new.is_strict), (pending.ready, pending.is_strict))
-    ttl: TTL = "1h" if "1h" in (new.ttl, pending.ttl) else "5m"
-    return HeldBlock(max(new.touched, pending.touched), ttl, ready, is_strict)
+    ready, is_strict = min((new.ready, new.is_strict), (other.ready, other.is_strict))
+    ttl: TTL = "1h" if "1h" in (new.ttl, other.ttl) else "5m"
+    return HeldBlock(max(new.touched, other.touched), ttl, ready, is_strict)

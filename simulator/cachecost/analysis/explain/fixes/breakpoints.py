@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from cachecost.analysis.explain.alignment import common
 from cachecost.analysis.explain.fixes.conversations import replaced, with_losses
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext
 from cachecost.analysis.explain.fixes.parts import with_part
-from cachecost.analysis.explain.losses import Loss
 from cachecost.analysis.optimum.places import BlockPlace, places
 from cachecost.analysis.optimum.planner import find_markable
 from cachecost.analysis.replays.steps import PartPool, ReplayStep
+from cachecost.caches.alignment import common
 from cachecost.caches.causes import ancestor
+from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Layer, Prefix, given_block
 from cachecost.prompts.refusals import sent_breakpoints

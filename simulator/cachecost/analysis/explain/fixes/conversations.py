@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from cachecost.analysis.explain.fixes.fix import FixContext
 from cachecost.analysis.explain.fixes.scopes import Conversation, conversation_of, kind_of
 from cachecost.analysis.explain.fixes.versions import CountBlock
-from cachecost.analysis.explain.losses import Loss
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
+from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cachecost.analysis.explain.fixes.scopes import conversation_of
-from cachecost.analysis.explain.losses import Loss
 from cachecost.analysis.explain.observed_replay import ObservedReplay
 from cachecost.analysis.replays.replays import Replays
 from cachecost.analysis.replays.steps import ReplayStep
+from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from cachecost.analysis.explain.fixes.conversations import replaced, with_losses
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext, MakeFixes
 from cachecost.analysis.explain.fixes.threads import ThreadCorrections
-from cachecost.analysis.explain.losses import Loss
 from cachecost.analysis.replays.steps import ReplayStep
+from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Message, Thread, given_block
 

@@ -12,8 +12,8 @@ from cachecost.analysis.explain.fixes.fix import Fix, FixContext
 from cachecost.analysis.explain.fixes.parts import with_part
 from cachecost.analysis.explain.fixes.threads import Continuation, ThreadCorrections, go_on
 from cachecost.analysis.explain.fixes.versions import CountBlock, align, changed_tokens
-from cachecost.analysis.explain.losses import Loss
 from cachecost.analysis.replays.steps import PartPool, ReplayStep
+from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Layer, Part, Thread
 

@@ -8,11 +8,11 @@ from functools import partial
 
 from cachecost.analysis.explain.fixes.conversations import of_kinds, replaced
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext
-from cachecost.analysis.explain.losses import Loss
 from cachecost.analysis.replays.pings import add_pings
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, in_order
 from cachecost.analysis.replays.ttls import set_hour_on, set_ttl
 from cachecost.base.formatting import count_text
+from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Layer
 from cachecost.strategies.changes.keepalive import KeepAlive

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import ceil
 
-from cachecost.analysis.explain.alignment import ALIKE, ALIKE_IN_SIZE, alike, text_of
+from cachecost.caches.alignment import ALIKE, ALIKE_IN_SIZE, alike, text_of
 from cachecost.prompts.blocks import Block
 
 Versions = tuple[Block | None, Block | None]

@@ -8,8 +8,8 @@ from dataclasses import replace
 from cachecost.analysis.explain.fixes.conversations import of_kinds, replaced
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext
 from cachecost.analysis.explain.fixes.scopes import conversation_of
-from cachecost.analysis.explain.losses import Loss
 from cachecost.analysis.replays.steps import ReplayStep
+from cachecost.caches.losses import Loss
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.request import Request
 
