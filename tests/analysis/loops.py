@@ -9,12 +9,14 @@ from datetime import date
 from typing import Any
 
 from cachecost.analysis.explain.explaining import explain
+from cachecost.caches.breakpoints import PrefixCache
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation
 from cachecost.prompts.intake import Intake
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload
 
@@ -91,3 +93,7 @@ def explained(sendings: Iterable[Sending], rules: dict[str, object] | None = Non
 def cost_of(sendings: Iterable[Sending]) -> Any:
     traffic = workload(sendings)
     return sum(row.cost.total for row in traffic.simulation().rows(traffic.calls))
+
+
+def simulation(cache: PrefixCache | None = None, rules: dict[str, object] | None = None) -> Simulation:
+    return workload([], rules).simulation(cache)

@@ -130,11 +130,9 @@ PLANTS = {
     "tools_changed": (from_call(5, edit_tool), [5]),
     "system_changed": (from_call(5, edit_system), [5]),
     "content_changed": (from_call(5, edit_message), [5]),
-    "compaction": (compact, [7]),
     "tool_choice_changed": (from_call(5, put(tool_choice={"type": "any"})), [5]),
     "output_format_changed": (from_call(5, put(output_config={"format": {"type": "json_schema", "schema": {}}})), [5]),
     "thinking_changed": (from_call(5, put(thinking={"type": "enabled", "budget_tokens": 2048})), [5]),
-    "thinking_stripped": (thinking_stripped, [7]),
     "effort_changed": (from_call(5, put(output_config={"effort": "low"})), [5]),
     "images_changed": (from_call(5, lambda one: one.body["messages"][8]["content"].insert(0, dict(IMAGE))), [5]),
     "ttl_expired": (pause, [6]),
@@ -142,7 +140,6 @@ PLANTS = {
     "lookback_exceeded": (burst, [5]),
     "no_breakpoint": (unmark_messages, list(range(2, 11))),
     "breakpoint_misplaced": (breakpoint_on_reminder, list(range(2, 11))),
-    "below_minimum": (too_short, list(range(2, 11))),
 }
 
 

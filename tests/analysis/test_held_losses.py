@@ -79,7 +79,7 @@ def test_the_simulation_with_losses_held_is_the_bill(tmp_path: Path, read: int) 
     traffic = workload(tmp_path, 0, read, ALL_READ[2])
     held, losses = hold_losses(traffic)
     rows = list(held.simulation().rows(held.calls))
-    assert losses == 1
+    assert losses == {2: FULL}
     assert [row.usage.read for row in rows] == [0, read, ALL_READ[2]]
     assert [row.usage.total_input for row in rows] == [STATIC + (2 * n - 1) * STEP + TAIL for n in (1, 2, 3)]
 

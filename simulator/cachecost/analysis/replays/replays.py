@@ -52,6 +52,13 @@ class Replays:
         """The rows by the recorded call that they stand for."""
         return {step.number: row for step, row in zip(steps, rows, strict=True) if step.number != NO_CALL}
 
+    def cold(self) -> Replays:
+        """The same replays with nothing cached before the first call; itself where nothing can be."""
+        setup = self.traffic.setup
+        if not setup.may_start_warm or setup.rules.assumptions.warm_start == "cold":
+            return self
+        return self.with_workload(self.traffic.with_assumptions({"warm_start": "cold"}))
+
     def with_workload(self, traffic: Workload) -> Replays:
         """The same calls on other ground."""
         return Replays(traffic, self.progress)

@@ -28,6 +28,11 @@ class Option:
     counts_anew: bool = False
     is_batch: bool = False
 
+    @property
+    def keeps_prompts(self) -> bool:
+        """Whether the same prompts go to the same cache."""
+        return self.rank >= BREAKPOINTS
+
     def apply(self, steps: Sequence[ReplayStep]) -> list[ReplayStep]:
         return self.change(steps)
 

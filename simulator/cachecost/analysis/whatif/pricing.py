@@ -25,6 +25,13 @@ class ReplayedSteps:
 
     steps: Sequence[ReplayStep]
     rows: Sequence[CallRow]
+    base: Sequence[CallRow]
+    """The rows of the recording to compare with: both sides start warm, or both cold."""
+
+    @property
+    def saving(self) -> Decimal:
+        """USD that they save."""
+        return cost(self.base) - self.cost
 
     @property
     def cost(self) -> Decimal:
@@ -48,7 +55,11 @@ def _most(row: CallRow) -> Decimal:
 
 @dataclass(slots=True)
 class AlternativePricing:
-    """What options come to on one recording. `now` is what it costs, in USD: what was billed, else as simulated."""
+    """What options come to on one recording. `now` is what it costs, in USD: what was billed, else as simulated.
+
+    What was cached before the recording began is so with other breakpoints, TTLs and keep-alives. Nobody knows whether
+    other prompts, models or hosts would have been warm: these are compared with the recording from a cold start.
+    """
 
     replays: Replays
     now: Decimal
@@ -56,6 +67,7 @@ class AlternativePricing:
     distrust: str = ""
     """Why no alternative is supported; "": the simulation is close enough to the bill."""
     _known: dict[tuple[str, ...], ReplayedSteps] = field(default_factory=dict)
+    _cold: list[CallRow] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.base = self.base or self.replays.rows(self.replays.recorded)
@@ -68,12 +80,22 @@ class AlternativePricing:
             steps: Sequence[ReplayStep] = self.replays.recorded
             for option in ordered:
                 steps = option.apply(steps)
-            self._known[names] = ReplayedSteps(steps, self.replays.rows(steps, " + ".join(names)))
+            is_warm = all(option.keeps_prompts for option in ordered)
+            replays = self.replays if is_warm else self.replays.cold()
+            base = self.base if is_warm else self._cold_base(replays)
+            self._known[names] = ReplayedSteps(steps, replays.rows(steps, " + ".join(names)), base)
         return self._known[names]
+
+    def _cold_base(self, cold: Replays) -> Sequence[CallRow]:
+        """The recording as sent, from a cold start: replayed once, and only where that differs."""
+        if cold is self.replays:
+            return self.base
+        self._cold = self._cold or cold.rows(cold.recorded)
+        return self._cold
 
     def saving(self, options: Iterable[Option]) -> Decimal:
         """How much less than as recorded the options cost, USD; both sides simulated."""
-        return cost(self.base) - self.replay(options).cost
+        return self.replay(options).saving
 
     def price_option(self, option: Option) -> Alternative:
         """The option with its dollars, and whether the data support them."""
@@ -82,12 +104,12 @@ class AlternativePricing:
         made = self.replay([option])
         if why := self._cannot(made):
             return self._without_price(option, why, None, None)
-        saving = cost(self.base) - made.cost
+        saving = made.saving
         changes = self._changes(made)
         if option.unsupported and not any(changes) and not made.extra_calls:
             return self._without_price(option, NOT_SUPPORTED + option.unsupported, None, None)
         error = self.error(option, made, changes)
-        most = self.now + made.most - cost(self.base) if option.is_batch and made.most is not None else None
+        most = self.now + made.most - cost(made.base) if option.is_batch and made.most is not None else None
         return Alternative(
             option.name,
             option.kind,
@@ -132,7 +154,7 @@ class AlternativePricing:
         """USD that each recorded call costs more."""
         then = self.replays.by_call(made.steps, made.rows)
         return [
-            then[row.call].cost.total - row.cost.total if row.call in then else -row.cost.total for row in self.base
+            then[row.call].cost.total - row.cost.total if row.call in then else -row.cost.total for row in made.base
         ]
 
     def error(self, option: Option, made: ReplayedSteps, changes: Sequence[Decimal]) -> Decimal:
@@ -161,6 +183,6 @@ class AlternativePricing:
             return (
                 f"{NOT_SUPPORTED}it is below {percent(LEAST)} of the cost, which rounding of token counts can explain"
             )
-        if option.is_batch and made.most is not None and (made.most - cost(self.base)) * -saving < 0 < saving:
+        if option.is_batch and made.most is not None and (made.most - cost(made.base)) * -saving < 0 < saving:
             return f"{NOT_SUPPORTED}whether it saves depends on how many hits a batch has"
         return YES
