@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cachecost.base.structs import value
 from cachecost.caches.alignment import are_versions, common, path, share_alike, unchanged
 from cachecost.caches.breakpoints import Outcome, PrefixCache, State
 from cachecost.caches.causes import (
@@ -24,8 +25,8 @@ from cachecost.caches.causes import (
     is_fork,
 )
 from cachecost.caches.lineage import EarlierCall, Relatives
-from cachecost.prompts.blocks import Layer, Prefix
-from cachecost.prompts.lookback import lookback_steps
+from cachecost.prompts.blocks import Block, Layer, Prefix
+from cachecost.prompts.lookback import is_within_lookback, lookback_steps
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import PrefixSizes
@@ -37,6 +38,10 @@ SHARED = 0.25
 """The share of what follows a change that must be unchanged, where all of it is text of people."""
 ALIKE_STATIC = 0.9
 """The share of a block of the static prefix that must match for two conversations to have one static prefix."""
+ALIKE_BYTES = 2
+"""Without content, by so many bytes at most its size may differ."""
+SMALLEST = 50
+"""Tokens; fewer are not worth a change either, as a question that no breakpoint follows."""
 EXCHANGE = 2
 """Messages by which a conversation grows from call to call."""
 
@@ -84,7 +89,7 @@ def cause_of_losses(losses: Sequence[Loss], outcome: Outcome, has_relatives: boo
     return "new_content" if has_relatives else "cold_start"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CallInspection:
     """One call before it is made: the prompt, the cache, and the earlier calls to compare with."""
 
@@ -99,6 +104,20 @@ class CallInspection:
     read: int
     shared: Prefix
     relatives: Relatives
+
+    def is_healthy(self) -> bool:
+        """Whether the call reads all that was sent before, as most do: then nothing need be compared."""
+        nearest, breakpoints = self.relatives.nearest, self.prompt.breakpoints
+        entry = nearest.entry if nearest else None
+        if nearest is None or entry is not self.shared or not breakpoints:
+            return False
+        last, grown = breakpoints[-1], self.request.thread.length - nearest.thread.length
+        return (
+            grown <= EXCHANGE
+            and is_within_lookback(last.prefix, entry, self.rules)
+            and self.cache.state(entry, last.ttl, self.rules, self.start) == "live"
+            and self._reaches_minimum(entry)
+        )
 
     def losses(self) -> Iterator[Loss]:
         """What comes after a change, else what was sent before unchanged: at most one."""
@@ -127,7 +146,7 @@ class CallInspection:
         since = self._sender(end)
         cause = self._cause(end, state if entry else "absent", since)
         tokens, first = self.tokens_to(end), next(iter(path(end, self.read)), None)
-        if first is None or (cause in UNWRITTEN and tokens < MATERIAL * self.sizes.total(self.prompt)):
+        if first is None or (cause in UNWRITTEN and not self._is_material(tokens)):
             return None
         return Loss(
             self.call,
@@ -156,13 +175,16 @@ class CallInspection:
             return shared.depth == len(self.request.tools.blocks) and self._reaches_minimum(shared)
         return shared.depth >= self.prompt.head.depth or self._reaches_minimum(shared)
 
+    def _is_material(self, tokens: int) -> bool:
+        return tokens >= max(SMALLEST, MATERIAL * self.sizes.total(self.prompt))
+
     def _reaches_minimum(self, prefix: Prefix) -> bool:
         return self.sizes.of(prefix) >= self.rules.minimum_tokens
 
     def _sender(self, prefix: Prefix) -> EarlierCall | None:
         """The call that sent a prefix: the nearest one, the latest of the conversation, else the first of all."""
         for call in (self.relatives.nearest, self.relatives.latest):
-            if call and call.pool == self.relatives.pool and _is_on(prefix, call.prompt.end):
+            if call and call.pool == self.relatives.pool and _is_on(prefix, call.end):
                 return call
         return self.relatives.lineage.sender(prefix)
 
@@ -200,7 +222,7 @@ class CallInspection:
     def _is_fork(self) -> bool:
         """Whether the call goes on from a place in another call than the one whose messages it repeats."""
         nearest = self.relatives.nearest
-        if nearest and nearest.pool == self.relatives.pool and _is_on(self.shared, nearest.prompt.end):
+        if nearest and nearest.pool == self.relatives.pool and _is_on(self.shared, nearest.end):
             return False
         return is_fork(self.request, self.prompt, self.rules, self.shared, self.relatives.latest)
 
@@ -223,8 +245,8 @@ class CallInspection:
         length = self.request.thread.length
         if nearest:
             yield nearest
-        if latest and latest is not nearest and length - (nearest.request.thread.length if nearest else 0) > EXCHANGE:
-            if self._is_here(latest) or latest.request.thread.length < length:
+        if latest and latest is not nearest and length - (nearest.thread.length if nearest else 0) > EXCHANGE:
+            if self._is_here(latest) or latest.thread.length < length:
                 yield latest
         elif latest and nearest is None and self._is_here(latest):
             yield latest
@@ -237,8 +259,8 @@ class CallInspection:
     def _same_static_prefix(self) -> Iterator[EarlierCall]:
         """The latest call of another conversation with this static prefix but for an order or a few characters."""
         for call in self.relatives.others():
-            has_keys = call.prompt.cache_keys[:2] == self.prompt.cache_keys[:2]
-            if has_keys and _have_one_static(call.request, self.request):
+            has_keys = call.shape.prompt.cache_keys[:2] == self.prompt.cache_keys[:2]
+            if has_keys and _have_one_static(call.shape.request, self.request):
                 yield call
                 return
 
@@ -269,7 +291,7 @@ class CallInspection:
         return _tokens_of(kept, self.sizes) >= SHARED * whole
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Change:
     """A change since an earlier call. `was` and `now` are what follows the common prefix, `kept` is unchanged of it."""
 
@@ -321,11 +343,15 @@ def _have_one_static(one: Request, other: Request) -> bool:
     if not tools:
         pairs += zip(one.tools.blocks, other.tools.blocks, strict=False)
     lengths = [(len(part.tools.blocks), len(part.system.blocks)) for part in (one, other)]
-    return lengths[0] == lengths[1] and all(
-        old.digest == new.digest
-        or (are_versions(old, new, Layer.SYSTEM) and (old.content is None or share_alike(old, new) >= ALIKE_STATIC))
-        for old, new in pairs
-    )
+    return lengths[0] == lengths[1] and all(map(_are_nearly_equal, *zip(*pairs, strict=True))) if pairs else False
+
+
+def _are_nearly_equal(old: Block, new: Block) -> bool:
+    if old.digest == new.digest:
+        return True
+    if old.content is None or new.content is None:
+        return (old.kind, old.role) == (new.kind, new.role) and abs(old.size - new.size) <= ALIKE_BYTES
+    return are_versions(old, new, Layer.SYSTEM) and share_alike(old, new) >= ALIKE_STATIC
 
 
 def _is_distinct(node: Prefix) -> bool:
