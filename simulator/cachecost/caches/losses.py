@@ -40,7 +40,7 @@ ALIKE_STATIC = 0.9
 """The share of a block of the static prefix that must match for two conversations to have one static prefix."""
 ALIKE_BYTES = 2
 """Without content, by so many bytes at most its size may differ."""
-SMALLEST = 50
+SMALLEST = 100
 """Tokens; fewer are not worth a change either, as a question that no breakpoint follows."""
 EXCHANGE = 2
 """Messages by which a conversation grows from call to call."""
