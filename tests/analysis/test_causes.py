@@ -191,7 +191,7 @@ FAULTS: dict[str, tuple[Plant, dict[int, str]]] = {
     "no breakpoint at all in one call": (each(unmark, 5, 5), {5: "no_breakpoint", 6: "no_breakpoint"}),
     "no breakpoint at all": (each(unmark, 1), dict.fromkeys(LATER, "no_breakpoint")),
     "a night": (pause, {6: "ttl_expired"}),
-    "another workspace": (elsewhere, {5: "cold_start"}),
+    "another workspace": (elsewhere, {5: "unknown"}),
 }
 
 

@@ -74,6 +74,11 @@ def together(sendings: list[Sending]) -> None:
     sendings[1].body["messages"] = deepcopy(sendings[0].body["messages"])
 
 
+def elsewhere(sendings: list[Sending]) -> None:
+    for sending in sendings[4:]:
+        sending.workspace = "other"
+
+
 def burst(sendings: list[Sending]) -> None:
     """Thirty texts stand between the breakpoint of one call and that of the next."""
     for sending in sendings[4:]:
@@ -126,6 +131,7 @@ def moved_breakpoint_of_messages(sendings: list[Sending]) -> None:
 
 PLANTS = {
     "model_changed": (from_call(5, put(model="claude-opus-4-1")), [5]),
+    "unknown": (elsewhere, [5]),
     "speed_changed": (from_call(5, put(speed="fast")), [5]),
     "tools_changed": (from_call(5, edit_tool), [5]),
     "system_changed": (from_call(5, edit_system), [5]),
@@ -184,6 +190,13 @@ def test_the_dollars_are_those_of_the_log_without_the_fault(cause: str) -> None:
     found = explained(sendings)
     assert [finding.cause for finding in found.findings] == [cause]
     assert found.avoidable == cost_of(sendings) - cost_of(healthy())
+
+
+def test_another_workspace_is_named() -> None:
+    sendings = healthy()
+    elsewhere(sendings)
+    (found,) = explained(sendings).findings
+    assert (found.code, found.message) == ("CC103", "workspace changed from the default one to other")
 
 
 def test_a_clock_in_the_system_prompt_is_shown_where_it_ticks() -> None:

@@ -310,7 +310,7 @@ class _Change:
         return Loss(
             call.call,
             call.passed,
-            "cold_start" if is_moved else find_change_or_compaction(call.request, call.prompt, before, call.rules),
+            "unknown" if is_moved else find_change_or_compaction(call.request, call.prompt, before, call.rules),
             first,
             end.depth,
             None if is_moved else other,
