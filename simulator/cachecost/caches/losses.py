@@ -220,11 +220,16 @@ class CallInspection:
         return cause_of_unread(unread, self.prompt, self.rules)
 
     def _is_fork(self) -> bool:
-        """Whether the call goes on from a place in another call than the one whose messages it repeats."""
-        nearest = self.relatives.nearest
+        """Whether the call goes on from a place in another call than the one whose messages it repeats.
+
+        A conversation that expired as a whole lost to time, wherever it goes on.
+        """
+        nearest, latest = self.relatives.nearest, self.relatives.latest
         if nearest and nearest.pool == self.relatives.pool and _is_on(self.shared, nearest.end):
             return False
-        return is_fork(self.request, self.prompt, self.rules, self.shared, self.relatives.latest)
+        if latest is None or (latest.entry and self._is_out_of_reach(latest)):
+            return False
+        return is_fork(self.request, self.prompt, self.rules, self.shared, latest)
 
     # ------------------------------------------------------------------------------- behind a change
 
