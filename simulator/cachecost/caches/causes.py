@@ -1,9 +1,9 @@
 """Why a call read and wrote what it did: one cause of a closed list (docs/output-formats.md).
 
-This is the only classifier. Where breakpoints look back, `losses.py` takes the cause of what a call paid for again from
-`cause_of_unread` and `find_change_or_compaction`, and replays and explain name the same. On other hosts, which explain
-does not support, replays take the cause of a call from `cause_of`. A new cause is a word of `Cause` and its condition
-here, and a row in `analysis/explain/codes.toml` if explain reports it.
+This is the only classifier. Where breakpoints look back, `inspection.py` takes the cause of what a call paid for again
+from `cause_of_unread` and `find_change_or_compaction`, and replays and explain name the same. On other hosts, which
+explain does not support, replays take the cause of a call from `cause_of`. A new cause is a word of `Cause` and its
+condition here, and a row in `analysis/explain/codes.toml` if explain reports it.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ from dataclasses import replace
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Entry, Outcome, PrefixCache
 from cachecost.caches.causes import Cause, cause_of, find_earlier_entry
+from cachecost.caches.inspection import CallInspection
 from cachecost.caches.lineage import Lineage, Relatives
-from cachecost.caches.losses import CallInspection, Loss, cause_of_losses
+from cachecost.caches.losses import Loss, cause_of_losses
 from cachecost.caches.models import HostCaches
 from cachecost.prompts.blocks import Block, Prefix
 from cachecost.prompts.counting import TokenCounter
