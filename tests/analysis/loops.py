@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from datetime import date
 from typing import Any
@@ -82,8 +82,12 @@ def calls_of(sendings: Iterable[Sending]) -> list[Call]:
 
 
 def workload(sendings: Iterable[Sending], rules: dict[str, object] | None = None) -> Workload:
+    return workload_of(calls_of(sendings), rules)
+
+
+def workload_of(calls: Sequence[Call], rules: dict[str, object] | None = None) -> Workload:
     book = RuleBook(assumptions_from(rules or {}), DAY)
-    return Workload("loop", calls_of(sendings), ReplaySetup(book, PRICES, tokens="bytes"))
+    return Workload("loop", calls, ReplaySetup(book, PRICES, tokens="bytes"))
 
 
 def explained(sendings: Iterable[Sending], rules: dict[str, object] | None = None) -> Explanation:

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
-from loops import EPHEMERAL, Body, Sending, calls_of, healthy, simulation, words
+from loops import EPHEMERAL, Body, Sending, calls_of, explained, healthy, simulation, words, workload_of
 
 from cachecost.analysis.explain.observed_replay import observe_replay
+from cachecost.analysis.replays.replays import Replays
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
+from cachecost.scenario import load
+from cachecost.simulation.workload import scenario_workloads
 
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
 KEEPS, STRIPS = "claude-opus-4-8", "claude-sonnet-4-5"
 WITHOUT_LOSS = {"hit", "new_content", "cold_start", "warm_start"}
 Plant = Callable[[list[Sending]], "list[Sending] | None"]
@@ -29,7 +34,8 @@ def replayed(calls: list[Call]) -> tuple[list[CallRow], list[Loss]]:
     simulated = simulation(PrefixCache())
     made = [simulated.simulate(call) for call in calls]
     losses = [loss for one in made for loss in one.losses]
-    observed = observe_replay(calls, simulation).losses
+    replays = Replays(workload_of(calls))
+    observed = observe_replay(replays, replays.recorded).losses
     assert [(one.call, one.cause, one.depth, one.tokens) for one in observed] == [
         (one.call, one.cause, one.depth, one.tokens) for one in losses
     ]
@@ -191,7 +197,15 @@ FAULTS: dict[str, tuple[Plant, dict[int, str]]] = {
     "no breakpoint at all in one call": (each(unmark, 5, 5), {5: "no_breakpoint", 6: "no_breakpoint"}),
     "no breakpoint at all": (each(unmark, 1), dict.fromkeys(LATER, "no_breakpoint")),
     "a night": (pause, {6: "ttl_expired"}),
-    "another workspace": (elsewhere, {5: "cold_start"}),
+    "a night, and compaction after it": (
+        lambda sendings: (pause(sendings), each(compact, 7)(sendings), None)[-1],
+        {6: "ttl_expired", 7: "compaction"},
+    ),
+    "compaction after a night": (
+        lambda sendings: (pause(sendings), each(compact, 6)(sendings), None)[-1],
+        {6: "ttl_expired"},
+    ),
+    "another workspace": (elsewhere, {5: "unknown"}),
 }
 
 
@@ -224,6 +238,32 @@ def test_thinking_that_the_client_leaves_out_is_changed_content() -> None:
         for sending in sendings[6:]:
             del sending.body["messages"][1]["content"][0]
         assert found(sendings) == {7: "content_changed"}
+
+
+@pytest.mark.parametrize("name", ["compaction", "thinking", "two-or-four-breakpoints"])
+def test_a_run_names_the_cause_of_the_largest_loss(name: str) -> None:
+    for workload in scenario_workloads(load(SCENARIOS / f"{name}.yaml"), SCENARIOS):
+        simulated = workload.simulation()
+        replays = Replays(workload)
+        losses = observe_replay(replays, replays.recorded).losses
+        for call in workload.calls:
+            row = simulated.row(call)
+            largest = max(
+                (loss for loss in losses if loss.call == row.call), key=lambda loss: loss.tokens, default=None
+            )
+            assert row.cause == largest.cause if largest else row.cause in WITHOUT_LOSS, row
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_findings_have_the_causes_of_the_rows(fault: str) -> None:
+    sendings = healthy(model=STRIPS)
+    FAULTS[fault][0](sendings)
+    rows = [*simulation(PrefixCache()).rows(calls_of(sendings))]
+    told = explained(sendings)
+    named = {(one.call, one.cause) for one in (*told.findings, *told.notes)}
+    lost = {(row.call, row.cause) for row in rows if row.cause not in WITHOUT_LOSS}
+    assert lost <= named  # others are hidden behind these
+    assert {one.call for one in told.findings if one.cause != "written_never_read"} <= set(FAULTS[fault][1])
 
 
 # ----------------------------------------------------------------------------------- healthy shapes

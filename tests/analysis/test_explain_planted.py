@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from decimal import Decimal
 
 import pytest
 from loops import EPHEMERAL, Sending, cost_of, explained, healthy, words
@@ -74,6 +75,11 @@ def together(sendings: list[Sending]) -> None:
     sendings[1].body["messages"] = deepcopy(sendings[0].body["messages"])
 
 
+def elsewhere(sendings: list[Sending]) -> None:
+    for sending in sendings[4:]:
+        sending.workspace = "other"
+
+
 def burst(sendings: list[Sending]) -> None:
     """Thirty texts stand between the breakpoint of one call and that of the next."""
     for sending in sendings[4:]:
@@ -126,6 +132,7 @@ def moved_breakpoint_of_messages(sendings: list[Sending]) -> None:
 
 PLANTS = {
     "model_changed": (from_call(5, put(model="claude-opus-4-1")), [5]),
+    "unknown": (elsewhere, [5]),
     "speed_changed": (from_call(5, put(speed="fast")), [5]),
     "tools_changed": (from_call(5, edit_tool), [5]),
     "system_changed": (from_call(5, edit_system), [5]),
@@ -141,6 +148,9 @@ PLANTS = {
     "no_breakpoint": (unmark_messages, list(range(2, 11))),
     "breakpoint_misplaced": (breakpoint_on_reminder, list(range(2, 11))),
 }
+
+
+NOTES = {"compaction": (compact, 7), "thinking_stripped": (thinking_stripped, 7)}
 
 
 def test_healthy_traffic_gives_no_finding() -> None:
@@ -168,7 +178,7 @@ def test_a_planted_fault_is_found_and_nothing_else(cause: str) -> None:
     "cause", ["tools_changed", "system_changed", "content_changed", "tool_choice_changed", "effort_changed"]
 )
 def test_the_dollars_are_those_of_the_log_without_the_fault(cause: str) -> None:
-    """Changing back what was changed costs exactly so much less, where the change adds no bytes."""
+    """Changing back what was changed costs exactly so much less; new words are sent in the last message instead."""
     swaps: dict[str, Callable[[Sending], None]] = {
         "tools_changed": reorder_tools,
         "system_changed": lambda one: one.body["system"][1].update(text=words("floder", 40)),
@@ -180,7 +190,41 @@ def test_the_dollars_are_those_of_the_log_without_the_fault(cause: str) -> None:
     from_call(5, swaps[cause])(sendings)
     found = explained(sendings)
     assert [finding.cause for finding in found.findings] == [cause]
-    assert found.avoidable == cost_of(sendings) - cost_of(healthy())
+    sent_anyway = cost_of(sendings) - cost_of(healthy()) - found.avoidable
+    tokens = sent_anyway / (Decimal("3.75") + 5 * Decimal("0.3")) * 10**6  # written once, read by the five calls after
+    assert tokens == int(tokens)
+    has_new_words = cause in ("system_changed", "content_changed")
+    assert (0 < tokens < 1000) if has_new_words else tokens == 0
+
+
+@pytest.mark.parametrize("cause", NOTES)
+def test_what_no_fix_makes_cheaper_is_a_note(cause: str) -> None:
+    """The summary is cheaper than the history, and what moves behind dropped thinking moves anyway."""
+    sendings = healthy()
+    plant, call = NOTES[cause]
+    plant(sendings)
+    found = explained(sendings)
+    assert (found.findings, found.avoidable) == ([], 0)
+    first = found.notes[0]
+    assert (first.cause, first.call, first.code) == (cause, call, codes()[cause].code)
+    assert first.cost > 0
+    assert first.tokens > 0
+
+
+def test_a_prefix_that_is_too_short_hides_messages_that_are_sent_again() -> None:
+    sendings = healthy()
+    too_short(sendings)
+    found = explained(sendings)
+    causes = {cause: [one.call for one in found.findings if one.cause == cause] for cause in codes()}
+    assert causes["below_minimum"] == causes["no_breakpoint"] == list(range(2, 11))
+    assert found.avoidable == sum(one.cost for one in found.findings)
+
+
+def test_another_workspace_is_named() -> None:
+    sendings = healthy()
+    elsewhere(sendings)
+    (found,) = explained(sendings).findings
+    assert (found.code, found.message) == ("CC103", "workspace changed from the default one to other")
 
 
 def test_a_clock_in_the_system_prompt_is_shown_where_it_ticks() -> None:
@@ -225,6 +269,6 @@ def test_a_fork_to_where_nothing_lives() -> None:
 
 
 def test_every_cause_of_the_table_is_planted_here() -> None:
-    elsewhere = {"written_never_read", "fork"}
-    in_bills = {code.cause for code in codes().values() if code.removal == "bill"}
+    elsewhere = {"written_never_read", "fork", "unknown", *NOTES, "below_minimum"}
+    in_bills = {code.cause for code in codes().values() if code.fixed_in == "bill"}
     assert set(codes()) == set(PLANTS) | elsewhere | in_bills

@@ -1,9 +1,9 @@
 """Why a call read and wrote what it did: one cause of a closed list (docs/output-formats.md).
 
-This is the only classifier. Where breakpoints look back, `losses.py` takes the cause of what a call paid for again from
-`cause_of_unread` and `find_change_or_compaction`, and replays and explain name the same. On other hosts, which explain
-does not support, replays take the cause of a call from `cause_of`. A new cause is a word of `Cause` and its condition
-here, and a row in `analysis/explain/codes.toml` if explain reports it.
+This is the only classifier. Where breakpoints look back, `inspection.py` takes the cause of what a call paid for again
+from `cause_of_unread` and `find_change_or_compaction`, and replays and explain name the same. On other hosts, which
+explain does not support, replays take the cause of a call from `cause_of`. A new cause is a word of `Cause` and its
+condition here, and a row in `analysis/explain/codes.toml` if explain reports it.
 """
 
 from __future__ import annotations
@@ -80,6 +80,15 @@ class ComparedCall(Protocol):
     def rules(self) -> ModelRules: ...
 
 
+class CachedCall(ComparedCall, Protocol):
+    """An earlier call, and the deepest prefix that it had in the cache."""
+
+    @property
+    def entry(self) -> Prefix | None: ...
+    @property
+    def ttl(self) -> str: ...
+
+
 @value
 class EarlierEntry:
     """The deepest entry of the earlier call `seen`, and its state: absent, live, expired, unreadable or changed."""
@@ -89,15 +98,13 @@ class EarlierEntry:
     state: str
 
 
-def find_earlier_entry(
-    cache: CacheState, prompt: Prompt, seen: ComparedCall | None, entry: BreakpointPrefix | None, start: float
-) -> EarlierEntry | None:
+def find_earlier_entry(cache: CacheState, prompt: Prompt, seen: CachedCall | None, start: float) -> EarlierEntry | None:
     """What an earlier call of the same conversation left for this one, and its state at `start` (seconds)."""
-    if seen is None or entry is None:
+    if seen is None or seen.entry is None:
         return EarlierEntry(seen, None, "absent") if seen else None
-    reaches = ancestor(prompt.end, entry.prefix.depth) is entry.prefix
-    state = cache.state(entry.prefix, entry.ttl, seen.rules, start) if reaches else "changed"
-    return EarlierEntry(seen, entry.prefix, state)
+    reaches = ancestor(prompt.end, seen.entry.depth) is seen.entry
+    state = cache.state(seen.entry, seen.ttl, seen.rules, start) if reaches else "changed"
+    return EarlierEntry(seen, seen.entry, state)
 
 
 def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: EarlierEntry | None, rules: ModelRules) -> Cause:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Entry, Outcome, PrefixCache
 from cachecost.caches.causes import Cause, cause_of, find_earlier_entry
-from cachecost.caches.lineage import EarlierCall, Lineage, Relatives
-from cachecost.caches.losses import CallInspection, Loss, cause_of_losses
+from cachecost.caches.inspection import CallInspection
+from cachecost.caches.lineage import Lineage, Relatives
+from cachecost.caches.losses import Loss, cause_of_losses
 from cachecost.caches.models import HostCaches
 from cachecost.prompts.blocks import Block, Prefix
 from cachecost.prompts.counting import TokenCounter
@@ -109,14 +111,13 @@ class SimulatedHosts:
         else:
             seen = relatives.nearest
             seen = seen if seen and seen.pool == pool else None
-            lost = find_earlier_entry(self._cache, prompts[0], seen, _deepest(seen), times[0])
+            lost = find_earlier_entry(self._cache, prompts[0], seen, times[0])
             outcomes = self._call(prompts, rules, times, sizes)
             cause = cause_of(request, prompts[0], outcomes[0], lost, rules)
-        entry = outcomes[0].breakpoints[-1].prefix if outcomes[0].breakpoints else None
-        if rules.is_automatic:
-            entry = prompts[0].end
-        call = EarlierCall(self._calls, first, times[0], request, prompts[0], rules, entry)
-        self._lineage.remember(call, pool, file)
+        deepest = BreakpointPrefix(prompts[0].end, "5m") if rules.is_automatic else None
+        if deepest is None and outcomes[0].breakpoints:
+            deepest = outcomes[0].breakpoints[-1]
+        self._lineage.remember(self._calls, first, times[0], request, prompts[0], rules, deepest, relatives)
         return LookedUp(outcomes, cause, losses)
 
     def _losses(
@@ -128,13 +129,12 @@ class SimulatedHosts:
         sizes: PrefixSizes,
         relatives: Relatives,
     ) -> tuple[Loss, ...]:
-        cache = self._cache.with_breakpoints
+        cache, shared, number = self._cache.with_breakpoints, self._lineage.find_shared(prompt), self._passes + 1
+        call = CallInspection(self._calls, number, request, prompt, rules, start, sizes, cache, 0, shared, relatives)
+        if call.is_healthy():
+            return ()
         found = cache.find(prompt.breakpoints, rules, start, sizes)
-        read, shared = found[0].depth if found else 0, self._lineage.find_shared(prompt)
-        inspection = CallInspection(
-            self._calls, self._passes + 1, request, prompt, rules, start, sizes, cache, read, shared, relatives
-        )
-        return tuple(inspection.losses())
+        return tuple(replace(call, read=found[0].depth if found else 0).losses())
 
     def _call(
         self,
@@ -170,11 +170,3 @@ class SimulatedHosts:
         if renderer is None:
             renderer = self._renderers[generation] = Renderer(self._counter_for(generation))
         return renderer
-
-
-def _deepest(call: EarlierCall | None) -> BreakpointPrefix | None:
-    """The deepest entry of a call, with the TTL of its breakpoint."""
-    if call is None or call.entry is None:
-        return None
-    marked = (one for one in reversed(call.prompt.breakpoints) if one.prefix is call.entry)
-    return next(marked, None) or BreakpointPrefix(call.entry, "5m")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 
 import msgspec
 
-from cachecost.base.structs import identity_struct
+from cachecost.base.structs import identity_struct, value
 from cachecost.caches.alignment import are_versions
 from cachecost.prompts.blocks import Layer, Prefix, Thread
-from cachecost.prompts.render import Prompt
+from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 
@@ -26,22 +27,47 @@ class ConversationLine(msgspec.Struct, eq=False):
     latest: EarlierCall | None = None
 
 
+@value
+class RequestShape:
+    """What calls are compared by, besides their messages. Calls that are equal in this share one object."""
+
+    request: Request
+    prompt: Prompt
+    rules: ModelRules
+
+
 @identity_struct
 class EarlierCall:
-    """An earlier call to compare with. `entry` is the deepest prefix that it had in the cache.
+    """An earlier call to compare with. `entry` is the deepest prefix that it had in the cache, for `ttl`.
 
-    `number` is that of the call, `passed` that of its first pass in the replay. `pool` is where its entries are.
+    `number` is that of the call, `passed` that of its first pass in the replay. `pool` is where its entries are, `end`
+    the end of its prompt.
     """
 
     number: int
     passed: int
     start: float
-    request: Request
-    prompt: Prompt
-    rules: ModelRules
+    shape: RequestShape
+    thread: Thread
+    end: Prefix
     entry: Prefix | None
-    pool: str = ""
-    line: ConversationLine | None = None
+    ttl: str
+    pool: str
+    line: ConversationLine
+
+    @property
+    def rules(self) -> ModelRules:
+        return self.shape.rules
+
+    @property
+    def request(self) -> Request:
+        """The request as sent, without its breakpoints."""
+        return replace(self.shape.request, thread=self.thread, breakpoints=())
+
+    @property
+    def prompt(self) -> Prompt:
+        """The prompt, without its breakpoints."""
+        return replace(self.shape.prompt, end=self.end, breakpoints=())
 
 
 class Lineage:
@@ -50,6 +76,7 @@ class Lineage:
     def __init__(self) -> None:
         self._sent: dict[Prefix, EarlierCall] = {}
         self._at_thread: dict[Thread, EarlierCall] = {}
+        self._shapes: dict[tuple[object, ...], RequestShape] = {}
         self._by_first: dict[Thread, ConversationLine] = {}
         self._by_file: dict[str, dict[ConversationLine, None]] = {}
 
@@ -64,7 +91,7 @@ class Lineage:
         """The earlier calls that a call may be compared with."""
         nearest = self._nearest(request.thread, model, pool)
         line = nearest.line if nearest else self._line_of(request.thread, file)
-        return Relatives(self, request.thread, nearest, line, pool, model, file)
+        return Relatives(self, nearest, line, pool, model, file)
 
     def sender(self, prefix: Prefix) -> EarlierCall | None:
         """The first call that sent a prefix."""
@@ -77,28 +104,44 @@ class Lineage:
             if line.latest is not None:
                 yield line.latest
 
-    def is_followed(self, thread: Thread, pool: str) -> bool:
+    def is_followed(self, thread: Thread) -> bool:
         """Whether the conversation had a call before."""
         return thread.up_to(1) in self._by_first
 
-    def remember(self, call: EarlierCall, pool: str, file: str) -> None:
-        """Keep a call for those that come after it."""
-        thread = call.request.thread
-        nearest = self._nearest(thread, call.rules.model, pool)
-        line = (nearest.line if nearest else self._line_of(thread, file)) or ConversationLine()
-        kept = EarlierCall(
-            call.number, call.passed, call.start, call.request, call.prompt, call.rules, call.entry, pool, line
-        )
-        self._keep_sent(kept)
-        self._at_thread[thread] = line.latest = kept
-        if nearest is None:
+    def remember(
+        self,
+        number: int,
+        passed: int,
+        start: float,
+        request: Request,
+        prompt: Prompt,
+        rules: ModelRules,
+        deepest: BreakpointPrefix | None,
+        relatives: Relatives,
+    ) -> None:
+        """Keep a call for those that come after it, and so little of it: any later one may continue it."""
+        thread, pool, line = request.thread, relatives.pool, relatives.line or ConversationLine()
+        shape = self._shape(request, prompt, rules)
+        entry, ttl = (deepest.prefix, deepest.ttl) if deepest else (None, "5m")
+        call = EarlierCall(number, passed, start, shape, thread, prompt.end, entry, ttl, pool, line)
+        self._keep_sent(call)
+        self._at_thread[thread] = line.latest = call
+        if relatives.nearest is None:
             self._by_first.setdefault(thread.up_to(1), line)
-        lines = self._by_file.setdefault(file, {})
+        lines = self._by_file.setdefault(relatives.file, {})
         lines.pop(line, None)
         lines[line] = None
 
+    def _shape(self, request: Request, prompt: Prompt, rules: ModelRules) -> RequestShape:
+        """What `find_change` reads of an earlier call, but for its messages, is equal for all calls with this key."""
+        key = (*map(id, (request.params, request.tools, request.system, rules)), prompt.cache_keys, prompt.head)
+        shape = self._shapes.get(key)
+        if shape is None:  # it holds all whose id is in the key, so that no other object gets that id
+            shape = self._shapes[key] = RequestShape(request, prompt, rules)
+        return shape
+
     def _keep_sent(self, call: EarlierCall) -> None:
-        node: Prefix | None = call.prompt.end
+        node: Prefix | None = call.end
         while node is not None and node not in self._sent:
             self._sent[node] = call
             node = node.parent
@@ -119,7 +162,7 @@ class Lineage:
         digests = {node.message.digest for node in thread.back() if node.length > 1 and node.message}
         best, found = 0.0, None
         for seen in self.recent(file):
-            share = _overlap(digests, seen.request.thread)
+            share = _overlap(digests, seen.thread)
             if share >= OVERLAP and share > best:
                 best, found = share, seen.line
         return found or next((seen.line for seen in self.recent(file) if _begins_alike(thread, seen)), None)
@@ -127,8 +170,8 @@ class Lineage:
 
 def _begins_alike(thread: Thread, seen: EarlierCall) -> bool:
     """Whether a longer thread begins with another version of the first message of an earlier call."""
-    one, other = thread.up_to(1).message, seen.request.thread.up_to(1).message
-    if one is None or other is None or thread.length <= seen.request.thread.length:
+    one, other = thread.up_to(1).message, seen.thread.up_to(1).message
+    if one is None or other is None or thread.length <= seen.thread.length:
         return False
     pairs = zip(other.blocks, one.blocks, strict=False)
     return len(one.blocks) == len(other.blocks) and all(are_versions(*pair, Layer.MESSAGES) for pair in pairs)
@@ -148,7 +191,6 @@ class Relatives:
     """
 
     lineage: Lineage
-    thread: Thread
     nearest: EarlierCall | None
     line: ConversationLine | None
     pool: str

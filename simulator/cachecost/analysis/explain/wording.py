@@ -76,6 +76,7 @@ def _facts(loss: Loss, request: Request, tokens: int) -> dict[str, object]:
         "messages_before": before.thread.length,
         "messages_fewer": before.thread.length - request.thread.length,
         "appeared": "were added to" if request.thread.has_image else "were removed from",
+        "moved": _describe_move(loss),
         "misplaced": _describe_misplacement(loss),
     }
 
@@ -85,6 +86,14 @@ def _tools(loss: Loss, request: Request, before: Request) -> str:
     if now != was:
         return f"{now or 'no'} tools instead of {was or 'none'}"
     return f"{place(loss, request)} changed"
+
+
+def _describe_move(loss: Loss) -> str:
+    """Both workspaces, or both hosts; a pool is `HOST/WORKSPACE`."""
+    (host_before, _, before), (host, _, now) = loss.place_before.partition("/"), loss.place.partition("/")
+    if host_before != host:
+        return f"host changed from {host_before} to {host}"
+    return f"workspace changed from {before or 'the default one'} to {now or 'the default one'}"
 
 
 def _describe_misplacement(loss: Loss) -> str:

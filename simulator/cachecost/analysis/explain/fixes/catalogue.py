@@ -11,6 +11,7 @@ from cachecost.analysis.explain.fixes.parameters import (
     EFFORT,
     FORMAT,
     MODEL,
+    PLACE,
     SPEED,
     THINKING,
     image_from_the_start,
@@ -24,6 +25,7 @@ from cachecost.caches.causes import Cause
 
 FIXERS: Mapping[Cause, Fixer] = {
     "model_changed": Fixer(same_parameter(MODEL, keeps_prices=True)),
+    "unknown": Fixer(same_parameter(PLACE, keeps_prices=True)),
     "speed_changed": Fixer(same_parameter(SPEED, keeps_prices=True)),
     "tools_changed": Fixer(same_tools),
     "system_changed": Fixer(same_system),

@@ -89,16 +89,16 @@ def _put_model(call: Call, value: str) -> Call:
     return replace(call, request=replace(call.request, model=value))
 
 
-def _read_workspace(call: Call) -> str:
-    return call.workspace
+def _read_place(call: Call) -> tuple[str, str | None]:
+    return call.workspace, call.host
 
 
-def _put_workspace(call: Call, value: str) -> Call:
-    return replace(call, workspace=value)
+def _put_place(call: Call, value: tuple[str, str | None]) -> Call:
+    return replace(call, workspace=value[0], host=value[1])
 
 
 MODEL: Parameter = _read_model, _put_model
-WORKSPACE: Parameter = _read_workspace, _put_workspace
+PLACE: Parameter = _read_place, _put_place
 CHOICE, THINKING, SPEED = body_field("tool_choice"), body_field("thinking"), body_field("speed")
 EFFORT, FORMAT = body_field("output_config", "effort"), body_field("output_config", "format")
 

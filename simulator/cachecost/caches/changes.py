@@ -1,0 +1,102 @@
+"""A change of a prompt since an earlier call: what is unchanged behind it, and what of that was paid for again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cachecost.base.structs import value
+from cachecost.caches.alignment import are_versions, common, path, share_alike, unchanged
+from cachecost.caches.lineage import EarlierCall
+from cachecost.prompts.blocks import Block, Layer, Prefix
+from cachecost.prompts.request import Request
+from cachecost.prompts.sizes import PrefixSizes
+
+SHARED = 0.25
+"""The share of what follows a change that must be unchanged, where all of it is text of people."""
+ALIKE_STATIC = 0.9
+"""The share of a block of the static prefix that must match for two conversations to have one static prefix."""
+ALIKE_BYTES = 2
+"""Without content, by so many bytes at most its size may differ."""
+
+
+@value
+class Change:
+    """A change since an earlier call. `was` and `now` are what follows the common prefix, `kept` is unchanged of it."""
+
+    before: EarlierCall
+    was: list[Prefix]
+    now: list[Prefix]
+    kept: list[Prefix]
+
+    @property
+    def end(self) -> Prefix:
+        """The last prefix that would have been read."""
+        return self.kept[-1]
+
+    def tokens(self, read: Prefix | None, sizes: PrefixSizes) -> int:
+        """Tokens that were sent before: all after `read` up to the change, and what is unchanged behind it."""
+        depth, parted = read.depth if read else 0, self.now[0].parent
+        before = tokens_between(read, parted, sizes) if parted and parted.depth > depth else 0
+        return before + _tokens_of([node for node in self.kept if node.depth > depth], sizes)
+
+    def is_loss(self, depth: int, read: Prefix | None, sizes: PrefixSizes) -> bool:
+        """Whether what is unchanged beyond `depth` is more than texts of people that happen to be alike."""
+        kept = [node for node in self.kept if node.depth > depth]
+        if not kept or any(_is_distinct(node) for node in kept):
+            return bool(kept)
+        return _tokens_of(kept, sizes) >= SHARED * tokens_between(read, self.end, sizes)
+
+    def first_pair(self, depth: int) -> tuple[Prefix, Prefix | None]:
+        """The first blocks that differ; if only a parameter changed, the first one beyond `depth`."""
+        for old, new in zip(self.was, self.now, strict=False):
+            if old.block and new.block and old.block.digest != new.block.digest:
+                return new, old
+        return next((node for node in self.now if node.depth > depth), self.now[0]), None
+
+
+def find_change_since(before: EarlierCall, last: Prefix) -> Change | None:
+    """What changed on the way to `last` since an earlier call cached its prompt; None: nothing, or nothing is left."""
+    if before.entry is None:
+        return None
+    parted = common(before.entry, last)
+    if parted is before.entry or parted is last:
+        return None
+    depth = parted.depth if parted else 0
+    was, now = path(before.entry, depth), path(last, depth)
+    kept = unchanged(was, now)
+    return Change(before, was, now, kept) if kept else None
+
+
+def have_one_static(one: Request, other: Request) -> bool:
+    """Whether two static prefixes are one, but for the order of the tools or a few characters of a block."""
+    tools = sorted(block.digest for block in one.tools.blocks) == sorted(block.digest for block in other.tools.blocks)
+    pairs = [*zip(one.system.blocks, other.system.blocks, strict=False)]
+    if not tools:
+        pairs += zip(one.tools.blocks, other.tools.blocks, strict=False)
+    lengths = [(len(part.tools.blocks), len(part.system.blocks)) for part in (one, other)]
+    return lengths[0] == lengths[1] and all(map(_are_nearly_equal, *zip(*pairs, strict=True))) if pairs else False
+
+
+def _are_nearly_equal(old: Block, new: Block) -> bool:
+    if old.digest == new.digest:
+        return True
+    if old.content is None or new.content is None:
+        return (old.kind, old.role) == (new.kind, new.role) and abs(old.size - new.size) <= ALIKE_BYTES
+    return are_versions(old, new, Layer.SYSTEM) and share_alike(old, new) >= ALIKE_STATIC
+
+
+def _is_distinct(node: Prefix) -> bool:
+    """Whether a block is hardly ever sent twice by chance."""
+    return node.layer is not Layer.MESSAGES or bool(
+        node.block and (node.block.role == "assistant" or node.block.kind != "text")
+    )
+
+
+def _tokens_of(nodes: Sequence[Prefix], sizes: PrefixSizes) -> int:
+    """Tokens of the last blocks of these prefixes."""
+    return sum(sizes.of(node) - (sizes.of(node.parent) if node.parent else 0) for node in nodes)
+
+
+def tokens_between(read: Prefix | None, end: Prefix, sizes: PrefixSizes) -> int:
+    """Tokens after `read` (None: from the start) up to `end`."""
+    return sizes.of(end) - (sizes.of(read) if read else 0)

@@ -1,0 +1,261 @@
+"""Finds what a call paid for again although an earlier call had sent it: the one classification of all commands.
+
+`CallInspection.losses` compares a call, before it is made, with the earlier calls of its conversation and with what was
+sent before under the same static prefix. The call loses what stands unchanged behind a change, and all before it that
+was not read; or, where nothing changed, a prefix that was sent before, byte for byte, and was not read. What another
+cause would cost besides is found when the calls are corrected and compared again. Replays name the loss with the most
+tokens (`cause_of_losses`), explain prices all. Only where something was lost are prompts compared block by block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cachecost.base.structs import value
+from cachecost.caches.alignment import path
+from cachecost.caches.breakpoints import PrefixCache, State
+from cachecost.caches.causes import (
+    UNWRITTEN,
+    Cause,
+    UnreadPrefix,
+    ancestor,
+    cause_of_unread,
+    find_change_or_compaction,
+    is_fork,
+)
+from cachecost.caches.changes import Change, find_change_since, have_one_static, tokens_between
+from cachecost.caches.lineage import EarlierCall, Relatives
+from cachecost.caches.losses import Loss
+from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.lookback import is_within_lookback, lookback_steps
+from cachecost.prompts.render import Prompt
+from cachecost.prompts.request import Request
+from cachecost.prompts.sizes import PrefixSizes
+from cachecost.providers.rules import ModelRules
+
+MATERIAL = 0.01
+"""The share of a prompt that must be unread before other breakpoints would be worth a change."""
+SMALLEST = 100
+"""Tokens; fewer are not worth a change either, as a question that no breakpoint follows."""
+EXCHANGE = 2
+"""Messages by which a conversation grows from call to call."""
+
+
+@value
+class CallInspection:
+    """One call before it is made: the prompt, the cache, and the earlier calls to compare with."""
+
+    call: int
+    passed: int
+    request: Request
+    prompt: Prompt
+    rules: ModelRules
+    start: float
+    sizes: PrefixSizes
+    cache: PrefixCache
+    read: int
+    shared: Prefix
+    relatives: Relatives
+
+    def is_healthy(self) -> bool:
+        """Whether the call reads all that was sent before, as most do: then nothing need be compared."""
+        nearest, breakpoints = self.relatives.nearest, self.prompt.breakpoints
+        entry = nearest.entry if nearest else None
+        if nearest is None or entry is not self.shared or not breakpoints:
+            return False
+        last, grown = breakpoints[-1], self.request.thread.length - nearest.thread.length
+        return (
+            grown <= EXCHANGE
+            and is_within_lookback(last.prefix, entry, self.rules)
+            and self.cache.state(entry, last.ttl, self.rules, self.start) == "live"
+            and self._reaches_minimum(entry)
+        )
+
+    def losses(self) -> Iterator[Loss]:
+        """What comes after a change, else what was sent before unchanged: at most one."""
+        changed = self._find_changed()
+        if changed:
+            yield self._loss_by(changed)
+        elif self.shared.depth > self.read and (unread := self._find_unread(self._sent_again())):
+            yield unread
+
+    # ------------------------------------------------------------------------------- sent before, and not read
+
+    def _sent_again(self) -> Prefix:
+        """What was sent before, without the beginning of an answer that is another one: both begin alike by chance."""
+        node = self.shared
+        after = path(self.prompt.end, node.depth)[:1]
+        while after and all(_is_answer(one) for one in (node, *after)) and node.parent is not None:
+            node = node.parent
+        return node
+
+    def _find_unread(self, shared: Prefix) -> Loss | None:
+        """The prefix that was sent before, byte for byte, and was not read this time."""
+        entry, state, ttl, touched = self._deepest_entry(shared)
+        if entry is None and not self._is_one_prefix():
+            return None
+        end = entry or shared
+        since = self._sender(end)
+        cause = self._cause(end, state if entry else "absent", since)
+        tokens, first = tokens_between(self._read_prefix(), end, self.sizes), next(iter(path(end, self.read)), None)
+        if first is None or (cause in UNWRITTEN and not self._is_material(tokens)):
+            return None
+        return Loss(
+            self.call,
+            self.passed,
+            cause,
+            first,
+            end.depth,
+            since=since,
+            gap_s=self.start - touched if touched is not None else 0.0,
+            ttl=ttl,
+            positions=self._behind(end),
+            window=self.rules.lookback_positions,
+            minimum=self.rules.minimum_tokens,
+            tokens=tokens,
+        )
+
+    def _is_one_prefix(self) -> bool:
+        """Whether what was sent before is of this conversation, or a static prefix that conversations share.
+
+        Some equal tools at the beginning of another list are none: no breakpoint between them helps both lists.
+        """
+        if self.relatives.line is not None:
+            return True
+        shared = self.shared
+        if shared.layer is Layer.TOOLS:
+            return shared.depth == len(self.request.tools.blocks) and self._reaches_minimum(shared)
+        return shared.depth >= self.prompt.head.depth or self._reaches_minimum(shared)
+
+    def _is_material(self, tokens: int) -> bool:
+        return tokens >= max(SMALLEST, MATERIAL * self.sizes.total(self.prompt))
+
+    def _reaches_minimum(self, prefix: Prefix) -> bool:
+        return self.sizes.of(prefix) >= self.rules.minimum_tokens
+
+    def _sender(self, prefix: Prefix) -> EarlierCall | None:
+        """The call that sent a prefix: the nearest one, the latest of the conversation, else the first of all."""
+        for call in (self.relatives.nearest, self.relatives.latest):
+            if call and call.pool == self.relatives.pool and _is_on(prefix, call.end):
+                return call
+        return self.relatives.lineage.sender(prefix)
+
+    def _read_prefix(self) -> Prefix | None:
+        """The prefix that is read; None: nothing."""
+        return ancestor(self.prompt.end, self.read) if self.read else None
+
+    def _behind(self, entry: Prefix) -> int:
+        """Positions from an entry to the last breakpoint, both counted; below 0 if the breakpoint is before it."""
+        if not self.prompt.breakpoints:
+            return 0
+        steps = lookback_steps(self.prompt.breakpoints[-1].prefix, entry, self.rules)
+        return steps + 1 if steps >= 0 else steps
+
+    def _deepest_entry(self, shared: Prefix) -> tuple[Prefix | None, State, str, float | None]:
+        """(prefix, state, TTL, time of last use) of the deepest entry that was not read."""
+        for node in reversed(path(shared, self.read)):
+            for ttl in ("5m", "1h"):
+                state = self.cache.state(node, ttl, self.rules, self.start)
+                entry = self.cache.entry(node, ttl, self.rules) if state != "absent" else None
+                if entry and self.sizes.of(node) >= entry.minimum:
+                    return node, state, entry.ttl, entry.touched
+        return None, "absent", "", None
+
+    def _cause(self, end: Prefix, state: State, since: EarlierCall | None) -> Cause:
+        unread = UnreadPrefix(
+            tokens=self.sizes.of(end),
+            entry=None if state == "absent" else end,
+            state=state,
+            is_fork=self._is_fork(),
+            is_off_path=bool(since and since.entry and not _is_on(since.entry, self.prompt.end)),
+        )
+        return cause_of_unread(unread, self.prompt, self.rules)
+
+    def _is_fork(self) -> bool:
+        """Whether the call goes on from a place in another call than the one whose messages it repeats.
+
+        A conversation that expired as a whole lost to time, wherever it goes on.
+        """
+        nearest, latest = self.relatives.nearest, self.relatives.latest
+        if nearest and nearest.pool == self.relatives.pool and _is_on(self.shared, nearest.end):
+            return False
+        if latest is None or (latest.entry and self._is_out_of_reach(latest)):
+            return False
+        return is_fork(self.request, self.prompt, self.rules, self.shared, latest)
+
+    # ------------------------------------------------------------------------------- behind a change
+
+    def _find_changed(self) -> Change | None:
+        """What comes after a block or a parameter that changed since an earlier call."""
+        if not self.prompt.breakpoints:
+            return None
+        reached, read = max(self.read, self.shared.depth), self._read_prefix()
+        last, found = self.prompt.breakpoints[-1].prefix, []
+        for before in self._compared():
+            change = None if self._is_out_of_reach(before) else find_change_since(before, last)
+            if change and change.is_loss(reached, read, self.sizes):
+                found.append(change)
+        return max(found, key=lambda change: change.end.depth, default=None)
+
+    def _loss_by(self, change: Change) -> Loss:
+        """What is lost by a change, and what of it is new."""
+        before, read = change.before, self._read_prefix()
+        tokens, whole = change.tokens(read, self.sizes), tokens_between(read, change.end, self.sizes)
+        first, other = change.first_pair(self.read)
+        is_moved = self.relatives.pool != before.pool
+        return Loss(
+            self.call,
+            self.passed,
+            "unknown" if is_moved else find_change_or_compaction(self.request, self.prompt, before, self.rules),
+            first,
+            change.end.depth,
+            None if is_moved else other,
+            before,
+            self.start - before.start,
+            tokens=tokens,
+            added=whole - tokens,
+            place=self.relatives.pool if is_moved else "",
+            place_before=before.pool if is_moved else "",
+        )
+
+    def _compared(self) -> Iterator[EarlierCall]:
+        """The calls that a change is looked for in: those of the conversation, else one with this static prefix.
+
+        The latest call of the conversation counts besides the one that this call goes on from where calls must have
+        been made in between: it sent their messages in another shape.
+        """
+        nearest, latest = self.relatives.nearest, self.relatives.latest
+        length = self.request.thread.length
+        if nearest:
+            yield nearest
+        if latest and latest is not nearest and length - (nearest.thread.length if nearest else 0) > EXCHANGE:
+            if self._is_here(latest) or latest.thread.length < length:
+                yield latest
+        elif latest and nearest is None and self._is_here(latest):
+            yield latest
+        if latest is None and self.shared.depth < self.prompt.head.depth:
+            yield from self._same_static_prefix()
+
+    def _is_here(self, call: EarlierCall) -> bool:
+        return call.pool == self.relatives.pool and call.rules.model == self.rules.model
+
+    def _same_static_prefix(self) -> Iterator[EarlierCall]:
+        """The latest call of another conversation with this static prefix but for an order or a few characters."""
+        for call in self.relatives.others():
+            has_keys = call.shape.prompt.cache_keys[:2] == self.prompt.cache_keys[:2]
+            if has_keys and have_one_static(call.shape.request, self.request):
+                yield call
+                return
+
+    def _is_out_of_reach(self, before: EarlierCall) -> bool:
+        """Whether nothing that a call cached can be read at this time, so that a change of it lost nothing."""
+        states = {self.cache.state(before.entry, ttl, before.rules, self.start) for ttl in ("5m", "1h") if before.entry}
+        return bool(states & {"expired", "unreadable"}) and "live" not in states
+
+
+def _is_answer(node: Prefix) -> bool:
+    return node.layer is Layer.MESSAGES and node.block is not None and node.block.role == "assistant"
+
+
+def _is_on(node: Prefix, end: Prefix) -> bool:
+    return node.depth <= end.depth and ancestor(end, node.depth) is node
