@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planted import breakpoint_faults, parameter_faults, prompt_faults, time_faults
+from planted import breakpoint_faults, parameter_faults, prompt_faults, recorded_faults, time_faults
 from planted.fault import Fault
 from planted.logs import (
     STRIPS,
@@ -18,6 +18,7 @@ from planted.logs import (
     loop_with_one_breakpoint,
     one_shots,
 )
+from planted.recorded import recorded
 
 BASES: Mapping[str, Callable[[], Log]] = {
     "loop": loop,
@@ -31,6 +32,8 @@ BASES: Mapping[str, Callable[[], Log]] = {
     "fan-out": fan_out,
     "long turn": long_turn,
     "loop with one breakpoint": loop_with_one_breakpoint,
+    "recorded": lambda: recorded("claude-code.jsonl", recorded_faults.CALLS),
+    "recorded, 56 minutes": lambda: recorded("claude-code-56-minutes.jsonl", recorded_faults.CALLS),
 }
 FAULTS: Mapping[str, Fault] = {
     fault.name: fault
@@ -51,5 +54,7 @@ FAULTS: Mapping[str, Fault] = {
         *breakpoint_faults.missing_of("chat", "system.0", ", chat"),
         *breakpoint_faults.placed_of("loop"),
         *breakpoint_faults.ONE_SHOTS,
+        *recorded_faults.faults_of("recorded"),
+        *recorded_faults.faults_of("recorded, 56 minutes"),
     ]
 }

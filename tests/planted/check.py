@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,11 @@ from typing import Any
 from click.testing import CliRunner
 
 from cachecost.cli import cachecost
-from planted.fault import Fault, Range
+from planted.fault import Codes, Expected, Fault, Range
+from planted.logs import Log, write_log
+from planted.recorded import is_recorded, write_recording
 
 Found = dict[str, Any]
-Codes = tuple[str, ...]
 
 
 def asked(command: str, *arguments: object) -> str:
@@ -24,6 +25,11 @@ def asked(command: str, *arguments: object) -> str:
     result = CliRunner().invoke(cachecost, words, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
+
+
+def written(path: Path, log: Log) -> Path:
+    """The log as a file: a request log, or a recording without content."""
+    return write_recording(path, log) if is_recorded(log) else write_log(path, log)
 
 
 def explained(path: Path) -> Found:
@@ -36,30 +42,35 @@ def causes_replayed(path: Path) -> list[str]:
     return [json.loads(line)["cause"] for line in asked("replay", path).splitlines()]
 
 
-def problems(found: Found, faults: Sequence[Fault], expected: Mapping[Codes, Range], alone: bool = True) -> list[str]:
-    """What differs, in words; nothing when every fault is found with its code, calls, place and dollars.
-
-    Faults that are not `alone` in a log may hide one another at some of their calls.
-    """
-    by_code: dict[Codes, list[Found]] = defaultdict(list)
+def problems(found: Found, faults: Sequence[Fault], expected: Expected) -> list[str]:
+    """What differs, in words; nothing when every fault is found with its code, calls, place and dollars."""
+    by_codes: dict[Codes, list[Found]] = defaultdict(list)
     for finding in found["findings"]:
-        by_code[next((codes for codes in expected if finding["code"] in codes), (finding["code"],))].append(finding)
-    wrong = [f"{codes[0]} was not planted" for codes in by_code if codes not in expected]
-    for codes, limits in expected.items():
-        own = [fault for fault in faults if fault.codes == codes]
-        wrong += _problems_of(codes[0], by_code[codes], own, limits, alone)
+        own = (codes for codes in expected.by_codes if finding["code"] in codes)
+        by_codes[next(own, (finding["code"],))].append(finding)
+    wrong = [f"{codes[0]} was not planted" for codes in by_codes if codes not in expected.by_codes]
+    wrong += _wrong_dollars("all", found["findings"], expected.total)
+    for codes, limits in expected.by_codes.items():
+        own_faults = [fault for fault in faults if fault.codes == codes]
+        wrong += _wrong_places(codes, by_codes[codes], own_faults, is_alone=len(faults) == 1)
+        wrong += _wrong_dollars(codes[0], by_codes[codes], limits) if expected.is_exact else []
     return wrong
 
 
-def _problems_of(code: str, findings: list[Found], faults: list[Fault], limits: Range, alone: bool) -> Iterator[str]:
+def _wrong_dollars(name: str, findings: list[Found], limits: Range) -> Iterator[str]:
     low, high = limits
     dollars = sum((Decimal(finding["cost_usd"]) for finding in findings), Decimal())
     if not (low <= dollars <= high or (high <= 0 and not findings)):
-        yield f"{code} ${dollars}, not ${low}" + (f" to ${high}" if high > low else "")
+        yield f"{name} ${dollars}, not ${low}" + (f" to ${high}" if high > low else "")
+
+
+def _wrong_places(codes: Codes, findings: list[Found], faults: list[Fault], is_alone: bool) -> Iterator[str]:
+    """Faults that are not alone in a log may hide one another at some of their calls."""
     calls = {finding["call"] for finding in findings}
     least = {call for fault in faults for call in fault.calls}
     most = least | {call for fault in faults for call in fault.echo}
-    if not calls <= most or (alone and not least <= calls):
-        yield f"{code} at calls {sorted(calls)}, not {sorted(least)}"
-    if alone and findings and findings[0]["block"] != faults[0].block:
-        yield f"{code} at {findings[0]['block']}, not {faults[0].block}"
+    if not calls <= most or (is_alone and not least <= calls):
+        yield f"{codes[0]} at calls {sorted(calls)}, not {sorted(least)}"
+    first = min(findings, key=lambda finding: (codes.index(finding["code"]), finding["call"]), default=None)
+    if is_alone and first and first["block"] != faults[0].block:
+        yield f"{codes[0]} at {first['block']}, not {faults[0].block}"

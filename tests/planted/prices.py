@@ -8,8 +8,9 @@ from decimal import Decimal
 from functools import cache
 
 from cachecost.providers.rules import ModelRules, RuleBook
-from naive import Measure, NaiveModel
+from naive import NaiveModel
 from planted.logs import BEGIN, Log, Sending, in_order
+from planted.recorded import Sizes, is_recorded
 
 # USD per million tokens: input, 5m write, 1h write, read (Claude docs, Pricing, 2026-11-12)
 PRICES = {
@@ -30,18 +31,18 @@ def rules_of(model: str, day: date) -> ModelRules:
     return RuleBook().rules("anthropic", model, day)
 
 
-def costs(log: Log, measure: Measure | None = None) -> list[Decimal]:
+def costs(log: Log) -> list[Decimal]:
     """USD of each call without its output, in the order of time."""
-    naive = NaiveModel(measure)
+    naive = NaiveModel(Sizes() if is_recorded(log) else None)
     return [_cost(naive, sending) for sending in in_order(log)]
 
 
-def cost(log: Log, measure: Measure | None = None) -> Decimal:
-    return sum(costs(log, measure), Decimal())
+def cost(log: Log) -> Decimal:
+    return sum(costs(log), Decimal())
 
 
-def cheapest(logs: Iterable[Log], measure: Measure | None = None) -> Log:
-    return min(logs, key=lambda log: cost(log, measure))
+def cheapest(logs: Iterable[Log]) -> Log:
+    return min(logs, key=cost)
 
 
 def _cost(naive: NaiveModel, sending: Sending) -> Decimal:

@@ -18,7 +18,7 @@ def paused(minutes: float, *calls: int) -> Change:
 
 
 def pause(name: str, base: str, minutes: float, *calls: int, block: str = "tools.0") -> Fault:
-    return Fault(name, ("CC301",), base, calls, block, paused(minutes, *calls), by_policy=True, spare=lambda log: log)
+    return Fault(name, ("CC301",), base, calls, block, paused(minutes, *calls), by_policy=True)
 
 
 def together(calls: range, start: float) -> Change:
