@@ -5,6 +5,7 @@ from __future__ import annotations
 from planted.fault import Edit, Fault, as_is, both, changed, since
 from planted.logs import EPHEMERAL, Body, padded, place, place_last, text, unplace
 from planted.prompt_faults import ALL, last_message
+from planted.time_faults import paused
 
 MESSAGES, TOOLS, SYSTEM = "messages.0.content.0", "tools.0", "system.0"
 NOTES = [text(f"enclosed {number}", 4) for number in range(30)]
@@ -194,7 +195,8 @@ ONE_SHOTS = [
         since(1, own_system_and_tools),
         since(1, tools_only),
         echo=(1,),
-    ),    Fault(
+    ),
+    Fault(
         "thinking dropped after a long turn",
         ("CC211", "CC401"),
         "long turn",
@@ -202,5 +204,16 @@ ONE_SHOTS = [
         MESSAGES,
         as_is,
         changed((14,), place_first),
+    ),
+    Fault(
+        "one-shots every 3 hours",
+        ("CC405", "CC301"),
+        "one-shots",
+        (),
+        SYSTEM,
+        paused(180, *range(2, 7)),
+        both(paused(180, *range(2, 7)), since(1, no_breakpoint)),
+        paused(180, *range(2, 7)),
+        echo=tuple(range(1, 7)),
     ),
 ]

@@ -19,9 +19,9 @@ from planted.recorded import is_recorded, write_recording
 Found = dict[str, Any]
 
 
-def asked(command: str, *arguments: object) -> str:
-    """The JSON that a command prints, with bytes as tokens."""
-    words = [command, "--json", "--tokens", "bytes", *map(str, arguments)]
+def asked(command: str, *arguments: object, tokens: str | None = "bytes") -> str:
+    """The JSON that a command prints."""
+    words = [command, "--json", *(["--tokens", tokens] if tokens else []), *map(str, arguments)]
     result = CliRunner().invoke(cachecost, words, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from planted.fault import put, sendings, since
+from planted.fault import put, since
 from planted.logs import (
-    KEEPS,
     STRIPS,
+    Body,
     Log,
     agents,
-    append_block,
     bare,
     chat,
     copied,
-    exchange,
     fan_out,
     in_order,
     loop,
@@ -28,8 +26,6 @@ from planted.logs import (
 )
 from planted.policies import hourly
 from planted.time_faults import paused
-
-HOUR_S = 3600.0
 
 
 def retried() -> Log:
@@ -54,7 +50,7 @@ def forked() -> Log:
     return in_order([*log, *branch])
 
 
-def _other(message: dict) -> dict:  # type: ignore[type-arg]
+def _other(message: Body) -> Body:
     content = [
         {**block, "text": "Another way. " + block["text"]} if block["type"] == "text" else dict(block)
         for block in message["content"]
@@ -104,7 +100,7 @@ def asked_in_between() -> Log:
     return since(5, lambda body, _: append_human(body, question))(loop(8, model=STRIPS, thinking=12))
 
 
-def append_human(body: dict, question: dict) -> None:  # type: ignore[type-arg]
+def append_human(body: Body, question: Body) -> None:
     content = body["messages"][8]["content"]
     moved = content[-1].pop("cache_control", None)
     content.append(dict(question) | ({"cache_control": moved} if moved else {}))
@@ -123,19 +119,30 @@ def side_question() -> Log:
     return in_order([*log, *aside])
 
 
+def short_question() -> Log:
+    log = one_shots(1)
+    del log[0].body["system"]
+    return log
+
+
+def two_workspaces() -> Log:
+    """Two users with one prompt, whose workspaces share no cache."""
+    others = loop(5, topic="two")
+    return in_order([*loop(5), *(replace(sending, workspace="other") for sending in others)])
+
+
 SHAPES: Mapping[str, Callable[[], Log]] = {
     "a tool loop": loop,
     "a tool loop on a model that drops thinking": lambda: loop(model=STRIPS, thinking=12),
-    "a tool loop that thinks": lambda: loop(thinking=12, **{"thinking_on": 1}) if False else loop(thinking=12),
+    "a tool loop that thinks": lambda: loop(thinking=12),
     "parallel tools": lambda: loop(parallel=3, lines=30),
     "a chat": chat,
     "a chat with pauses of 4 minutes": lambda: chat(every=240.0),
     "one call": lambda: loop(1),
-    "one short question": lambda: bare_question(),
+    "one short question": short_question,
     "sub-agents of one kind": agents,
     "sub-agents in parallel, each with its own prefix": parallel_agents,
     "one-shots with a shared system prompt": one_shots,
-    "one-shots every 3 hours": lambda: one_shots(4, every=3 * HOUR_S),
     "a fan-out after the first token": fan_out,
     "a retry after an error": retried,
     "a fork where an entry lives": forked,
@@ -149,18 +156,5 @@ SHAPES: Mapping[str, Callable[[], Log]] = {
     "a side question": side_question,
     "two users at once": lambda: in_order([*loop(5), *loop(5, topic="two", begin=2.0)]),
     "one parameter throughout": lambda: since(1, put(tool_choice={"type": "any"}))(loop()),
-    "two workspaces": lambda: in_order([*loop(5), *sendings(range(1, 9), _move)(loop(5, topic="two"))]),
+    "two workspaces": two_workspaces,
 }
-
-
-def _move(sending, _):  # type: ignore[no-untyped-def]
-    sending.workspace = "other"
-
-
-def bare_question() -> Log:
-    log = one_shots(1)
-    del log[0].body["system"]
-    return log
-
-
-__all__ = ["KEEPS", "SHAPES", "exchange"]

@@ -6,7 +6,7 @@ import json
 import marshal
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ KEEPS = "claude-opus-4-8"
 """Keeps the thinking of earlier turns; its minimum is 1,024 tokens."""
 STRIPS = "claude-sonnet-4-5"
 """Drops the thinking of earlier turns; its minimum is 1,024 tokens."""
-BEGIN = datetime(2026, 11, 2, 8, tzinfo=timezone.utc)
+BEGIN = datetime(2026, 11, 2, 8, tzinfo=UTC)
 EPHEMERAL = {"type": "ephemeral"}
 
 

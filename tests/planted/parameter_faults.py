@@ -29,7 +29,9 @@ def parameters_of(base: str, tail: str = "") -> list[Fault]:
     budget = {"type": "enabled", "budget_tokens": 4096}
     return [
         parameter("tool choice", "CC201", base, MESSAGES, False, tail, tool_choice={"type": "any"}),
-        parameter("tool choice once", "CC201", base, MESSAGES, True, tail, tool_choice={"type": "tool", "name": "tool_2"}),
+        parameter(
+            "tool choice once", "CC201", base, MESSAGES, True, tail, tool_choice={"type": "tool", "name": "tool_2"}
+        ),
         parameter("format once", "CC205", base, SYSTEM, True, tail, output_config={"format": FORMAT}),
         parameter("format from", "CC205", base, SYSTEM, False, tail, output_config={"format": FORMAT}),
         parameter("thinking on", "CC210", base, MESSAGES, False, tail, thinking=budget),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Iterable
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cache
+from hashlib import sha256
 
 from cachecost.providers.rules import ModelRules, RuleBook
 from naive import NaiveModel
@@ -24,6 +26,8 @@ PRICES = {
 FAST = 2
 """Fast mode costs so many times as much (Claude docs, Fast mode, 2026-11-12)."""
 MILLION = Decimal(10) ** 6
+PRICED: dict[bytes, tuple[Decimal, ...]] = {}
+"""What calls cost, by their digest: pairs of faults share many a log."""
 
 
 @cache
@@ -31,10 +35,16 @@ def rules_of(model: str, day: date) -> ModelRules:
     return RuleBook().rules("anthropic", model, day)
 
 
-def costs(log: Log) -> list[Decimal]:
+def costs(log: Log) -> tuple[Decimal, ...]:
     """USD of each call without its output, in the order of time."""
-    naive = NaiveModel(Sizes() if is_recorded(log) else None)
-    return [_cost(naive, sending) for sending in in_order(log)]
+    calls = [
+        (one.body, one.start, one.first_token_s, one.workspace, one.status, one.cached_as) for one in in_order(log)
+    ]
+    key = sha256(marshal.dumps(calls, 2)).digest()
+    if key not in PRICED:
+        naive = NaiveModel(Sizes() if is_recorded(log) else None)
+        PRICED[key] = tuple(_cost(naive, sending) for sending in in_order(log))
+    return PRICED[key]
 
 
 def cost(log: Log) -> Decimal:

@@ -277,7 +277,9 @@ def more_messages_of(base: str, tail: str = "") -> list[Fault]:
     return [
         Fault("tool use keys reordered" + tail, code, base, (5,), "messages.1.content.2", since(5, swap_keys)),
         Fault("exchange dropped" + tail, code, base, (5,), "messages.1.content.0", since(5, drop_exchange)),
-        Fault("thinking dropped" + tail, code, base, (5, 6, 7, 8, 9, 10), "messages.1.content.0", since(5, drop_thinking)),
+        Fault(
+            "thinking dropped" + tail, code, base, (5, 6, 7, 8, 9, 10), "messages.1.content.0", since(5, drop_thinking)
+        ),
     ]
 
 

@@ -49,7 +49,9 @@ def recorded(name: str, calls: int) -> Log:
             blocks[line["block"]] = block_of(line["kind"], line["digest"], line["size"])
         elif "call" in line:
             before, count = line.get("after", (0, 0))
-            own = [{"role": role, "content": [blocks[number] for number in numbers]} for role, numbers in line["messages"]]
+            own = [
+                {"role": role, "content": [blocks[number] for number in numbers]} for role, numbers in line["messages"]
+            ]
             messages[line["call"]] = messages[before][:count] + own
             sending = _sending(line, heads[line["head"]], blocks, messages[line["call"]])
             log += [sending] if not log or sending.first == log[0].first else []
@@ -81,7 +83,9 @@ def _without_pauses(log: Log) -> Log:
 def write_recording(path: Path, log: Log) -> Path:
     """A content-free recording of calls."""
     table: dict[str, int] = {}
-    lines: list[Line] = [{"format": 1, "kind": "calls", "content": "digest", "name": "planted", "source": "", "licence": ""}]
+    lines: list[Line] = [
+        {"format": 1, "kind": "calls", "content": "digest", "name": "planted", "source": "", "licence": ""}
+    ]
     for number, sending in enumerate(in_order(log), 1):
         body = sending.body
         head = {"head": number, "model": body["model"], "params": _params(body)}

@@ -52,7 +52,10 @@ def send_result(body: Body, _: int) -> None:
 
 
 def insert(body: Body, _: int) -> None:
-    said = [{"role": "assistant", "content": [new_block("said", 300)]}, {"role": "user", "content": [new_block("ok", 90)]}]
+    said = [
+        {"role": "assistant", "content": [new_block("said", 300)]},
+        {"role": "user", "content": [new_block("ok", 90)]},
+    ]
     body["messages"][3:3] = said
 
 
@@ -135,7 +138,9 @@ def faults_of(base: str) -> list[Fault]:
         fault("7 minutes", "CC301", at, system, paused(7, FIRST), by_policy=True),
         fault("20 minutes", "CC301", (5, 9, 13), system, paused(20, 5, 9, 13), by_policy=True),
         fault("no breakpoint once", "CC403", at, system, changed(at, no_breakpoint), echo=(FIRST + 1,)),
-        fault("no message breakpoint", "CC403", many, messages, since(1, no_message_breakpoint), spare=last, echo=(2, 3)),
+        fault(
+            "no message breakpoint", "CC403", many, messages, since(1, no_message_breakpoint), spare=last, echo=(2, 3)
+        ),
         fault("thirty blocks", "CC401", at, messages, begin, both(begin, changed(at, place_before))),
         fault(
             "reminder",
