@@ -141,8 +141,8 @@ def append_remark(call: int) -> Edit:
 
 
 def drop_note(body: Body, _: int) -> None:
-    """The first of the two blocks of the first message."""
-    del body["messages"][0]["content"][0]
+    """The first block of the first message, unless it is the only one."""
+    body["messages"][0]["content"][:-1] = body["messages"][0]["content"][1:-1]
 
 
 def drop_exchange(body: Body, _: int) -> None:
