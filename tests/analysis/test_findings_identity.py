@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from planted.check import Found, asked, explained, written
+from planted.not_yet import cases
 from planted.prices import costs
 from planted.random_logs import random_log
 
@@ -29,8 +30,8 @@ def found_in(seed: int, prompt_faults: bool = True) -> Found:
         return explained(written(Path(folder, "log.jsonl"), random_log(seed, prompt_faults)))
 
 
-def batches(count: int) -> list[range]:
-    return [range(first, first + BATCH) for first in range(0, count, BATCH)]
+def batches(count: int, size: int = BATCH) -> list[range]:
+    return [range(first, first + size) for first in range(0, count, size)]
 
 
 def findings_usd(found: Found) -> Decimal:
@@ -45,7 +46,7 @@ def overdrawn(found: Found, calls: tuple[Decimal, ...]) -> list[int]:
     return [call for call, usd in by_call.items() if usd > calls[call - 1]]
 
 
-@pytest.mark.parametrize("seeds", batches(LOGS), ids=str)
+@pytest.mark.parametrize("seeds", cases("sum", batches(LOGS)))
 def test_findings_are_the_avoidable_dollars(seeds: range) -> None:
     for seed in seeds:
         found = found_in(seed)
@@ -54,12 +55,12 @@ def test_findings_are_the_avoidable_dollars(seeds: range) -> None:
         assert all(Decimal(finding["cost_usd"]) > 0 for finding in found["findings"]), seed
 
 
-@pytest.mark.parametrize("seeds", batches(LOGS), ids=str)
+@pytest.mark.parametrize("seeds", cases("call", batches(LOGS)))
 def test_no_call_has_findings_above_its_own_cost(seeds: range) -> None:
     assert not {seed: calls for seed in seeds if (calls := overdrawn(found_in(seed), costs(random_log(seed))))}
 
 
-@pytest.mark.parametrize("seeds", batches(LOGS), ids=str)
+@pytest.mark.parametrize("seeds", cases("bound", batches(LOGS)))
 def test_findings_leave_at_least_the_lower_bound(seeds: range) -> None:
     """The bound is that of the log as the fixes would send it."""
     assert not [seed for seed in seeds if not leaves_the_bound(found_in(seed))]
@@ -69,7 +70,7 @@ def leaves_the_bound(found: Found) -> bool:
     return findings_usd(found) <= Decimal(found["cost_usd"]) - Decimal(found["lower_bound_usd"])
 
 
-@pytest.mark.parametrize("seeds", [range(first, first + 10) for first in range(0, PLACED, 10)], ids=str)
+@pytest.mark.parametrize("seeds", cases("optimize", batches(PLACED, 10)))
 def test_where_prompts_have_no_faults_the_bound_of_optimize_holds(seeds: range) -> None:
     assert not [seed for seed in seeds if not is_optimal_enough(seed)]
 
@@ -77,12 +78,12 @@ def test_where_prompts_have_no_faults_the_bound_of_optimize_holds(seeds: range) 
 def is_optimal_enough(seed: int) -> bool:
     with TemporaryDirectory() as folder:
         path = written(Path(folder, "log.jsonl"), random_log(seed, prompt_faults=False))
-        bound = Decimal(json.loads(asked("optimize", path))["lower_bound_usd"])
-        return findings_usd(explained(path)) <= Decimal(explained(path)["cost_usd"]) - bound
+        found, bound = explained(path), Decimal(json.loads(asked("optimize", path))["lower_bound_usd"])
+    return findings_usd(found) <= Decimal(found["cost_usd"]) - bound
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", batches(MANY)[LOGS // BATCH :], ids=str)
+@pytest.mark.parametrize("seeds", cases("many", batches(MANY)[LOGS // BATCH :]))
 def test_the_same_of_many_logs(seeds: range) -> None:
     for seed in seeds:
         found = found_in(seed)

@@ -22,11 +22,11 @@ from planted.check import Found, asked, causes_replayed, explained, problems, wr
 from planted.fault import expected, sent
 from planted.healthy import SHAPES
 from planted.logs import Log, loop
+from planted.not_yet import cases
 from planted.pairs import PAIRS
 from planted.prices import cost
 from planted.time_faults import paused
 
-NOT_YET: frozenset[str] = frozenset()
 AFTERWARDS = {"written_never_read"}
 """Causes that only later calls show: no replay knows them at the call."""
 NAMED = {
@@ -48,11 +48,6 @@ strategies:
     breakpoints: [last_tool, last_system, automatic]
     inquiry: {{through: answer_tool, tool_choice: forced}}
 """
-
-
-def cases(kind: str, names: list[str]) -> list[object]:
-    marks = [pytest.mark.xfail(strict=True, reason="explain does not do this yet")]
-    return [pytest.param(name, id=name, marks=marks if f"{kind}: {name}" in NOT_YET else ()) for name in names]
 
 
 def test_there_are_enough_of_them() -> None:

@@ -210,7 +210,7 @@ ONE_SHOTS = [
         ("CC405", "CC301"),
         "one-shots",
         (),
-        SYSTEM,
+        "",
         paused(180, *range(2, 7)),
         both(paused(180, *range(2, 7)), since(1, no_breakpoint)),
         paused(180, *range(2, 7)),

@@ -43,6 +43,8 @@ FAULTS: Mapping[str, Fault] = {
         *prompt_faults.system_of("chat", ", chat"),
         *prompt_faults.messages_of("loop"),
         *prompt_faults.messages_of("chat", ", chat"),
+        prompt_faults.inserted_into("loop"),
+        prompt_faults.inserted_into("chat", ", chat"),
         *prompt_faults.messages_of("loop on sonnet", ", thinking dropped"),
         *prompt_faults.more_messages_of("loop with thinking"),
         *prompt_faults.more_messages_of("loop on sonnet", ", on sonnet"),

@@ -72,5 +72,5 @@ def _wrong_places(codes: Codes, findings: list[Found], faults: list[Fault], is_a
     if not calls <= most or (is_alone and not least <= calls):
         yield f"{codes[0]} at calls {sorted(calls)}, not {sorted(least)}"
     first = min(findings, key=lambda finding: (codes.index(finding["code"]), finding["call"]), default=None)
-    if is_alone and first and first["block"] != faults[0].block:
+    if is_alone and first and faults[0].block not in ("", first["block"]):
         yield f"{codes[0]} at {first['block']}, not {faults[0].block}"

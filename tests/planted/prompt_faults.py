@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 
 from planted.fault import Edit, Fault, as_is, both, changed, since
-from planted.logs import Body, append_block, assistant, bare, place, place_last, text, unplace, user
+from planted.logs import Body, append_block, assistant, bare, exchange, place, place_last, text, unplace, user
 
 ALL = tuple(range(2, 11))
 
@@ -130,6 +130,16 @@ def send_edited(at: int, call: int) -> Edit:
 
 def insert_messages(body: Body, _: int) -> None:
     body["messages"][3:3] = [assistant(text("a remark", 12)), user(text("all right", 8))]
+
+
+def insert_exchange(body: Body, _: int) -> None:
+    body["messages"][3:3] = exchange("extra", 0, lines=15)
+
+
+def append_exchange(body: Body, _: int) -> None:
+    for message in exchange("extra", 0, lines=15):
+        for block in message["content"]:
+            append_block(body, last_message(5), block)
 
 
 def append_remark(call: int) -> Edit:
@@ -257,24 +267,38 @@ def messages_of(base: str, tail: str = "") -> list[Fault]:
             since(5, send_edited(0, 5)),
             as_is,
         ),
-        Fault(
-            "message inserted" + tail,
-            code,
-            base,
-            (5,),
-            "messages.3.content.0",
-            since(5, insert_messages),
-            since(5, append_remark(5)),
-            as_is,
-        ),
         Fault("block dropped" + tail, code, base, (5,), "messages.0.content.0", since(5, drop_note)),
     ]
+
+
+def inserted_into(base: str, tail: str = "") -> Fault:
+    """A person's message among older ones: a model that drops thinking would drop it before there."""
+    return Fault(
+        "message inserted" + tail,
+        ("CC120",),
+        base,
+        (5,),
+        "messages.3.content.0",
+        since(5, insert_messages),
+        since(5, append_remark(5)),
+        as_is,
+    )
 
 
 def more_messages_of(base: str, tail: str = "") -> list[Fault]:
     """Of loops with thinking."""
     code = ("CC120",)
     return [
+        Fault(
+            "exchange inserted" + tail,
+            code,
+            base,
+            (5,),
+            "messages.3.content.0",
+            since(5, insert_exchange),
+            since(5, append_exchange),
+            as_is,
+        ),
         Fault("tool use keys reordered" + tail, code, base, (5,), "messages.1.content.2", since(5, swap_keys)),
         Fault("exchange dropped" + tail, code, base, (5,), "messages.1.content.0", since(5, drop_exchange)),
         Fault(

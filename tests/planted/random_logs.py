@@ -103,5 +103,3 @@ def _lengthened(log: Log, dice: Random, calls: range) -> Log:
 def _sent_twice(log: Log, dice: Random, calls: range) -> Log:
     again = replace(copied(log)[calls.start - 1], start=log[calls.start - 1].start + dice.choice((0.1, 0.6, 30.0)))
     return in_order([*log, again])
-
-

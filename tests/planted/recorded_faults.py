@@ -145,10 +145,11 @@ def faults_of(base: str) -> list[Fault]:
         fault(
             "reminder",
             "CC402 CC405",
-            all_calls,
+            many,
             messages,
             since(1, remind),
-            since(1, remind_and_place),
+            both(changed((1,), remind), since(2, remind_and_place)),
             since(1, remind_after),
+            echo=(2, 3),
         ),
     ]
