@@ -1,0 +1,62 @@
+"""All faults by name, the healthy logs that they are planted into, and pairs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from planted import breakpoint_faults, parameter_faults, prompt_faults, recorded_faults, time_faults
+from planted.fault import Fault
+from planted.logs import (
+    STRIPS,
+    Log,
+    agents,
+    chat,
+    fan_out,
+    fan_out_with_tools,
+    long_turn,
+    loop,
+    loop_with_one_breakpoint,
+    one_shots,
+)
+from planted.recorded import recorded
+
+BASES: Mapping[str, Callable[[], Log]] = {
+    "loop": loop,
+    "loop with thinking": lambda: loop(thinking=12),
+    "loop on sonnet": lambda: loop(model=STRIPS, thinking=12),
+    "parallel tools": lambda: loop(parallel=3, lines=30),
+    "chat": chat,
+    "sub-agents": agents,
+    "one-shots": one_shots,
+    "one-shots with tools": fan_out_with_tools,
+    "fan-out": fan_out,
+    "long turn": long_turn,
+    "loop with one breakpoint": loop_with_one_breakpoint,
+    "recorded": lambda: recorded("claude-code.jsonl", recorded_faults.CALLS),
+    "recorded, 56 minutes": lambda: recorded("claude-code-56-minutes.jsonl", recorded_faults.CALLS),
+}
+FAULTS: Mapping[str, Fault] = {
+    fault.name: fault
+    for fault in [
+        *prompt_faults.tools_of("loop"),
+        *prompt_faults.system_of("loop"),
+        *prompt_faults.system_of("chat", ", chat"),
+        *prompt_faults.messages_of("loop"),
+        *prompt_faults.messages_of("chat", ", chat"),
+        prompt_faults.inserted_into("loop"),
+        prompt_faults.inserted_into("chat", ", chat"),
+        *prompt_faults.messages_of("loop on sonnet", ", thinking dropped"),
+        *prompt_faults.more_messages_of("loop with thinking"),
+        *prompt_faults.more_messages_of("loop on sonnet", ", on sonnet"),
+        prompt_faults.COMPACTION,
+        *parameter_faults.parameters_of("loop"),
+        *parameter_faults.OTHERS,
+        *time_faults.FAULTS,
+        *breakpoint_faults.missing_of("loop", "tools.0"),
+        *breakpoint_faults.missing_of("chat", "system.0", ", chat"),
+        *breakpoint_faults.placed_of("loop"),
+        *breakpoint_faults.ONE_SHOTS,
+        *recorded_faults.faults_of("recorded"),
+        *recorded_faults.faults_of("recorded, 56 minutes"),
+    ]
+}

@@ -1,0 +1,318 @@
+"""Faults in what is sent: tools, system prompt, earlier messages."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+from planted.fault import Edit, Fault, as_is, both, changed, since
+from planted.logs import Body, append_block, assistant, bare, exchange, place, place_last, text, unplace, user
+
+ALL = tuple(range(2, 11))
+
+
+def last_message(call: int) -> int:
+    """The index of the last message of a call, from 1, of a loop or a chat."""
+    return 2 * call - 2
+
+
+# ------------------------------------------------------------------------------------------- tools
+
+
+def swap_tools(body: Body, _: int) -> None:
+    one, two, *others = body["tools"]
+    body["tools"] = [two, one, *others]
+
+
+def sort_schema(body: Body, _: int) -> None:
+    properties = body["tools"][1]["input_schema"]["properties"]
+    body["tools"][1]["input_schema"]["properties"] = dict(reversed(properties.items()))
+
+
+def add_tool(body: Body, _: int) -> None:
+    more = {"name": "late", "description": text("late", 60)["text"], "input_schema": {"type": "object"}}
+    body["tools"].append(more | {"cache_control": body["tools"][-1].pop("cache_control")})
+
+
+def drop_tool(body: Body, _: int) -> None:
+    del body["tools"][2]
+
+
+def edit_tool(body: Body, _: int) -> None:
+    body["tools"][2]["description"] = body["tools"][2]["description"].replace("tool 2-1 ", "tool 2-I ")
+
+
+def drop_all_tools(body: Body, _: int) -> None:
+    del body["tools"]
+
+
+# ------------------------------------------------------------------------------------------- system prompt
+
+
+def edit_system(body: Body, _: int) -> None:
+    body["system"][1]["text"] = "In another folder. " + body["system"][1]["text"]
+
+
+def send_edited_system(call: int) -> Edit:
+    """The changed block as new content of the call in which it changed."""
+
+    def change(body: Body, _: int) -> None:
+        edited = deepcopy(body)
+        edit_system(edited, 0)
+        append_block(body, last_message(call), bare(edited["system"][1]))
+
+    return change
+
+
+def send_first_system(call: int) -> Edit:
+    return lambda body, _: append_block(body, last_message(call), bare(body["system"][1]))
+
+
+def clock(body: Body, call: int) -> None:
+    body["system"][1]["text"] = f"Current time: 12:{call:02d}. " + body["system"][1]["text"]
+
+
+def clock_in_front(body: Body, call: int) -> None:
+    body["system"].insert(0, {"type": "text", "text": f"Current time: 12:{call:02d}."})
+
+
+def first_clock(body: Body, _: int) -> None:
+    clock(body, 1)
+
+
+def clock_in_messages(body: Body, call: int) -> None:
+    """The block of the system prompt as first sent; what it became, in each message since."""
+    at = [deepcopy(body) for _ in range(2, call + 1)]
+    for number, copy in enumerate(at, 2):
+        clock(copy, number)
+        append_block(body, last_message(number), bare(copy["system"][1]))
+    first_clock(body, 1)
+
+
+def front_clock_in_messages(body: Body, call: int) -> None:
+    for number in range(2, call + 1):
+        append_block(body, last_message(number), {"type": "text", "text": f"Current time: 12:{number:02d}."})
+    clock_in_front(body, 1)
+
+
+def first_clock_in_front(body: Body, _: int) -> None:
+    clock_in_front(body, 1)
+
+
+# ------------------------------------------------------------------------------------------- earlier messages
+
+
+def first_text(body: Body, at: int) -> Body:
+    """The first text or tool result of a message."""
+    found: Body = next(block for block in body["messages"][at]["content"] if block["type"] != "thinking")
+    return found
+
+
+def edit(body: Body, at: int) -> None:
+    block = first_text(body, at)
+    field = "text" if block["type"] == "text" else "content"
+    block[field] = block[field].replace("-3 ", "-E ", 1)
+
+
+def edit_at(at: int) -> Edit:
+    return lambda body, _: edit(body, at)
+
+
+def send_edited(at: int, call: int) -> Edit:
+    """The message as first sent; the edited block as new content of the call that edited it."""
+
+    def change(body: Body, _: int) -> None:
+        edited = deepcopy(body)
+        edit(edited, at)
+        append_block(body, last_message(call), bare(first_text(edited, at)))
+
+    return change
+
+
+def insert_messages(body: Body, _: int) -> None:
+    body["messages"][3:3] = [assistant(text("a remark", 12)), user(text("all right", 8))]
+
+
+def insert_exchange(body: Body, _: int) -> None:
+    body["messages"][3:3] = exchange("extra", 0, lines=15)
+
+
+def append_exchange(body: Body, _: int) -> None:
+    for message in exchange("extra", 0, lines=15):
+        for block in message["content"]:
+            append_block(body, last_message(5), block)
+
+
+def append_remark(call: int) -> Edit:
+    def change(body: Body, _: int) -> None:
+        append_block(body, last_message(call), text("a remark", 12))
+        append_block(body, last_message(call), text("all right", 8))
+
+    return change
+
+
+def drop_note(body: Body, _: int) -> None:
+    """The first block of the first message, unless it is the only one."""
+    body["messages"][0]["content"][:-1] = body["messages"][0]["content"][1:-1]
+
+
+def drop_exchange(body: Body, _: int) -> None:
+    del body["messages"][1:3]
+
+
+def drop_thinking(body: Body, _: int) -> None:
+    for message in body["messages"][:-2]:
+        message["content"] = [block for block in message["content"] if block["type"] != "thinking"]
+
+
+def swap_keys(body: Body, _: int) -> None:
+    use = next(block for block in body["messages"][1]["content"] if block["type"] == "tool_use")
+    use["input"] = dict(reversed(use["input"].items()))
+
+
+def compact(body: Body, _: int) -> None:
+    """Before call 8, a summary instead of all but the last exchange."""
+    body["messages"] = [user(text("in short", 40)), *body["messages"][last_message(8) - 1 :]]
+
+
+def only_last(body: Body, _: int) -> None:
+    """A breakpoint on the last block, and no other."""
+    unplace(body, "tools")
+    unplace(body, "system")
+    place_last(body)
+
+
+def place_on_system(body: Body, _: int) -> None:
+    body["system"][-1] = place(body["system"][-1])
+
+
+def tools_of(base: str, tail: str = "") -> list[Fault]:
+    return [
+        Fault("tools reordered" + tail, ("CC105",), base, (5,), "tools.0", since(5, swap_tools)),
+        Fault("tools alternate" + tail, ("CC105",), base, ALL, "tools.0", changed(range(2, 11, 2), swap_tools)),
+        Fault("schema keys reordered" + tail, ("CC105",), base, (5,), "tools.1", since(5, sort_schema)),
+        Fault("tool text changed" + tail, ("CC105",), base, (5,), "tools.2", since(5, edit_tool)),
+        Fault("tool added" + tail, ("CC105",), base, (5,), "tools.4", since(5, add_tool), since(1, add_tool)),
+        Fault("tool gone and back" + tail, ("CC105",), base, (5, 7), "tools.2", changed((5, 6), drop_tool)),
+        Fault("no tools once" + tail, ("CC105",), base, (5, 6), "system.0", changed((5,), drop_all_tools)),
+    ]
+
+
+def system_of(base: str, tail: str = "") -> list[Fault]:
+    reverted = both(since(5, send_edited_system(5)), since(7, send_first_system(7)))
+    code = ("CC110",)
+    return [
+        Fault(
+            "clock in system" + tail,
+            code,
+            base,
+            ALL,
+            "system.1",
+            since(1, clock),
+            since(1, clock_in_messages),
+            since(1, first_clock),
+        ),
+        Fault(
+            "clock first in system" + tail,
+            code,
+            base,
+            ALL,
+            "system.0",
+            since(1, clock_in_front),
+            since(1, front_clock_in_messages),
+            since(1, first_clock_in_front),
+        ),
+        Fault(
+            "system edited" + tail,
+            code,
+            base,
+            (5,),
+            "system.1",
+            since(5, edit_system),
+            since(5, send_edited_system(5)),
+            as_is,
+        ),
+        Fault(
+            "system edited and reverted" + tail,
+            code,
+            base,
+            (5, 7),
+            "system.1",
+            changed((5, 6), edit_system),
+            reverted,
+            as_is,
+        ),
+    ]
+
+
+def messages_of(base: str, tail: str = "") -> list[Fault]:
+    code = ("CC120",)
+    return [
+        Fault(
+            "old message edited" + tail,
+            code,
+            base,
+            (5,),
+            "messages.2.content.0",
+            since(5, edit_at(2)),
+            since(5, send_edited(2, 5)),
+            as_is,
+        ),
+        Fault(
+            "first message edited" + tail,
+            code,
+            base,
+            (5,),
+            "messages.0.content.0",
+            since(5, edit_at(0)),
+            since(5, send_edited(0, 5)),
+            as_is,
+        ),
+        Fault("block dropped" + tail, code, base, (5,), "messages.0.content.0", since(5, drop_note)),
+    ]
+
+
+def inserted_into(base: str, tail: str = "") -> Fault:
+    """A person's message among older ones: a model that drops thinking would drop it before there."""
+    return Fault(
+        "message inserted" + tail,
+        ("CC120",),
+        base,
+        (5,),
+        "messages.3.content.0",
+        since(5, insert_messages),
+        since(5, append_remark(5)),
+        as_is,
+    )
+
+
+def more_messages_of(base: str, tail: str = "") -> list[Fault]:
+    """Of loops with thinking."""
+    code = ("CC120",)
+    return [
+        Fault(
+            "exchange inserted" + tail,
+            code,
+            base,
+            (5,),
+            "messages.3.content.0",
+            since(5, insert_exchange),
+            since(5, append_exchange),
+            as_is,
+        ),
+        Fault("tool use keys reordered" + tail, code, base, (5,), "messages.1.content.2", since(5, swap_keys)),
+        Fault("exchange dropped" + tail, code, base, (5,), "messages.1.content.0", since(5, drop_exchange)),
+        Fault(
+            "thinking dropped" + tail, code, base, (5, 6, 7, 8, 9, 10), "messages.1.content.0", since(5, drop_thinking)
+        ),
+    ]
+
+
+COMPACTION = Fault(
+    "compaction, no breakpoint on system",
+    ("CC121", "CC402", "CC403"),
+    "loop with one breakpoint",
+    (8,),
+    "tools.0",
+    since(8, compact),
+    both(since(1, place_on_system), since(8, compact)),
+)
