@@ -134,7 +134,10 @@ def _cause_of_distance(entry: Prefix, prompt: Prompt, breakpoints: Sequence[Brea
     else:
         ends = [place.depth for place in prompt.boundaries if place.layer is Layer.MESSAGES]
         is_too_far_back = len(ends) > EARLIER_ENDS and entry.depth < min(ends)
-    return "lookback_exceeded" if is_too_far_back else "breakpoint_misplaced"
+    if is_too_far_back:
+        return "lookback_exceeded"
+    has_one_there = any(breakpoint.prefix.layer is entry.layer for breakpoint in breakpoints)
+    return "breakpoint_misplaced" if has_one_there else "no_breakpoint"
 
 
 def _unmarked_cause(

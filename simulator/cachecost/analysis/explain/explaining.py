@@ -61,7 +61,7 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS) -> Explanation:
     netting = Netting(replays, pricing, observed, pricing.price_recording(), dict(paid))
     netting.run()
     findings = _in_order(_finding(one, one.saved) for one in netting.found)
-    notes = _in_order(_finding(one, _paid_again(one)) for one in netting.notes)
+    notes = _in_order(_finding(one, one.observed.paid_again(one.loss)) for one in netting.notes)
     cost = sum(simulated.values(), ZERO)
     avoidable = sum((one.cost for one in findings), ZERO)
     return Explanation(
@@ -121,17 +121,6 @@ def _names(told: Explanation) -> str:
 def _open_share(avoidable: Decimal, rows: Sequence[CallRow]) -> float:
     """The share of the avoidable dollars that no bill determines; `rows` are those with all fixes."""
     return min(1.0, float(open_usd(rows) / avoidable)) if avoidable else 1.0
-
-
-def _paid_again(one: NettedLoss) -> Decimal:
-    """USD above the price of a read that the tokens of a loss cost."""
-    row, prices = one.observed.rows[one.loss.call - 1], one.observed.prices.get(one.loss.call)
-    usage = row.usage
-    unread = usage.total_input - usage.read
-    if prices is None or not unread:
-        return ZERO
-    read = replace(usage, input_tokens=0, write_5m=0, write_1h=0, read=usage.total_input)
-    return (row.cost.total - prices.total_cost(read)) * min(unread, max(0, one.loss.tokens)) / unread
 
 
 def _finding(one: NettedLoss, cost: Decimal) -> Finding:

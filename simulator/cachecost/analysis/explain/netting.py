@@ -91,17 +91,20 @@ class Netting:
         if best is None:
             self.notes += [NettedLoss(loss, self.observed, ZERO) for loss in losses]
             return
-        shares = self._share_out(best)
+        fixed = observe_replay(self.replays, best.fix.steps)
+        shares = self._share_out(best, fixed)
         for loss in losses:
             share = shares.pop(self.observed.number(loss.call), ZERO) if loss in best.losses else ZERO
             netted = NettedLoss(loss, self.observed, share, best.fix.words)
             (self.found if share else self.notes).append(netted)
-        self.observed, self.now = observe_replay(self.replays, best.fix.steps), best.after
+        self.observed, self.now = fixed, best.after
 
-    def _share_out(self, best: _Choice) -> dict[int, Decimal]:
-        saved = {number: cost - best.after.costs[number] for number, cost in self.now.costs.items()}
-        numbers = [self.observed.number(loss.call) for loss in best.losses]
-        return share_out(self.now.total - best.after.total, numbers, saved, self.left)
+    def _share_out(self, best: _Choice, fixed: ObservedReplay) -> dict[int, Decimal]:
+        """What the fix saves, by how much less each call pays again with it."""
+        still = _paid_again(fixed, _by_cause(fixed).get(best.losses[0].cause, []))
+        paid = _paid_again(self.observed, best.losses)
+        less = {number: usd - still.get(number, ZERO) for number, usd in paid.items()}
+        return share_out(self.now.total - best.after.total, list(less), less, self.left)
 
     def _best(self, losses: Sequence[Loss]) -> _Choice | None:
         """The fix that saves most, for the calls in whose scope it does; None: none saves anything."""
@@ -170,6 +173,11 @@ def _by_cause(observed: ObservedReplay) -> dict[Cause, list[Loss]]:
     return found
 
 
+def _paid_again(observed: ObservedReplay, losses: Sequence[Loss]) -> dict[int, Decimal]:
+    """USD by recorded call."""
+    return {observed.number(loss.call): observed.paid_again(loss) for loss in losses}
+
+
 def _needless_writes(observed: ObservedReplay) -> Iterator[Loss]:
     """What single-call conversations wrote and no call read, if that happened more than once."""
     if len(observed.lone) > 1:
@@ -177,5 +185,4 @@ def _needless_writes(observed: ObservedReplay) -> Iterator[Loss]:
 
 
 def _as_loss(one: LoneCall) -> Loss:
-    last = one.written[-1]
-    return Loss(one.call, 0, "written_never_read", last, last.depth, tokens=one.tokens)
+    return Loss(one.call, 0, "written_never_read", one.written, one.written.depth, tokens=one.tokens)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from cachecost.analysis.explain.fixes.scopes import Conversation, conversation_of
 from cachecost.analysis.replays.replays import Replays
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
-from cachecost.ledger.results import CallRow
+from cachecost.ledger.results import ZERO, CallRow
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.providers.prices import Prices
@@ -20,10 +21,13 @@ from cachecost.simulation.engine import SimulatedCall
 
 @dataclass(frozen=True, slots=True)
 class LoneCall:
-    """The only call of a conversation, and the prefixes that it wrote: wasted if no other call reads them."""
+    """The only call of a conversation, and the longest prefix that it wrote: wasted if no other call reads it.
+
+    `tokens` are those that it wrote after what it read or after its last breakpoint but one.
+    """
 
     call: int
-    written: tuple[Prefix, ...]
+    written: Prefix
     tokens: int
 
 
@@ -56,6 +60,15 @@ class ObservedReplay:
 
     def call(self, position: int) -> Call:
         return self.steps[position - 1].call
+
+    def paid_again(self, loss: Loss) -> Decimal:
+        """USD above the price of a read that the tokens of a loss cost."""
+        row, prices = self.rows[loss.call - 1], self.prices.get(loss.call)
+        unread = row.usage.total_input - row.usage.read
+        if prices is None or not unread:
+            return ZERO
+        read = replace(row.usage, input_tokens=0, write_5m=0, write_1h=0, read=row.usage.total_input)
+        return (row.cost.total - prices.total_cost(read)) * min(unread, max(0, loss.tokens)) / unread
 
     def add(self, made: SimulatedCall) -> None:
         """The next step as simulated. Held losses are the bill's, and extra calls lose nothing that matters."""
@@ -101,13 +114,16 @@ class _LoneWriters:
         self._lone[conversation] = None if conversation in self._lone else self._writer(made)
 
     def _writer(self, made: SimulatedCall) -> LoneCall | None:
-        outcome = made.passes[0].outcome
+        outcome, sizes = made.passes[0].outcome, made.passes[0].sizes
         depth = outcome.hit.depth if outcome.hit else 0
-        written = tuple(one.prefix for one in outcome.breakpoints if one.prefix.depth > depth)
-        return LoneCall(self._position, written, outcome.write_5m + outcome.write_1h) if written else None
+        written = [sizes.of(one.prefix) for one in outcome.breakpoints if one.prefix.depth > depth]
+        if not written:
+            return None
+        before = written[-2] if len(written) > 1 else outcome.read
+        return LoneCall(self._position, outcome.breakpoints[-1].prefix, written[-1] - before)
 
     def unread(self) -> Iterator[LoneCall]:
         """The calls that wrote what no call read."""
         for one in self._lone.values():
-            if one is not None and self._hits.isdisjoint(one.written):
+            if one is not None and one.written not in self._hits:
                 yield one

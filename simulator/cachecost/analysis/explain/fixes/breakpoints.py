@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from cachecost.analysis.explain.fixes.conversations import replaced, with_losses
+from cachecost.analysis.explain.fixes.conversations import in_scopes, replaced
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext
 from cachecost.analysis.explain.fixes.parts import with_part
+from cachecost.analysis.explain.fixes.scopes import static_prefix_of
 from cachecost.analysis.optimum.places import BlockPlace, places
 from cachecost.analysis.optimum.planner import find_markable
 from cachecost.analysis.replays.steps import PartPool, ReplayStep
@@ -17,7 +18,7 @@ from cachecost.caches.causes import ancestor
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Layer, Prefix, given_block
-from cachecost.prompts.refusals import sent_breakpoints
+from cachecost.prompts.refusals import last_breakpoint_place, sent_breakpoints
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.providers.rules import ModelRules
@@ -32,6 +33,28 @@ def place_breakpoints(context: FixContext, losses: Sequence[Loss]) -> Iterator[F
         if loss.since is not None and loss.cause != "lookback_exceeded":
             found.place(loss.since.number, loss.since.prompt, loss.since.rules, loss.depth)
     yield Fix(replaced(context.steps, found.steps()))
+
+
+def place_missing_breakpoints(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """Breakpoints on the last block of these calls and of those that sent it before; or where the next call can read.
+
+    The first is what automatic caching does. It also writes what is new, for the call after.
+    """
+    rules_of = {loss.call: context.observed.rendered[loss.call].rules for loss in losses}
+    rules_of |= {loss.since.number: loss.since.rules for loss in losses if loss.since and not _has_entry(loss)}
+    ended = [_end_with_breakpoint(context.steps[position - 1], rules) for position, rules in rules_of.items()]
+    yield Fix(replaced(context.steps, ended))
+    yield from place_breakpoints(context, losses)
+
+
+def _has_entry(loss: Loss) -> bool:
+    """Whether the earlier call wrote at least as much as was lost."""
+    return bool(loss.since and loss.since.entry and loss.since.entry.depth >= loss.depth)
+
+
+def _end_with_breakpoint(step: ReplayStep, rules: ModelRules) -> ReplayStep:
+    last = last_breakpoint_place(step.call.request, "5m")
+    return step.with_request(with_breakpoint(step.call.request, last, rules)) if last else step
 
 
 def place_where_prompts_part(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -104,14 +127,13 @@ def _prompt_order(breakpoint: Breakpoint) -> tuple[int, int, int]:
 def lengthen_prefix(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """A static prefix of the model's minimum length: what it lacks is added before its breakpoint, and paid for."""
     parts, padded = PartPool(), list[ReplayStep]()
-    lacking = {loss.call: loss.minimum - context.observed.rendered[loss.call].prompt.system_tokens for loss in losses}
-    by_conversation = with_losses(context, losses).values()
-    numbers = {context.observed.number(call): lack for call, lack in lacking.items()}
-    for steps in by_conversation:
-        lack = max(numbers.get(step.number, 0) for step in steps)
-        padded += [step.with_change(partial(_pad, tokens=max(1, lack), parts=parts)) for step in steps]
-    longer = replaced(context.steps, padded)
-    yield Fix([_with_static_breakpoint(context, step) if step in padded else step for step in longer])
+    for loss in losses:
+        rendered = context.observed.rendered[loss.call]
+        pad = partial(_pad, tokens=max(1, loss.minimum - rendered.prompt.system_tokens), parts=parts)
+        known = {step.number for step in padded}
+        same = in_scopes(context, [loss], static_prefix_of)
+        padded += [step.with_change(pad) for step in same if step.number not in known]
+    yield Fix(replaced(context.steps, [_with_static_breakpoint(context, step) for step in padded]))
 
 
 def _pad(call: Call, tokens: int, parts: PartPool) -> Call:

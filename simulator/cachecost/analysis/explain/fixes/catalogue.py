@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cachecost.analysis.explain.fixes.breakpoints import lengthen_prefix, place_breakpoints, place_where_prompts_part
+from cachecost.analysis.explain.fixes.breakpoints import (
+    lengthen_prefix,
+    place_breakpoints,
+    place_missing_breakpoints,
+    place_where_prompts_part,
+)
 from cachecost.analysis.explain.fixes.fix import Fixer
 from cachecost.analysis.explain.fixes.parameters import (
     CHOICE,
@@ -18,7 +23,7 @@ from cachecost.analysis.explain.fixes.parameters import (
     same_parameter,
 )
 from cachecost.analysis.explain.fixes.prompts import no_compaction, same_messages, same_system, same_tools
-from cachecost.analysis.explain.fixes.scopes import kind_of
+from cachecost.analysis.explain.fixes.scopes import kind_of, static_prefix_of
 from cachecost.analysis.explain.fixes.times import outlast_pauses, wait_for_first_token
 from cachecost.analysis.explain.fixes.writes import write_less
 from cachecost.caches.causes import Cause
@@ -42,7 +47,7 @@ FIXERS: Mapping[Cause, Fixer] = {
     "concurrent_write": Fixer(wait_for_first_token),
     "lookback_exceeded": Fixer(place_breakpoints),
     "breakpoint_misplaced": Fixer(place_breakpoints),
-    "no_breakpoint": Fixer(place_breakpoints),
-    "below_minimum": Fixer(lengthen_prefix),
+    "no_breakpoint": Fixer(place_missing_breakpoints),
+    "below_minimum": Fixer(lengthen_prefix, static_prefix_of),
     "written_never_read": Fixer(write_less, kind_of),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from cachecost.analysis.explain.fixes.fix import FixContext
 from cachecost.analysis.explain.fixes.scopes import Conversation, conversation_of, kind_of
@@ -23,10 +23,12 @@ def with_losses(context: FixContext, losses: Iterable[Loss]) -> dict[Conversatio
     return found
 
 
-def of_kinds(context: FixContext, losses: Iterable[Loss]) -> list[ReplayStep]:
-    """The calls of the kinds of conversations that have one of the losses; extra calls are left out."""
-    kinds = {kind_of(context.observed.call(loss.call)) for loss in losses}
-    return [step for step in context.steps if step.number != NO_CALL and kind_of(step.call) in kinds]
+def in_scopes(
+    context: FixContext, losses: Iterable[Loss], scope_of: Callable[[Call], Hashable] = kind_of
+) -> list[ReplayStep]:
+    """The calls that have their scope in common with one of the losses; extra calls are left out."""
+    scopes = {scope_of(context.observed.call(loss.call)) for loss in losses}
+    return [step for step in context.steps if step.number != NO_CALL and scope_of(step.call) in scopes]
 
 
 def replaced(steps: Sequence[ReplayStep], changed: Iterable[ReplayStep]) -> list[ReplayStep]:

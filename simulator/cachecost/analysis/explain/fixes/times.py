@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cachecost.analysis.explain.fixes.conversations import of_kinds, replaced
+from cachecost.analysis.explain.fixes.conversations import in_scopes, replaced
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext
 from cachecost.analysis.replays.pings import add_pings
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, in_order
@@ -33,7 +33,7 @@ def outlast_pauses(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]
         for times in _pings_needed(losses, ttl_s):
             habit = KeepAlive(every_s=ttl_s - LEAD_S, times=times)
             words = f"{count_text(times, 'keep-alive')} after every call, each {LEAD_S:g} s before the {ttl} TTL ends"
-            pings = [step for step in add_pings(of_kinds(context, losses), habit) if step.number == NO_CALL]
+            pings = [step for step in add_pings(in_scopes(context, losses), habit) if step.number == NO_CALL]
             yield Fix(in_order([*context.steps, *pings]), words=words)
 
 
@@ -42,7 +42,7 @@ def _hour_fixes(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
         (set_ttl("1h"), "a 1h TTL on every breakpoint"),
         (set_hour_on((Layer.TOOLS, Layer.SYSTEM)), "a 1h TTL on tools and system prompt"),
     ):
-        concerned = of_kinds(context, losses)
+        concerned = in_scopes(context, losses)
         changed = [step.with_request(change(step.call.request)) for step in concerned]
         if any(one.call.request is not other.call.request for one, other in zip(changed, concerned, strict=True)):
             yield Fix(replaced(context.steps, changed), words=words)

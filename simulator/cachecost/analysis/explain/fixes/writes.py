@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from cachecost.analysis.explain.fixes.conversations import of_kinds, replaced
+from cachecost.analysis.explain.fixes.conversations import in_scopes, replaced
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext
 from cachecost.analysis.explain.fixes.scopes import conversation_of
 from cachecost.analysis.replays.steps import ReplayStep
@@ -20,7 +20,7 @@ def write_less(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     Which of them will go on is not known when they are sent, so those that did pay for it.
     """
     first: dict[object, ReplayStep] = {}
-    for step in of_kinds(context, losses):
+    for step in in_scopes(context, losses):
         first.setdefault(conversation_of(step.call), step)
     for keeps_static in (True, False):
         fixed = [step.with_request(_without(step.call.request, keeps_static)) for step in first.values()]
