@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import SequenceMatcher
 from json import dumps
 
 from cachecost.prompts.blocks import Block, Layer, Prefix
@@ -42,6 +41,8 @@ def unchanged(before: Sequence[Prefix], now: Sequence[Prefix]) -> list[Prefix]:
     equal, or in the place of another version of itself. In messages a version counts only if an equal block follows, or
     if it is the first difference and the conversation went on: the last message may be a new one that begins alike.
     """
+    from difflib import SequenceMatcher  # most replays compare nothing
+
     kept: list[Prefix] = []
     versions: list[Prefix] = []
     blocks = [node.block.digest if node.block else b"" for node in before]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.causes import Cause
 from cachecost.caches.lineage import EarlierCall
 from cachecost.prompts.blocks import Prefix
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Loss:
     """Unread blocks of a prompt, up to `depth`, that would have been read without `cause`.
 
