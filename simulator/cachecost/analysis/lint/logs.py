@@ -44,7 +44,7 @@ def lint_log(calls: Iterable[RecordedCall], label: str, loader: RequestLoader, m
             known[number] = loader.call(call, label or call.file, call.number or number)
         except CannotEvaluate as error:
             wrong.setdefault(str(error), []).append(call.number or number)
-    findings = [_placed(one, *places[one.call]) for one in _lint_pairs(known, pairing, margin)]
+    findings = [_placed(one, *places[one.call]) for one in _lint_pairs(known, pairing, loader, margin)]
     return LintedLog(findings, len(known), wrong)
 
 
@@ -52,10 +52,13 @@ def _placed(finding: LintFinding, session: str, file: str, line: int) -> LintFin
     return replace(finding, session=session, file=file, line=line or None)
 
 
-def _lint_pairs(known: dict[int, LoadedRequest], pairing: _Pairing, margin: int) -> list[LintFinding]:
+def _lint_pairs(
+    known: dict[int, LoadedRequest], pairing: _Pairing, loader: RequestLoader, margin: int
+) -> list[LintFinding]:
     linter = Linter(margin)
     indices: dict[int, int] = {}
-    for number, loaded in known.items():
+    for number, one in known.items():
+        loaded = known[number] = loader.size(one)
         before = pairing.before.get(number)
         earlier = known.get(before) if before is not None else None
         index = indices[before] if before is not None and earlier is not None else None
