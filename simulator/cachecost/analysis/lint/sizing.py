@@ -53,7 +53,7 @@ def _billed_states(breakpoints: Sequence[SizedBreakpoint], bill: CallBill | None
     """What the bill decides about each breakpoint; None: nothing.
 
     A call that read and wrote nothing had no breakpoint that was long enough. Else the last one was, and the last 1h
-    one if anything was written for 1h; a call that only wrote, and only for 5m, had no 1h one that was.
+    one if anything was written for 1h.
     """
     decided: list[Decided] = [None] * len(breakpoints)
     if bill is None or not breakpoints:
@@ -65,8 +65,6 @@ def _billed_states(breakpoints: Sequence[SizedBreakpoint], bill: CallBill | None
     hours = [number for number, one in enumerate(breakpoints) if one.breakpoint.ttl == "1h"]
     if hours and bill.usage.write_1h:
         decided[hours[-1]] = "enough"
-    elif bill.usage.write_5m and not bill.usage.read:
-        decided = ["short" if number in hours else None for number in range(len(breakpoints))]
     decided[-1] = "enough"
     return decided
 
