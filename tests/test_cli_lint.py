@@ -158,6 +158,10 @@ def test_the_command_that_prices_many_logs(tmp_path: Path) -> None:
     assert last == "cachecost explain a.jsonl b.jsonl --host bedrock prices what this costs (as CC110)"
     last = lint(tmp_path, *names).stdout.splitlines()[-1]
     assert last == "cachecost explain LOG… prices what this costs (as CC110)"
+    assert lint(tmp_path, ".").stdout.splitlines()[-1] == "cachecost explain . prices what this costs (as CC110)"
+    files(tmp_path, body=request(None))
+    last = lint(tmp_path, "body.json", "a.jsonl").stdout.splitlines()[-1]
+    assert last == "cachecost explain a.jsonl prices what this costs (as CC110)"
 
 
 def test_a_billed_log_in_json(tmp_path: Path) -> None:

@@ -206,6 +206,7 @@ def test_the_bill_says_how_much_comes_after_the_last_breakpoint(
     bills = [usage(310, write=head), usage(930, read=head), usage(1540, read=head)]
     (one,) = billed(*map(call, sent, bills))
     assert (one.code, one.bill, one.calls, one.tokens) == (code, "confirmed", 2, 1540)
+    assert one.message.endswith("; billed: 930 input tokens at full price")
     beyond = [usage(2, write=head + 300), usage(2, head + 300, 600), usage(2, head + 900, 600)]
     assert billed(*map(call, sent, beyond)) == [], "the API got a breakpoint that the log does not have"
 

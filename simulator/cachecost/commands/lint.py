@@ -105,8 +105,9 @@ class _LintRun:
     left_out: int = 0
     faults: list[Any] = field(default_factory=list)
     logs: Logs | None = None
-    priced: list[Path] = field(default_factory=list)
-    """The recordings with several calls: what their findings cost can be priced."""
+    recordings: list[Path] = field(default_factory=list)
+    """The recordings and folders as they were named."""
+    recorded_calls: int = 0
 
     def findings(self, paths: Sequence[Path]) -> list[LintFinding]:
         """The findings of all bodies, as one sequence, and of all recordings. Raises InputError with all errors."""
@@ -118,6 +119,7 @@ class _LintRun:
         files += expand_folders([path for path in paths if str(path) != STDIN])
         bodies = list(self._bodies(files))
         logs = [path for path in files if path not in {one for one, _ in bodies} and not self._is_faulty(path)]
+        self.recordings = logs if bodies else list(paths)
         is_single = bool(self.faults) or files == list(paths[:1])
         groups = [[path] for path in logs] if is_single else [logs] if logs else []
         found = [one for group in groups for one in self._log(group, is_single)]
@@ -128,9 +130,9 @@ class _LintRun:
 
     def pricing_command(self) -> str:
         """The command that prices what was found in recordings; "" where there are none with several calls."""
-        if not self.priced:
+        if self.recorded_calls < 2:
             return ""
-        paths = [str(path) for path in self.priced]
+        paths = [str(path) for path in self.recordings]
         options = [*_unless("--host", self.host, DEFAULT_HOST), *_unless("--format", self.format_, "auto")]
         shown = shlex.join([*paths[:MOST_PATHS], *options])
         return f"cachecost explain {shown}" if len(paths) <= MOST_PATHS else "cachecost explain LOG…"
@@ -188,7 +190,7 @@ class _LintRun:
             self.faults += error.faults
             return []
         self.requests += log.requests
-        self.priced += paths if log.requests > 1 else []
+        self.recorded_calls += log.requests
         for why, calls in log.not_evaluated.items():
             self.left_out += len(calls)
             which = f"{'call' if len(calls) == 1 else 'calls'} {_numbers(calls)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.passes import is_server_result, passes
 from cachecost.prompts.request import Request
@@ -69,4 +70,11 @@ def _has_web_tools(request: Request) -> bool:
 
 def without_cache(bill: CallBill) -> str:
     """What was billed where nothing was cached."""
-    return f"billed: {bill.usage.total_input:,} input tokens at full price, none read or written"
+    return f"billed: {count_text(bill.usage.total_input, 'input token')} at full price, none read or written"
+
+
+def beside_cache(bill: CallBill | None) -> str:
+    """What was billed beside what was cached, to end a sentence with; "" where the bill does not show it."""
+    if bill is None or bill.is_summed:
+        return ""
+    return f"; billed: {count_text(bill.uncached, 'input token')} at full price"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cachecost.analysis.lint.bills import CONFIRMED, UNCONFIRMED, CallBill, without_cache
+from cachecost.analysis.lint.bills import CONFIRMED, UNCONFIRMED, CallBill, beside_cache, without_cache
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.loaded_request import LoadedRequest, SizedBreakpoint
 from cachecost.analysis.lint.sizing import length_state
@@ -120,4 +120,5 @@ def _check_head_only(loaded: LoadedRequest) -> Iterator[LintFinding]:
         return
     tokens = loaded.total - in_head[-1].tokens
     words = f"all {len(in_head)} breakpoints are in tools and system: the {tokens:,} tokens after them are never cached"
-    yield LintFinding("CC522", in_head[-1].path, words, tokens, bill=loaded.confirmation)
+    billed = beside_cache(loaded.bill)
+    yield LintFinding("CC522", in_head[-1].path, words + billed, tokens, bill=loaded.confirmation)

@@ -55,14 +55,18 @@ def _placed(finding: LintFinding, session: str, file: str, line: int) -> LintFin
 def _lint_pairs(
     known: dict[int, LoadedRequest], pairing: _Pairing, loader: RequestLoader, margin: int
 ) -> list[LintFinding]:
+    """The findings of all calls. Lengths by bills are kept only as long as a later call is compared with them."""
     linter = Linter(margin)
     indices: dict[int, int] = {}
+    sized: dict[int, LoadedRequest] = {}
+    last_use = {before: number for number, before in pairing.before.items()}
     for number, one in known.items():
-        loaded = known[number] = loader.size(one)
-        before = pairing.before.get(number)
-        earlier = known.get(before) if before is not None else None
-        index = indices[before] if before is not None and earlier is not None else None
-        indices[number] = linter.add(loaded, earlier, index, is_aside=pairing.is_aside(number))
+        loaded = sized[number] = loader.size(one)
+        before = pairing.before.get(number, 0)
+        indices[number] = linter.add(loaded, sized.get(before), indices.get(before), is_aside=pairing.is_aside(number))
+        for done in (number, before):
+            if last_use.get(done, 0) <= number:
+                sized.pop(done, None)
     return linter.findings
 
 

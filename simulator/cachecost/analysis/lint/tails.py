@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cachecost.analysis.lint.bills import beside_cache
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.loaded_request import LoadedRequest, SizedBreakpoint, message_blocks, message_place
 from cachecost.analysis.lint.sizing import length_state
@@ -34,6 +35,7 @@ def _stuck_finding(a: LoadedRequest, b: LoadedRequest, last: SizedBreakpoint) ->
     tokens = b.total - last.tokens
     how_long = f"the {tokens:,} tokens after it are" if b.sized else "what comes after it is"
     words = f"the last breakpoint stays here while the conversation grew by {more} messages: {how_long} not cached"
+    words += beside_cache(b.bill)
     return LintFinding("CC521", last.path, words, tokens if b.sized else None, bill=b.confirmation)
 
 
