@@ -260,6 +260,23 @@ def test_a_change_is_a_finding_as_far_as_the_bill_shows_a_loss(billed: Lint, nam
         assert found(before + 100) == [], "what stands after the change was read, so it is not why the rest was not"
 
 
+@given(st.integers(0, 5000), st.integers(0, 5000), st.integers(0, 5000), st.sampled_from(sorted(CHANGES)))
+def test_no_finding_claims_more_than_the_bill_shows_to_be_lost(
+    tmp_path_factory: pytest.TempPathFactory, left: int, read: int, write: int, name: str
+) -> None:
+    """Whatever the bills are: a change is a finding only where less was read than was left, by so many tokens."""
+    code, changed, _ = CHANGES[name]
+    now = {**BEFORE, **changed}
+    bodies = [first(**BEFORE), second(**now), breakpoint_last(body(QUESTION, *LATER, **{"tools": TOOLS, **now}))]
+    bills = [usage(3, write=left), usage(3, read, write), usage(3, read + write, 600)]
+    calls = [call(*one) for one in zip(bodies, bills, strict=True)]
+    found = findings(tmp_path_factory.getbasetemp() / "bills.jsonl", calls)
+    for one in (one for one in found if one.code == code):
+        assert one.bill == "confirmed" and one.tokens is not None and 0 < one.tokens <= left - read
+    if read == 0 and left > 100:
+        assert code in {one.code for one in found}
+
+
 def test_what_was_lost_is_said(billed: Lint) -> None:
     calls = call(first(), usage(3, write=OF_FIRST)), call(second(tools=TOOLS[::-1]), usage(3, 0, OF_FIRST + 600))
     (one,) = billed(*calls)
@@ -303,6 +320,27 @@ def test_server_tools_bound_what_was_written_again(billed: Lint) -> None:
     before = call(one, usage(3, write=OF_FIRST), {"type": "text", "text": "a"})
     assert codes_of(billed(before, call(other, usage(50, 9000, 700)))) == []
     assert codes_of(billed(before, call(other, usage(50, 9000, 5000)))) == [("CC535", "")]
+
+
+@pytest.mark.parametrize("tool_type", ["web_fetch_20250910", "code_execution_20260120"])
+def test_an_answer_that_was_not_recorded_may_have_had_several_passes(billed: Lint, tool_type: str) -> None:
+    """Then what was read and written is no length of a prefix, and no call is measured by it."""
+    server = [*TOOLS, {"type": tool_type, "name": "run"}]
+    after = second(tools=[TOOLS[1], TOOLS[0], server[2]])
+    (one,) = billed(call(first(tools=server), usage(3, write=90_000)), call(after, usage(3, 80_000, 20_000)))
+    assert (one.code, one.bill) == ("CC535", "") and (one.tokens or 0) < 5000
+
+
+def test_models_that_count_otherwise_are_compared_where_nothing_was_read(billed: Lint) -> None:
+    big: Body = {"tools": [tool(6000, "a"), marked(tool(6000, "b"))]}
+    other: Body = {**big, "model": "claude-opus-4-8"}
+    sent = [first(**big), second(**other), breakpoint_last(body(QUESTION, *LATER, system=SYSTEM, **other))]
+    bills = usage(3, write=13_400), usage(3, 0, 19_000), usage(3, 19_000)
+    (one,) = billed(*(call(*one) for one in zip(sent, bills, strict=True)))
+    assert (one.code, one.bill, one.tokens) == ("CC541", "confirmed", 13_400)
+    half = call(sent[1], usage(3, 10_000, 9_000))
+    (one,) = billed(call(sent[0], bills[0]), half, call(sent[2], bills[2]))
+    assert (one.code, one.bill) == ("CC541", ""), "10,000 of other tokens"
 
 
 def test_a_clock_that_was_read_from_the_cache_was_sent_before(billed: Lint) -> None:

@@ -99,11 +99,31 @@ LOGS: dict[str, list[Body]] = {
 """A log for each code that a log can show by itself; the others of its kind are priced as it is."""
 
 
+def write_log(path: Path, requests: list[Body], bills: list[Body] | None = None) -> Path:
+    """A log of requests a minute apart, with their bills if there are any."""
+    rows = [{"timestamp": f"2026-10-06T21:0{minute}:07Z", "request": one} for minute, one in enumerate(requests)]
+    for row, bill in zip(rows, bills or (), strict=bool(bills)):
+        row["usage"] = bill
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("code", LOGS)
+def test_a_bill_as_simulated_confirms_what_was_found_without_it(tmp_path: Path, code: str) -> None:
+    path = write_log(tmp_path / "log.jsonl", LOGS[code])
+    found = cachecost.lint(path, tokens="bytes")
+    bills = [row.usage.wire() for row in cachecost.replay(path, tokens="bytes").rows]
+    confirmed = cachecost.lint(write_log(path, LOGS[code], bills), tokens="bytes")
+    assert [(one.code, one.path, one.calls) for one in confirmed] == [(one.code, one.path, one.calls) for one in found]
+    assert [one.tokens for one in confirmed if one.code != "CC510"] == [
+        one.tokens for one in found if one.code != "CC510"
+    ]
+    assert {one.bill for one in confirmed if not one.is_note} == {"confirmed"}
+
+
 @pytest.mark.parametrize("code", LOGS)
 def test_explain_prices_in_a_log_what_lint_finds_in_it(tmp_path: Path, code: str) -> None:
-    rows = ({"timestamp": f"2026-10-06T21:0{minute}:07Z", "request": one} for minute, one in enumerate(LOGS[code]))
-    path = tmp_path / "log.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = write_log(tmp_path / "log.jsonl", LOGS[code])
     (found,) = [one for one in cachecost.lint(path, tokens="bytes") if not one.is_note]
     assert found.code == code
     assert found.explains_as in {one.code for one in cachecost.explain(path, tokens="bytes").findings}

@@ -14,6 +14,8 @@ from cachecost.providers.usage import Usage
 Confirmation = Literal["", "confirmed"]
 UNCONFIRMED: Confirmation = ""
 CONFIRMED: Confirmation = "confirmed"
+SERVER_TOOLS = ("code_execution_", "tool_search_tool_")
+"""What the types of tools begin with that the provider runs, besides web tools."""
 SAME = 2
 """Tokens by which the bills of two calls may count one prefix differently."""
 
@@ -58,14 +60,16 @@ def _is_summed(call: RecordedCall) -> bool:
 def _has_passes(call: RecordedCall) -> bool:
     """Whether server tools made the call several passes, or may have where the answer was not recorded."""
     if not call.response:
-        return _has_web_tools(call.request)
+        return _has_server_tools(call.request)
     ran = any(is_server_result(block) for block in call.response)
     return ran or len(passes(call.request, call.simulated_response)) > 1
 
 
-def _has_web_tools(request: Request) -> bool:
-    """Web tools stand at the head of the system layer, without a role."""
-    return any(not block.role for block in request.system.blocks)
+def _has_server_tools(request: Request) -> bool:
+    """Web tools stand at the head of the system layer, without a role; the others are tools of a type."""
+    types = (str(block.content.get("type")) for block in request.tools.blocks if block.content is not None)
+    runs = bool(request.params.get("mcp_servers")) or any(one.startswith(SERVER_TOOLS) for one in types)
+    return runs or any(not block.role for block in request.system.blocks)
 
 
 def without_cache(bill: CallBill) -> str:

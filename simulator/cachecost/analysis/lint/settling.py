@@ -31,21 +31,29 @@ def settle(
 def _settled(
     a: LoadedRequest, b: LoadedRequest, bill: CallBill, one: LintFinding, written: Collection[Prefix]
 ) -> LintFinding | None:
+    """What the bill of `b` leaves of a finding. Models that count in other tokens compare only where nothing was read.
+
+    The first of several passes read no more than their sum: a sum can confirm a loss, and seldom refute one.
+    """
     left, error = _left(a)
-    if bill.is_summed or a.rules.generation != b.rules.generation or not (a.sized or error == 0):
+    if a.rules.generation != b.rules.generation and bill.usage.read:
+        return one
+    if left is None:
         return _bounded(a, bill, one)
     lost = left - bill.usage.read
     if lost <= SAME + error or _is_read_past(a, b, bill, one, left, written):
-        return None
+        return _bounded(a, bill, one) if bill.is_summed else None
     tokens = lost if one.tokens is None else min(one.tokens, lost)
     words = f"{one.message}; billed: {bill.usage.read:,} of {left:,} cached tokens read"
     return replace(one, tokens=tokens, message=words, bill=CONFIRMED)
 
 
-def _left(a: LoadedRequest) -> tuple[int, float]:
-    """(tokens that `a` left in the cache, how far they may be off)."""
+def _left(a: LoadedRequest) -> tuple[int | None, float]:
+    """(tokens that `a` left in the cache, how far they may be off); None: not known."""
     billed = a.bill.cached_prefix if a.bill else None
-    return (billed, 0) if billed is not None else (a.live[-1].tokens, a.error(a.live[-1].tokens))
+    if billed is not None:
+        return billed, 0
+    return (a.live[-1].tokens, a.error(a.live[-1].tokens)) if a.sized else (None, 0)
 
 
 def _is_read_past(
