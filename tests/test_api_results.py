@@ -68,7 +68,7 @@ COLUMNS = {
     "check": "scenario strategy budget limit actual verdict message",
     "explain": "code cause call since layer block tokens cost_usd message fix session session_call project "
     "agent timestamp file line",
-    "lint": "code name severity path call calls tokens message fix session file line",
+    "lint": "code name severity path call calls tokens message fix session file line bill explains_as",
     "optimize": "cost_usd above_lower_bound refused",
     "whatif": "kind does cost_usd saving_usd share error_usd calls_changed extra_calls keeps_answers supported",
     "monthly": "usd low_usd high_usd",

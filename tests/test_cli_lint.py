@@ -98,6 +98,8 @@ def test_json(tmp_path: Path) -> None:
         "session": "",
         "file": "",
         "line": None,
+        "bill": "",
+        "explains_as": "CC110",
     }
 
 
@@ -127,6 +129,48 @@ def test_a_log_and_calls_that_cannot_be_looked_at(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text(json.dumps({"request": calls[-1]}) + "\n")
     done = lint(tmp_path, "log.jsonl")
     assert (done.returncode, done.stdout) == (3, "0 requests · nothing found\n")
+
+
+def write_log(path: Path, *calls: Body) -> None:
+    path.write_text("".join(json.dumps({"request": call}) + "\n" for call in calls))
+
+
+def test_what_is_found_in_a_log_ends_with_the_command_that_prices_it(tmp_path: Path) -> None:
+    """Only where there are several calls, and something that costs money."""
+    calls = [request(4), request(5, ANSWER, NEXT), request(6, ANSWER, NEXT, ANSWER, NEXT)]
+    write_log(tmp_path / "my log.jsonl", *calls)
+    done = lint(tmp_path, "my log.jsonl")
+    assert done.stdout.endswith("\n\ncachecost explain 'my log.jsonl' prices what this costs (as CC110)\n")
+    write_log(tmp_path / "my log.jsonl", calls[0])
+    assert "explain" not in lint(tmp_path, "my log.jsonl").stdout
+    write_log(tmp_path / "my log.jsonl", *(request(None, *more) for more in ((), (ANSWER, NEXT))))
+    assert lint(tmp_path, "my log.jsonl").stdout == "2 requests · nothing found\n"
+    files(tmp_path, one=calls[0], two=calls[1])
+    assert "explain" not in lint(tmp_path, "one.json", "two.json").stdout
+
+
+def test_the_command_that_prices_many_logs(tmp_path: Path) -> None:
+    calls = [request(4), request(5, ANSWER, NEXT), request(6, ANSWER, NEXT, ANSWER, NEXT)]
+    names = ["a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl"]
+    for number, name in enumerate(names):
+        write_log(tmp_path / name, *({**call, "max_tokens": number + 1} for call in calls))
+    last = lint(tmp_path, *names[:2], "--host", "bedrock", "--as-of", "2026-03-07").stdout.splitlines()[-1]
+    assert last == "cachecost explain a.jsonl b.jsonl --host bedrock prices what this costs (as CC110)"
+    last = lint(tmp_path, *names).stdout.splitlines()[-1]
+    assert last == "cachecost explain LOG… prices what this costs (as CC110)"
+    assert lint(tmp_path, ".").stdout.splitlines()[-1] == "cachecost explain . prices what this costs (as CC110)"
+    files(tmp_path, body=request(None))
+    last = lint(tmp_path, "body.json", "a.jsonl").stdout.splitlines()[-1]
+    assert last == "cachecost explain a.jsonl prices what this costs (as CC110)"
+
+
+def test_a_billed_log_in_json(tmp_path: Path) -> None:
+    bill = {"input_tokens": 165, "output_tokens": 5}
+    sent = {"request": body(user(marked(text(900)))), "usage": bill}
+    (tmp_path / "log.jsonl").write_text(json.dumps(sent) + "\n")
+    (finding,) = json.loads(lint(tmp_path, "log.jsonl", "--json").stdout)["findings"]
+    assert (finding["code"], finding["bill"], finding["explains_as"]) == ("CC510", "confirmed", "CC404")
+    assert finding["message"].startswith("billed: 165 input tokens at full price, none read or written")
 
 
 def test_all_bad_input_is_told_at_once(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_a_prompt_longer_than_the_window_is_refused_where_that_is_sure() -> None
 # ---------------------------------------------------------------------------------------------- lengths
 
 
-@pytest.mark.parametrize(("size", "message"), [(1023, "1 tokens short"), (1024, None), (500, "524 tokens short")])
+@pytest.mark.parametrize(("size", "message"), [(1023, "1 token short"), (1024, None), (500, "524 tokens short")])
 def test_below_the_minimum_says_how_much_is_missing(size: int, message: str | None) -> None:
     (finding,) = linted(body(user(marked(text(size))))) or [None]
     assert (finding is None) == (message is None)

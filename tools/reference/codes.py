@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from cachecost.analysis.explain.codes import CauseCode as Cause
 from cachecost.analysis.explain.codes import codes as causes
+from cachecost.analysis.lint.codes import LAYERS
 from cachecost.analysis.lint.codes import LintCode as Fault
 from cachecost.analysis.lint.codes import codes as faults
 
@@ -41,7 +40,19 @@ def _of_explain(code: Cause) -> str:
 
 
 def _of_lint(code: Fault) -> str:
-    return f"Found by [`cachecost lint`](index.md), as {'an' if code.severity == 'error' else 'a'} {code.severity}."
+    found = f"Found by [`cachecost lint`](index.md), as {'an' if code.severity == 'error' else 'a'} {code.severity}."
+    priced = _links(code)
+    return f"{found} In a log, [`cachecost explain`](index.md) prices it as {priced}." if priced else found
+
+
+def _links(code: Fault) -> str:
+    """The codes of explain that a code of lint turns into; with their layers where it depends on them."""
+    known = code.explain_codes
+    if len(known) == 1:
+        return f"[{known[0]}]({known[0]}.md)"
+    return ", ".join(
+        f"[{code.explains_as[layer]}]({code.explains_as[layer]}.md) in {layer}" for layer in LAYERS if known
+    )
 
 
 def _sentence(text: str) -> str:
@@ -49,15 +60,23 @@ def _sentence(text: str) -> str:
 
 
 def _index() -> str:
-    rows = "\n".join(_rows())
     return (
         "# Codes\n\nA code never means anything else, and never goes away. `CC1`–`CC4` are causes of a bill "
         "(`cachecost explain`), `CC5` are faults of a request or of a pair (`cachecost lint`).\n\n"
-        f"| code | name | what |\n| --- | --- | --- |\n{rows}\n"
+        f"| code | name | what |\n| --- | --- | --- |\n{_causes()}\n\n"
+        "What `lint` finds in one request or two is what `explain` prices when it happens in a log, under the code in "
+        "the last column; none where the API refuses the request, or nothing is lost.\n\n"
+        f"| code | name | what | in a log |\n| --- | --- | --- | --- |\n{_faults()}\n"
     )
 
 
-def _rows() -> Iterator[str]:
-    both: list[Cause | Fault] = [*causes().values(), *faults().values()]
-    for code in both:
-        yield f"| [{code.code}]({code.code}.md) | {code.name} | {code.what} |"
+def _causes() -> str:
+    return "\n".join(_row(code) for code in causes().values())
+
+
+def _faults() -> str:
+    return "\n".join(f"{_row(code)} {_links(code) or '–'} |" for code in faults().values())
+
+
+def _row(code: Cause | Fault) -> str:
+    return f"| [{code.code}]({code.code}.md) | {code.name} | {code.what} |"

@@ -20,7 +20,22 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-COLUMNS = ("code", "name", "severity", "path", "call", "calls", "tokens", "message", "fix", "session", "file", "line")
+COLUMNS = (
+    "code",
+    "name",
+    "severity",
+    "path",
+    "call",
+    "calls",
+    "tokens",
+    "message",
+    "fix",
+    "session",
+    "file",
+    "line",
+    "bill",
+    "explains_as",
+)
 
 
 class LintResult(list[LintFinding]):
@@ -29,7 +44,8 @@ class LintResult(list[LintFinding]):
     def frame(self) -> pd.DataFrame:
         """One row per finding: `code`, `name`, `severity` (error, warning, note), `path` in the request, `call` (the
         first with this finding; None outside a log), `calls` (their number), `tokens` concerned (None: unknown),
-        `message`, `fix`; `session`, `file` and `line` of that call."""
+        `message`, `fix`; `session`, `file` and `line` of that call; `bill` ("confirmed" where its bill shows it), and
+        `explains_as`, the code under which `explain` prices it."""
         import pandas as pd
 
         rows = [{name: getattr(one, name) for name in COLUMNS} for one in self]

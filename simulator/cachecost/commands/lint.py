@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 STDIN = "-"
 LARGEST_BODY = 64 << 20
 """A larger file is a log: the API takes no more than 32 MB."""
+MOST_PATHS = 3
+"""Recordings that a command in the output names; more of them are LOG…"""
+DEFAULT_HOST = "anthropic"
 IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
 """Keys that a recording has and a body has not."""
 
@@ -82,7 +86,7 @@ def lint(
     if as_json:
         sys.stdout.write(json.dumps(as_object, indent=2, ensure_ascii=False) + "\n")
     else:
-        print_lint(findings, linting.requests, sys.stdout)
+        print_lint(findings, linting.requests, sys.stdout, linting.pricing_command())
     is_costly = any(not finding.is_note for finding in findings)
     code = exit_code(check_failed=is_costly, not_evaluated=linting.left_out)
     return report_skipped(linting.logs, may_skip, code) if linting.logs else code
@@ -101,6 +105,9 @@ class _LintRun:
     left_out: int = 0
     faults: list[Any] = field(default_factory=list)
     logs: Logs | None = None
+    recordings: list[Path] = field(default_factory=list)
+    """The recordings and folders as they were named."""
+    recorded_calls: int = 0
 
     def findings(self, paths: Sequence[Path]) -> list[LintFinding]:
         """The findings of all bodies, as one sequence, and of all recordings. Raises InputError with all errors."""
@@ -112,6 +119,7 @@ class _LintRun:
         files += expand_folders([path for path in paths if str(path) != STDIN])
         bodies = list(self._bodies(files))
         logs = [path for path in files if path not in {one for one, _ in bodies} and not self._is_faulty(path)]
+        self.recordings = logs if bodies else list(paths)
         is_single = bool(self.faults) or files == list(paths[:1])
         groups = [[path] for path in logs] if is_single else [logs] if logs else []
         found = [one for group in groups for one in self._log(group, is_single)]
@@ -119,6 +127,15 @@ class _LintRun:
         if self.faults:
             raise InputError(self.faults)
         return sort_findings(found)
+
+    def pricing_command(self) -> str:
+        """The command that prices what was found in recordings; "" where there are none with several calls."""
+        if self.recorded_calls < 2:
+            return ""
+        paths = [str(path) for path in self.recordings]
+        options = [*_unless("--host", self.host, DEFAULT_HOST), *_unless("--format", self.format_, "auto")]
+        shown = shlex.join([*paths[:MOST_PATHS], *options])
+        return f"cachecost explain {shown}" if len(paths) <= MOST_PATHS else "cachecost explain LOG…"
 
     def _is_faulty(self, path: Path) -> bool:
         return any(fault.file == _display_name(path) for fault in self.faults)
@@ -173,6 +190,7 @@ class _LintRun:
             self.faults += error.faults
             return []
         self.requests += log.requests
+        self.recorded_calls += log.requests
         for why, calls in log.not_evaluated.items():
             self.left_out += len(calls)
             which = f"{'call' if len(calls) == 1 else 'calls'} {_numbers(calls)}"
@@ -215,6 +233,10 @@ def _looks_like_body(data: bytes, error: json.JSONDecodeError) -> bool:
 
     keys = set(top_keys(data))
     return error.msg != "Extra data" and "messages" in keys and not IN_LOGS & keys
+
+
+def _unless(option: str, value: str, default: str) -> list[str]:
+    return [] if value == default else [option, value]
 
 
 def _display_name(path: Path) -> str:

@@ -88,7 +88,7 @@ def _set_finding(a: LoadedRequest, b: LoadedRequest, first: int, words: str) -> 
     """About the first place where the lists part; what is behind it is the same from either list."""
     old, new = a.request.tools.blocks, b.request.tools.blocks
     path = b.path((TOOLS, 0, first)) if first < len(new) else "tools"
-    lost = a.behind(old[first]) if first < len(old) else a.live[-1].tokens - a.prompt.tools_tokens
+    lost = a.behind(old[first]) if first < len(old) else a.live[-1].tokens - a.start_of(SYSTEM)
     return LintFinding(TOOL_SET, path, words, lost if a.sized else None)
 
 
@@ -121,5 +121,5 @@ def check_system(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
             a, b, *old[least], a.path(old[least][0]), Difference(CHANGED, "", "is missing from the next request")
         )
     elif len(new) > least and a.reaches((MESSAGES, 0, 0)):
-        lost = a.live[-1].tokens - a.prompt.system_tokens if a.sized else None
+        lost = a.live[-1].tokens - a.start_of(MESSAGES) if a.sized else None
         yield LintFinding(CHANGED, b.path(new[least][0]), "a block was added to the system prompt", lost)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from cachecost.analysis.lint.bills import UNCONFIRMED, Confirmation
 from cachecost.analysis.lint.codes import SEVERITIES, LintCode, Severity, codes
 
 
@@ -18,6 +19,8 @@ class LintFinding:
     text at `path`, `excerpt` is that text around it. `request` says which input it is in, `call` the first call of
     a log that has it (from 1), `calls` how many have; then `tokens` are the most in any of them. `digest` is that of
     the block. `session`, `file` and `line` are those of the call; "", "" and None outside a log, or if it has none.
+    `bill` is "confirmed" where the call's bill shows what the finding says, "" where there is no bill or it shows
+    nothing of the kind; what a bill refutes is no finding.
     """
 
     code: str
@@ -33,6 +36,7 @@ class LintFinding:
     session: str = ""
     file: str = ""
     line: int | None = None
+    bill: Confirmation = UNCONFIRMED
 
     @property
     def about(self) -> LintCode:
@@ -58,6 +62,11 @@ class LintFinding:
     @property
     def source(self) -> str:
         return self.about.source
+
+    @property
+    def explains_as(self) -> str:
+        """The code under which `explain` prices this in a log; "" for what no log can show."""
+        return self.about.explained_at(self.path)
 
     @property
     def is_note(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -19,13 +19,17 @@ from cachecost.analysis.lint.message_changes import check_messages
 from cachecost.analysis.lint.parameters import check_parameters
 from cachecost.analysis.lint.refusals import check_refusals
 from cachecost.analysis.lint.request_loader import RequestLoader
+from cachecost.analysis.lint.settling import settle
 from cachecost.analysis.lint.tails import check_last_breakpoint, check_lookback
+from cachecost.prompts.blocks import Prefix
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.factory import AUTO
 
 MARGIN = 3
 """A breakpoint that fewer more positions than these would put out of reach is too near to the end of the lookback."""
-NOTHING, NO_BREAKPOINT, HEAD_ONLY = "CC510", "CC520", "CC522"
+NO_BREAKPOINT, HEAD_ONLY = "CC520", "CC522"
+NOTHING = frozenset({"CC510", "CC511"})
+"""Nothing is cached, or perhaps nothing."""
 ACCIDENTS = frozenset({CONFIRMED, KEY_ORDER, TOOL_ORDER})
 """Changes that are never intended."""
 REQUEST_CHECKS = (check_refusals, check_lengths)
@@ -47,6 +51,7 @@ class Linter:
         self._is_live: list[bool] = []
         self._is_log: list[bool] = []
         self._sent_again: set[bytes] = set()
+        self._written: set[Prefix] = set()
 
     def add(
         self,
@@ -70,7 +75,10 @@ class Linter:
                 block.digest for block in early_blocks(before)
             }
             pair = _check_pair(before, loaded, self._margin, {one.code for one in found})
+            pair = settle(before, loaded, pair, self._written)
             found += [one for one in pair if not is_aside or one.code in ACCIDENTS]
+        self._sent_again |= _read_digests(loaded, {one.digest for one in found if one.digest})
+        self._written |= {breakpoint.prefix for breakpoint in loaded.live}
         self._found += [(index, replace(one, request=loaded.label, call=loaded.call)) for one in found]
         return index
 
@@ -81,7 +89,7 @@ class Linter:
         kept = [
             one
             for index, one in self._found
-            if not (one.code == NOTHING and index in continued)
+            if not (one.code in NOTHING and index in continued)
             and not (one.code == NO_BREAKPOINT and self._is_log[index] and index not in in_pair)
         ]
         return merge_findings(_drop_settled(kept, self._sent_again))
@@ -104,6 +112,15 @@ class Linter:
 
 def _check_request(loaded: LoadedRequest) -> Iterator[LintFinding]:
     return (finding for check in REQUEST_CHECKS for finding in check(loaded))
+
+
+def _read_digests(loaded: LoadedRequest, digests: Set[bytes]) -> set[bytes]:
+    """Those of `digests` whose block the bill shows to be read from the cache: an earlier call sent it, too."""
+    read = loaded.bill.usage.read if loaded.bill and not loaded.bill.is_summed else 0
+    if not digests or not read:
+        return set()
+    ends = {node.block.digest: loaded.length(node) for node in loaded.nodes() if node.block}
+    return {one for one in digests if ends.get(one, read) + loaded.error(ends.get(one, read)) < read}
 
 
 def _check_pair(a: LoadedRequest, b: LoadedRequest, margin: int, alone: set[str]) -> Iterator[LintFinding]:

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from cachecost.analysis.lint.bills import CONFIRMED, UNCONFIRMED, CallBill, Confirmation
 from cachecost.prompts.blocks import Block, Layer, Part, Prefix, Thread
 from cachecost.prompts.refusals import SentBreakpoints, as_sent, wire_path
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Breakpoint, Request
+from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
 from cachecost.providers.rules import ModelRules
 
 Place = tuple[int, int, int]
@@ -43,8 +45,9 @@ class SizedBreakpoint:
 class LoadedRequest:
     """A request, rendered. `faults` are (path, words) of what the API refuses for what only the wire can show.
 
-    `band` is the relative error of token counts; `sized` says whether there are counts at all (a recording without
-    content may have none): then lengths are bytes, and nothing is said about them.
+    `error_margin` is the relative error of token counts; `sized` says whether there are counts at all (a recording
+    without content may have none): then lengths are bytes, and nothing is said about them. `sizes` are the lengths in
+    tokens: as counted, or as the bills of the log have them. `bill` is that of the call (None: the log has none).
     """
 
     label: str
@@ -57,10 +60,24 @@ class LoadedRequest:
     faults: tuple[tuple[str, str], ...]
     error_margin: float
     sized: bool
+    bill: CallBill | None = None
+    sizes: PrefixSizes = AS_COUNTED
 
     @property
     def total(self) -> int:
-        return self.prompt.total_tokens
+        return self.sizes.total(self.prompt)
+
+    def length(self, prefix: Prefix) -> int:
+        """Tokens up to and including `prefix`."""
+        return self.sizes.of(prefix)
+
+    def start_of(self, layer: int) -> int:
+        """Tokens before a layer: 0 tools, 1 system, 2 messages."""
+        return self.sizes.at((0, self.prompt.tools_tokens, self.prompt.system_tokens)[layer])
+
+    def error(self, tokens: int) -> float:
+        """How far a length of `tokens` may be off: the counter's error on what no bill covers."""
+        return self.error_margin * self.sizes.doubt(tokens)
 
     @property
     def live(self) -> tuple[SizedBreakpoint, ...]:
@@ -71,6 +88,21 @@ class LoadedRequest:
     def every(self) -> tuple[Breakpoint, ...]:
         """All breakpoints that the API sees, in the order of the request as sent."""
         return as_sent(self.request, self.sent_breakpoints)
+
+    @property
+    def confirmation(self) -> Confirmation:
+        """What to say of a finding about tokens that were not cached, where their number is the bill's."""
+        return CONFIRMED if self.bill is not None and not self.bill.is_summed else UNCONFIRMED
+
+    def is_cached_after(self, breakpoint: SizedBreakpoint) -> bool:
+        """Whether the bill shows that more was cached than stands before `breakpoint`: both what was cached and what
+        was not are out of the error of the counts, so the request that the API got had a breakpoint after it.
+        """
+        cached = self.bill.cached_prefix if self.bill else None
+        if cached is None or self.bill is None:
+            return False
+        before, after = breakpoint.prefix.tokens, self.prompt.total_tokens - breakpoint.prefix.tokens
+        return cached > before * (1 + self.error_margin) and self.bill.uncached < after * (1 - self.error_margin)
 
     def path(self, place: Place) -> str:
         """A place as the API writes it: `messages.0.content.4`, `system.1`, `tools.3`."""
@@ -88,7 +120,7 @@ class LoadedRequest:
         if not self.sized or not self.live:
             return None
         node = next((node for node in self.nodes() if node.block is block), None)
-        before = node.parent.tokens if node is not None and node.parent is not None else 0
+        before = self.length(node.parent) if node is not None and node.parent is not None else 0
         return max(0, self.live[-1].tokens - before)
 
     def nodes(self) -> Iterator[Prefix]:

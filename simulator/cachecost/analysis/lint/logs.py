@@ -44,7 +44,7 @@ def lint_log(calls: Iterable[RecordedCall], label: str, loader: RequestLoader, m
             known[number] = loader.call(call, label or call.file, call.number or number)
         except CannotEvaluate as error:
             wrong.setdefault(str(error), []).append(call.number or number)
-    findings = [_placed(one, *places[one.call]) for one in _lint_pairs(known, pairing, margin)]
+    findings = [_placed(one, *places[one.call]) for one in _lint_pairs(known, pairing, loader, margin)]
     return LintedLog(findings, len(known), wrong)
 
 
@@ -52,14 +52,21 @@ def _placed(finding: LintFinding, session: str, file: str, line: int) -> LintFin
     return replace(finding, session=session, file=file, line=line or None)
 
 
-def _lint_pairs(known: dict[int, LoadedRequest], pairing: _Pairing, margin: int) -> list[LintFinding]:
+def _lint_pairs(
+    known: dict[int, LoadedRequest], pairing: _Pairing, loader: RequestLoader, margin: int
+) -> list[LintFinding]:
+    """The findings of all calls. Lengths by bills are kept only as long as a later call is compared with them."""
     linter = Linter(margin)
     indices: dict[int, int] = {}
-    for number, loaded in known.items():
-        before = pairing.before.get(number)
-        earlier = known.get(before) if before is not None else None
-        index = indices[before] if before is not None and earlier is not None else None
-        indices[number] = linter.add(loaded, earlier, index, is_aside=pairing.is_aside(number))
+    sized: dict[int, LoadedRequest] = {}
+    last_use = {before: number for number, before in pairing.before.items()}
+    for number, one in known.items():
+        loaded = sized[number] = loader.size(one)
+        before = pairing.before.get(number, 0)
+        indices[number] = linter.add(loaded, sized.get(before), indices.get(before), is_aside=pairing.is_aside(number))
+        for done in (number, before):
+            if last_use.get(done, 0) <= number:
+                sized.pop(done, None)
     return linter.findings
 
 

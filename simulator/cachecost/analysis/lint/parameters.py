@@ -71,9 +71,10 @@ def _finding(a: LoadedRequest, code: str, path: str, layer: int, now: str, was: 
     """Nothing is lost where no breakpoint of `a` stands in that layer or after it."""
     if not a.reaches((layer, 0, 0)):
         return
-    start = (0, a.prompt.tools_tokens, a.prompt.system_tokens)[layer]
     differ = f"{now}, before {was}" if now != was else "changed"
-    yield LintFinding(code, path, f"{differ}: {LOST[layer]}", a.live[-1].tokens - start if a.sized else None)
+    yield LintFinding(
+        code, path, f"{differ}: {LOST[layer]}", a.live[-1].tokens - a.start_of(layer) if a.sized else None
+    )
 
 
 def _get(params: Mapping[str, Any], path: tuple[str, ...]) -> Any:

@@ -14,7 +14,9 @@ from cachecost.prompts.request import Breakpoint, MessageThread, Request
 
 
 def check_refusals(loaded: LoadedRequest) -> Iterator[LintFinding]:
-    """Every reason why this request is a 400."""
+    """Every reason why this request is a 400. None where the log has its bill: the API answered it."""
+    if loaded.bill is not None:
+        return
     yield from _check_count(loaded)
     yield from _check_thread(loaded)
     yield from (LintFinding("CC503", path, words) for path, words in loaded.faults)

@@ -1,4 +1,6 @@
-"""Bodies and recorded calls -> `Sent`: parsed, with their rules, rendered into one shared tree, breakpoints sized."""
+"""Bodies and recorded calls -> `LoadedRequest`: parsed, with their rules, rendered into one shared tree, breakpoints
+sized. The bills of recorded calls size what they cover; a tokenizer counts the rest.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from cachecost.analysis.lint.loaded_request import LoadedRequest, SizedBreakpoint, State
+from cachecost.analysis.lint.bills import CallBill, bill_of
+from cachecost.analysis.lint.loaded_request import LoadedRequest, SizedBreakpoint
+from cachecost.analysis.lint.sizing import size_breakpoints
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Layer
@@ -19,6 +23,7 @@ from cachecost.prompts.render import Prompt, Renderer
 from cachecost.prompts.request import Breakpoint, Request, block_at
 from cachecost.prompts.wire import NotAMessage, breakpoint_fault, content_blocks, own_breakpoint
 from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.tokens.calibrated import BilledLengths
 from cachecost.tokens.factory import make_counter
 
 BLOCK_PATH = re.compile(r"(messages\.\d+\.content|system|tools)\.\d+")
@@ -35,6 +40,8 @@ class RequestLoader:
         self._tokens = tokens
         self._intake = Intake(keep_content=True)
         self._renderers: dict[tuple[str, str], Renderer] = {}
+        self._billed: BilledLengths | None = None
+        self._calls = 0
 
     def body(self, body: Mapping[str, Any], label: str) -> LoadedRequest:
         """A body of the Messages API. Raises InputError where it is none, CannotEvaluate for an unknown model."""
@@ -44,14 +51,34 @@ class RequestLoader:
         except NotAMessage as fault:
             raise InputError([Fault(label, str(fault))]) from None
         rules = self._rules.rules(self._host, request.model)
-        return self._load(label, None, request, rules, faults)
+        return size_breakpoints(self._load(label, None, request, rules, faults))
 
     def call(self, call: RecordedCall, label: str, number: int) -> LoadedRequest:
-        """A recorded call, the `number`-th of its file. Raises CannotEvaluate for an unknown model."""
+        """A recorded call, the `number`-th of its file; `size` it when all calls of the log are loaded.
+
+        Raises CannotEvaluate for an unknown model.
+        """
         request = call.request
         rules = self._rules.rules(call.host or self._host, request.model, call.day)
         faults = ((_block_path(request.fault), request.fault),) if request.fault else ()
-        return self._load(label, number, request, rules, faults, call.workspace)
+        loaded = self._load(label, number, request, rules, faults, call.workspace)
+        bill = bill_of(call)
+        self._learn(loaded, bill)
+        return replace(loaded, bill=bill)
+
+    def size(self, loaded: LoadedRequest) -> LoadedRequest:
+        """A recorded call with its lengths, by all bills of the log."""
+        if self._billed is not None and loaded.sized:
+            loaded = replace(loaded, sizes=self._billed.all(loaded.prompt))
+        return size_breakpoints(loaded)
+
+    def _learn(self, loaded: LoadedRequest, bill: CallBill | None) -> None:
+        """A bill that adds up passes has no lengths."""
+        if bill is None or bill.is_summed or not loaded.sized:
+            return
+        self._calls += 1
+        self._billed = self._billed or BilledLengths()
+        self._billed.learn(self._calls, loaded.prompt, bill.usage)
 
     def _load(
         self,
@@ -79,7 +106,7 @@ class RequestLoader:
             loaded,
             rules,
             prompt,
-            _size_breakpoints(request, good, prompt, rules.minimum_tokens if sized else 0, error_margin),
+            _breakpoints(request, good, prompt),
             faults,
             error_margin,
             sized,
@@ -104,18 +131,10 @@ class RequestLoader:
         return self._renderers[key]
 
 
-def _size_breakpoints(
-    request: Request, breakpoints: tuple[Breakpoint, ...], prompt: Prompt, minimum: int, error_margin: float
-) -> tuple[SizedBreakpoint, ...]:
-    """The breakpoints with their prefixes."""
+def _breakpoints(request: Request, breakpoints: tuple[Breakpoint, ...], prompt: Prompt) -> tuple[SizedBreakpoint, ...]:
+    """The breakpoints with their prefixes, as counted; whether they are long enough is not decided yet."""
     return tuple(
-        SizedBreakpoint(
-            breakpoint,
-            wire_path(request, breakpoint),
-            one.prefix,
-            one.prefix.tokens,
-            length_state(one.prefix.tokens, minimum, error_margin),
-        )
+        SizedBreakpoint(breakpoint, wire_path(request, breakpoint), one.prefix, one.prefix.tokens, "near")
         for breakpoint, one in zip(breakpoints, prompt.breakpoints, strict=True)
     )
 
@@ -123,13 +142,6 @@ def _size_breakpoints(
 def _counts(request: Request, breakpoint: Breakpoint) -> bool:
     """Whether the API looks at a breakpoint: what stands before a compaction is left out."""
     return request.thread.compaction is None or bool(since_compaction(request, (breakpoint,))[1])
-
-
-def length_state(tokens: int, minimum: int, error_margin: float) -> State:
-    """Whether a prefix of `tokens`, known within `band`, reaches the minimum: surely, surely not, or who knows."""
-    if tokens * (1 + error_margin) < minimum:
-        return "short"
-    return "enough" if tokens * (1 - error_margin) >= minimum else "near"
 
 
 def wire_faults(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cachecost.analysis.lint.bills import beside_cache
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.loaded_request import LoadedRequest, SizedBreakpoint, message_blocks, message_place
-from cachecost.analysis.lint.request_loader import length_state
+from cachecost.analysis.lint.sizing import length_state
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import lookback_steps
 
@@ -17,12 +18,16 @@ def check_last_breakpoint(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFi
     """
     before, after = a.request.thread, b.request.thread
     grew = after.length > before.length > 0 and after.up_to(before.length) is before
-    if not grew or not b.live or length_state(a.total, a.rules.minimum_tokens, a.error_margin) != "enough":
+    if not grew or not b.live or not _is_long_enough(a):
         return
     end = message_place(before, len(message_blocks(before)) - 1)
     last = b.live[-1]
-    if last.place < end and (not a.live or last.place <= a.live[-1].place):
+    if last.place < end and not b.is_cached_after(last) and (not a.live or last.place <= a.live[-1].place):
         yield _stuck_finding(a, b, last)
+
+
+def _is_long_enough(a: LoadedRequest) -> bool:
+    return length_state(a.total, a.error(a.total), a.rules.minimum_tokens) == "enough"
 
 
 def _stuck_finding(a: LoadedRequest, b: LoadedRequest, last: SizedBreakpoint) -> LintFinding:
@@ -30,7 +35,8 @@ def _stuck_finding(a: LoadedRequest, b: LoadedRequest, last: SizedBreakpoint) ->
     tokens = b.total - last.tokens
     how_long = f"the {tokens:,} tokens after it are" if b.sized else "what comes after it is"
     words = f"the last breakpoint stays here while the conversation grew by {more} messages: {how_long} not cached"
-    return LintFinding("CC521", last.path, words, tokens if b.sized else None)
+    words += beside_cache(b.bill)
+    return LintFinding("CC521", last.path, words, tokens if b.sized else None, bill=b.confirmation)
 
 
 def check_lookback(a: LoadedRequest, b: LoadedRequest, margin: int) -> Iterator[LintFinding]:

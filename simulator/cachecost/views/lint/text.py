@@ -60,6 +60,10 @@ class ShownFinding(Protocol):
     def file(self) -> str: ...
     @property
     def line(self) -> int | None: ...
+    @property
+    def bill(self) -> str: ...
+    @property
+    def explains_as(self) -> str: ...
 
 
 FIELDS = (
@@ -80,6 +84,8 @@ FIELDS = (
     "session",
     "file",
     "line",
+    "bill",
+    "explains_as",
 )
 
 
@@ -89,16 +95,25 @@ def lint_object(findings: Sequence[ShownFinding], requests: int) -> dict[str, An
     return {"format": FORMAT, "requests": requests, "findings": rows}
 
 
-def print_lint(findings: Sequence[ShownFinding], requests: int, stream: IO[str]) -> None:
-    """Print to `stream`: as wide as its terminal, 120 cells into a pipe; colours as it and NO_COLOR allow."""
+def print_lint(findings: Sequence[ShownFinding], requests: int, stream: IO[str], pricing: str = "") -> None:
+    """Print to `stream`: as wide as its terminal, 120 cells into a pipe; colours as it and NO_COLOR allow.
+
+    `pricing` is the command that prices the findings; "" for none.
+    """
     width, colours = stream_look(stream)
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    text = lint_text(findings, requests, width=width, coloured=bool(colours), encoding=encoding)
+    text = lint_text(findings, requests, pricing, width=width, coloured=bool(colours), encoding=encoding)
     styled_stream(stream).write(text)
 
 
 def lint_text(
-    findings: Sequence[ShownFinding], requests: int, *, width: int, coloured: bool = False, encoding: str = "utf-8"
+    findings: Sequence[ShownFinding],
+    requests: int,
+    pricing: str = "",
+    *,
+    width: int,
+    coloured: bool = False,
+    encoding: str = "utf-8",
 ) -> str:
     """The whole output, ending in a newline. ASCII takes the place of signs if `encoding` lacks one of them."""
     page = StringIO()
@@ -109,7 +124,7 @@ def lint_text(
         force_terminal=coloured,
         legacy_windows=False,
     )
-    for part in _parts(findings, requests):
+    for part in (*_parts(findings, requests), *_next_step(findings, pricing)):
         console.print(part, highlight=False)
     text = "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
     return encodable(text, encoding)
@@ -124,6 +139,14 @@ def _parts(findings: Sequence[ShownFinding], requests: int) -> Iterator[Renderab
         yield _prose(one.message)
         if one.severity != "note":
             yield _prose(f"→ {one.fix}")
+
+
+def _next_step(findings: Sequence[ShownFinding], pricing: str) -> Iterator[RenderableType]:
+    """The command that prices what was found, and the codes under which it does."""
+    codes = sorted({one.explains_as for one in findings if one.explains_as and one.severity != "note"})
+    if pricing and codes:
+        yield Text()
+        yield Text(f"{pricing} prices what this costs (as {', '.join(codes)})", overflow="fold")
 
 
 def _headline(findings: Sequence[ShownFinding], requests: int) -> str:
