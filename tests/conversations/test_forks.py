@@ -22,6 +22,7 @@ from cachecost.scenario import from_mapping, load_conversations
 from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.simulation.workload import scenario_setup
 from cachecost.strategies.changes.base import GrowingThread
+from cachecost.sweep.drawing import varies_in_times_only
 
 HERE = Path()
 forks = st.builds(
@@ -203,3 +204,15 @@ def test_the_branching_breakpoint_keeps_its_place_through_a_long_turn() -> None:
 def test_what_forks_may_not_be(forks: dict[str, Any], why: str) -> None:
     with pytest.raises(InputError, match=why):
         from_mapping(scenario(forks, 60), HERE)
+
+
+@pytest.mark.parametrize(
+    ("forks", "alone"),
+    [
+        ({"after": [2]}, True),
+        ({"after": [2], "back": [1, 2]}, False),
+        ({"rate": 0.5}, False),
+    ],
+)
+def test_whether_a_seed_varies_times_alone(forks: dict[str, Any], alone: bool) -> None:
+    assert varies_in_times_only(from_mapping(scenario(forks, 60), HERE)) is alone
