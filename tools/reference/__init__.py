@@ -1,4 +1,7 @@
-"""The generated files: reference pages, pages of codes, the scenario schema, the claims in docs/strategies.md (`make docs`)."""
+"""The generated files: reference pages, a page for each code, the JSON Schema of scenarios, the claims of the seeds.
+
+`make docs` writes them.
+"""
 
 from __future__ import annotations
 
@@ -62,9 +65,11 @@ def update(root: Path, only_list: bool = False) -> list[str]:
 
 
 def _with_claims() -> str:
-    """The page of strategies with its computed section as it is today."""
+    """The page of strategies with its computed section as it is today. Raises ValueError where it has no place."""
     before, begin, rest = (ROOT / STRATEGIES).read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError(f"{STRATEGIES}: expected the lines {BEGIN.strip()} and {END.strip()}")
     return f"{before}{begin}\n{seed_claims.section()}\n{end}{after}"
 
 

@@ -39,7 +39,9 @@ class Document:
 
     def text(self) -> str:
         """The document's section: a heading, the source and the table of its claims."""
-        rows = ((prose(claim.says), prose(claim.exactly), prose(claim.how), prose(claim.verdict)) for claim in self.claims)
+        rows = (
+            (prose(claim.says), prose(claim.exactly), prose(claim.how), prose(claim.verdict)) for claim in self.claims
+        )
         return f"### {self.title}\n\n{prose(self.source)}\n\n{table(HEAD, rows)}"
 
 

@@ -30,7 +30,8 @@ def _latency() -> Claim:
     return Claim(
         "rfc013.latency",
         "Caching cuts the time to a response by up to 85% for long prompts.",
-        f"published: {found}. By the line through them {share(own, 0)} at the {tokens(OWN_READS)} tokens of its own test",
+        f"published: {found}. By the line through them {share(own, 0)} at the {tokens(OWN_READS)} tokens of "
+        "its own test",
         "Anthropic's announcement (2024-08-14) and cookbook, `analysis/optimum/prefill_times.toml`",
         f"depends on the length: reached at {tokens(reached.tokens)} tokens, and for the first token alone",
         {f"measured_{time.tokens}": Decimal(str(time.saving)) for time in times} | {"own": own},
@@ -43,7 +44,8 @@ def _own_figures(loop: Study) -> Iterator[Claim]:
     yield Claim(
         "rfc013.ninety",
         "A cached token costs 10%, so token usage falls by up to 90%.",
-        f"the price of a read falls by {share(1 - read / price, 0)}; no token is saved. With what writing costs, a constant "
+        f"the price of a read falls by {share(1 - read / price, 0)}; no token is saved. With what writing "
+        "costs, a constant "
         f"prefix saves {', '.join(f'{share(net)} over {calls}' for calls, net in nets.items())} calls",
         "write + reads against the input price",
         "right for the read price, wrong for the bill: 90% is the limit of many calls",
@@ -53,7 +55,8 @@ def _own_figures(loop: Study) -> Iterator[Claim]:
     yield Claim(
         "rfc013.metric",
         "The saving is 0.9 × the tokens read: about 4,500 tokens a call in its tests.",
-        f"{claimed:,.0f} is a number of tokens; a read of {tokens(OWN_READS)} saves {usd(exact)}, and writing them once "
+        f"{claimed:,.0f} is a number of tokens; a read of {tokens(OWN_READS)} saves {usd(exact)}, and "
+        "writing them once "
         f"costs {usd(written - price)} more than sending them",
         "the prices of a token",
         "wrong as a saving: it is never negative, though a session without a second call loses",
@@ -88,7 +91,8 @@ def _documents() -> Iterator[Claim]:
     yield Claim(
         "rfc013.documents",
         "A cached document cuts the cost of later questions by up to 90%.",
-        f"{share(one)} of a later question's input; {', '.join(f'{share(net)} over {asked}' for asked, net in nets.items())} "
+        f"{share(one)} of a later question's input; "
+        f"{', '.join(f'{share(net)} over {asked}' for asked, net in nets.items())} "
         "questions to 100,000 tokens",
         near.how,
         "right for each later question, wrong for the first: all together stay below it",
@@ -106,7 +110,9 @@ def _documents() -> Iterator[Claim]:
 
 def _tools_breakpoint() -> Claim:
     varying = study("rfc013-varying-system")
-    without, with_tools = (varying.cost(name) for name in ("no breakpoint on the tools", "a breakpoint on the last tool"))
+    without, with_tools = (
+        varying.cost(name) for name in ("no breakpoint on the tools", "a breakpoint on the last tool")
+    )
     read = varying.rows("a breakpoint on the last tool")[2].usage.read
     small = study("rfc013-varying-system", "conversation.head.tools.tokens=1_000")
     gained = small.cost("no breakpoint on the tools") - small.cost("a breakpoint on the last tool")

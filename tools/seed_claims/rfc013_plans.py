@@ -25,7 +25,9 @@ def claims() -> Iterator[Claim]:
     yield _versus("forks", "The same, where a person goes back to the fork.", "rfc013-fork-aware", short, long)
     yield _analytics(short)
     yield _adaptive(long)
-    yield _versus("tree", "Later (6): breakpoints where the tree of conversations branches.", "rfc013-tree", short, long)
+    yield _versus(
+        "tree", "Later (6): breakpoints where the tree of conversations branches.", "rfc013-tree", short, long
+    )
     yield _budget()
 
 
@@ -35,8 +37,10 @@ def _branching(short: Study, long: Study) -> Iterator[Claim]:
     yield Claim(
         "rfc013.branching",
         "A breakpoint before the latest human message makes another try at it cheap.",
-        f"{usd(quick)} ({share(quick / short.cost(PLAIN))}) in turns of 32 s, as the last message's breakpoint is found too: "
-        f"a branch reads {tokens(late[0])} and {tokens(late[1])} tokens. {usd(slow)} ({share(slow / long.cost(PLAIN))}) "
+        f"{usd(quick)} ({share(quick / short.cost(PLAIN))}) in turns of 32 s, as the last message's "
+        "breakpoint is found too: "
+        f"a branch reads {tokens(late[0])} and {tokens(late[1])} tokens. {usd(slow)} "
+        f"({share(slow / long.cost(PLAIN))}) "
         f"in turns of 320 s: {tokens(late[2])} and {tokens(late[3])}",
         _both(short),
         "depends: it pays where a turn is longer than the TTL; else it saves the last answer",
@@ -46,7 +50,8 @@ def _branching(short: Study, long: Study) -> Iterator[Claim]:
     yield Claim(
         "rfc013.branching-coded",
         "The code does so.",
-        f"it marks the message before the human one before that, and none before the first: {usd(coded)} in short turns, "
+        f"it marks the message before the human one before that, and none before the first: {usd(coded)} in "
+        "short turns, "
         f"{usd(coded_slow)} in long ones",
         _both(short),
         f"wrong: {share(1 - coded_slow / slow, 0)} of what the text would save is lost in long turns",
@@ -64,7 +69,8 @@ def _split() -> Claim:
     return Claim(
         "rfc013.split",
         "Later (1): separate what is static in the system prompt from what is dynamic.",
-        f"{usd(split)} instead of {usd(before)}: {share(1 - split / before, 0)} less; {tokens(read)} tokens are read at a "
+        f"{usd(split)} instead of {usd(before)}: {share(1 - split / before, 0)} less; {tokens(read)} tokens "
+        "are read at a "
         "new turn",
         varying.how,
         "right, if the static part comes first",
@@ -80,7 +86,8 @@ def _by_length() -> Claim:
         "rfc013.by-length",
         "Later (2): breakpoints at every 100,000 tokens of a long conversation.",
         f"{usd(saved)} in 150,000 tokens with 3 tools a call; {usd(saved_wide)} "
-        f"({share(saved_wide / wide.cost(PLAIN), 0)}) with 12, whose 25 blocks exceed the lookback of 20. The branching "
+        f"({share(saved_wide / wide.cost(PLAIN), 0)}) with 12, whose 25 blocks exceed the lookback of 20. "
+        "The branching "
         f"point saves {usd(branch)} there",
         f"{plain.how}; with 12 tools a call",
         "depends: nothing while each call finds the entry of the last one, and a nearer breakpoint saves more",
@@ -94,7 +101,8 @@ def _adaptive(long: Study) -> Claim:
     return Claim(
         "rfc013.adaptive",
         "Later (5): learn from the conversation where breakpoints belong.",
-        f"{usd(gained)} ({share(gained / wide.cost(PLAIN), 0)}) with 12 tools a call, {usd(back)} where a person goes back "
+        f"{usd(gained)} ({share(gained / wide.cost(PLAIN), 0)}) with 12 tools a call, {usd(back)} where a "
+        "person goes back "
         "after long turns",
         f"{study('rfc013-long').how} with 12 tools a call; {long.how}",
         "depends on the rule that learns; this one is ours (`adaptive`)",
@@ -136,7 +144,8 @@ def _children() -> Claim:
     return Claim(
         "rfc013.children",
         "Later (3): each process keeps a breakpoint at its latest fork.",
-        f"three children that run at once: {usd(plain)} without it, {usd(fork)} with it; {usd(apart)} if they share nothing",
+        f"three children that run at once: {usd(plain)} without it, {usd(fork)} with it; {usd(apart)} if "
+        "they share nothing",
         own.how,
         f"depends: what saves is to share the prefix ({share(1 - plain / apart, 0)}), the breakpoint adds "
         f"{share(1 - fork / plain)}",
@@ -152,7 +161,8 @@ def _versus(key: str, says: str, strategy: str, short: Study, long: Study) -> Cl
         says,
         f"{usd(quick)} in short turns, {usd(slow)} in long ones; the branching point saves {usd(written)} there",
         _both(short),
-        f"right: it saves, {'more' if slow > written else 'less'} than the branching point (a fork shows only after it)",
+        f"right: it saves, {'more' if slow > written else 'less'} than the branching point (a fork shows "
+        "only after it)",
         {"saved_short": quick, "saved_long": slow},
     )
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from cachecost.analysis.optimum.latency import published_prefill
-from tools.seed_claims.claim import Claim, Document, off_by, rounded, share, tokens, usd
+from tools.seed_claims.claim import Claim, Document, Figure, off_by, rounded, share, tokens, usd
 from tools.seed_claims.study import Study, study, total_cost
 
 CONTEXT, QUESTIONS = 95_000, 3
 CLAIMED_TOOL, DEFINITION = (50, 100), 142
-"""Tokens of the tool: as RFD 033 estimates them, and of its definition (566 bytes of compact JSON, tiktoken estimate)."""
+"""Tokens of the tool: as RFD 033 estimates them, and of its definition (566 bytes of compact JSON, by tiktoken)."""
 RETRY_RATE, REQUESTS = Decimal("0.05"), 1000
-OPENAI = ("host=openai", "model=gpt-5.4")
+OPENAI = ("host=openai", "model=gpt-5.2")
 TABLE = "95,000 tokens × the price"
 
 
@@ -54,9 +54,10 @@ def _real_waste(asking: Study) -> Claim:
         f"{tokens(written)} tokens are written a question, as the 21,000 of the tools are not sent: three waste "
         f"{usd(none - ideal)} (with the tools sent, which are read, {usd(same - ideal)})"
     )
-    figures = {"written": written, "waste_no_tools": none - ideal, "waste_same_tools": same - ideal}
+    figures: dict[str, Figure] = {"written": written, "waste_no_tools": none - ideal, "waste_same_tools": same - ideal}
     verdict = f"wrong where tools are left out: {off_by(Decimal('1.65'), none - ideal)}"
-    return Claim("033.waste-simulated", "Each question rewrites all 95,000 tokens.", exactly, asking.how, verdict, figures)
+    says = "Each question rewrites all 95,000 tokens."
+    return Claim("033.waste-simulated", says, exactly, asking.how, verdict, figures)
 
 
 def _questions(asking: Study) -> Iterator[Claim]:
@@ -92,7 +93,7 @@ def _elsewhere() -> Claim:
     return Claim(
         "033.elsewhere",
         "Structured output costs the cache on other providers, too.",
-        f"on GPT-5.4 a question costs {usd(structured)} through structured output, {usd(forced)} through a forced tool",
+        f"on GPT-5.2 a question costs {usd(structured)} through structured output, {usd(forced)} through a forced tool",
         openai.how,
         "right, and there a forced tool costs nothing besides",
         {"structured": structured, "forced": forced},
@@ -133,7 +134,8 @@ def _unprompted(session: Study) -> Claim:
         f"{usd(more)} each at this context: another call that reads everything. As much as carrying the tool through "
         f"{requests:,.0f} requests",
         session.how,
-        f"depends on how often: at 5% of the calls (assumed) {share(more / session.cost('with the tool'))} of the session",
+        f"depends on how often: at 5% of the calls (assumed) {share(more / session.cost('with the tool'))} "
+        "of the session",
         {"usd": more, "requests": requests},
     )
 
@@ -157,7 +159,8 @@ def _retries(asking: Study) -> Iterator[Claim]:
     yield Claim(
         "033.retry-rate",
         "Fewer than 5% of answers are asked again.",
-        f"not measured there; {edge:.1f} retries a question would make a suggested tool as expensive as structured output",
+        f"not measured there; {edge:.1f} retries a question would make a suggested tool as expensive as "
+        "structured output",
         asking.how,
         f"depends, but decides nothing: even at 50% it costs {usd(suggested + dollars / 2)} against {usd(structured)}",
         {"retries": edge},

@@ -17,7 +17,8 @@ def document() -> Document:
     own = study("structured")
     claims = [_first_try(own), *_errors(own), _loop(own), _many_schemas(own), _schema_size(own)]
     source = (
-        "alchemiststudiosDOTai/tinyagent-rust, 2025-10-20; it counts neither calls nor dollars. Ten turns on Sonnet 4.5, "
+        "alchemiststudiosDOTai/tinyagent-rust, 2025-10-20; it counts neither calls nor dollars. Ten turns "
+        "on Sonnet 4.5, "
         "sizes assumed."
     )
     return Document("Structured Response Refactor", source, claims)
@@ -50,7 +51,8 @@ def _errors(own: Study) -> Iterator[Claim]:
     yield Claim(
         "structured.confusion",
         "Two finishing tools confuse the model; one does not.",
-        f"a wrong call costs {usd(per_confusion)} in two steps, a JSON that does not fit {usd(per_misfit)} in one: each is "
+        f"a wrong call costs {usd(per_confusion)} in two steps, a JSON that does not fit {usd(per_misfit)} "
+        "in one: each is "
         "one more call",
         own.how,
         "depends on the rates, which it does not give (one in ten assumed)",
@@ -88,7 +90,8 @@ def _many_schemas(own: Study) -> Claim:
     return Claim(
         "structured.schemas",
         "The schema belongs in the tool's definition.",
-        f"with four schemas in turn the tools change each turn: {usd(four)}, {share(four / one - 1, 0)} more than one schema "
+        f"with four schemas in turn the tools change each turn: {usd(four)}, {share(four / one - 1, 0)} "
+        "more than one schema "
         f"and {share(four / two - 1, 0)} more than two steps",
         own.how,
         "depends: right for one schema, wrong for several in one conversation",

@@ -23,7 +23,8 @@ def document() -> Document:
     own = study("text-tools")
     claims = [*_savings(own), _missing(), _subscription(own), _text(own), _automatic(own), *_mishaps(own), _resume(own)]
     source = (
-        "gszep/amplifier-module-provider-claude, 2026-01-21. Sonnet 4.5 at $3 per million tokens; rates of mishaps are not "
+        "gszep/amplifier-module-provider-claude, 2026-01-21. Sonnet 4.5 at $3 per million tokens; rates of "
+        "mishaps are not "
         "given there, so each is priced by the piece."
     )
     return Document("Prompt Structure and Tool Calling", source, claims)
@@ -37,7 +38,8 @@ def _savings(own: Study) -> Iterator[Claim]:
         "text.savings",
         "The second turn saves about 96%.",
         f"{share(rate)} of it is read; {share(second['write_5m'])} of its cost saved at 5 minutes, "
-        f"{share(second['write_1h'])} at one hour; over both turns {share(both['write_5m'])} and {share(both['write_1h'])}",
+        f"{share(second['write_1h'])} at one hour; over both turns {share(both['write_5m'])} and "
+        f"{share(both['write_1h'])}",
         "the table's tokens × the prices; `scenarios/text-protocol-tools.yaml`",
         "wrong: a hit rate, not a saving",
         {
@@ -73,7 +75,8 @@ def _subscription(own: Study) -> Claim:
     return Claim(
         "text.subscription",
         "A subscription avoids the bill per token.",
-        f"the API would bill its two turns {usd(short)} at 5 minutes, {usd(hour)} at one hour, and their output. A month's "
+        f"the API would bill its two turns {usd(short)} at 5 minutes, {usd(hour)} at one hour, and their "
+        "output. A month's "
         f"price buys {counts} of such sessions",
         "the table's tokens × the prices; list prices of the plans, 2026",
         "depends on use: cheaper above that many sessions a month, within the plan's limits",
@@ -86,7 +89,8 @@ def _text(own: Study) -> Claim:
     return Claim(
         "text.protocol",
         "Tools described in the prompt replace declared ones.",
-        f"{usd(text)} instead of {usd(declared)} ({share(text / declared - 1)} more): 300 tokens that explain the protocol",
+        f"{usd(text)} instead of {usd(declared)} ({share(text / declared - 1)} more): 300 tokens that "
+        "explain the protocol",
         own.how,
         "right on cost: what matters is that each failed call is one more",
         {"text": text, "declared": declared},
@@ -133,7 +137,8 @@ def _resume(own: Study) -> Claim:
     return Claim(
         "text.resume",
         "A resumed session sends the current turn alone.",
-        f"the client does; billed are all {tokens(turn.total_input)} tokens of the second turn's first call, of which "
+        f"the client does; billed are all {tokens(turn.total_input)} tokens of the second turn's first "
+        "call, of which "
         f"{tokens(turn.read)} are read. A session that is lost costs {usd(lost)}",
         own.how,
         "right for what is sent, not for what is billed",
