@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from plain import MILLION, SONNET, Sent, chain, uncached, usd
 
 HEAD, TOOLS = 3_269, 1_469
@@ -46,7 +48,15 @@ def _line(call: Sent, uncached: int, read: int, written: int) -> dict[str, objec
 
 
 CALLS = _session()
+SECOND_READS = [(FIRST, True), (0, True), (0, True), (HEAD, False), (0, False)]
+"""What the second call reads, and whether the last message is marked: healthy, too slow, Opus 4.5, system only, none."""
 FIGURES = {
+    "progressive.multipliers": {
+        "write": Decimal("1.25"),
+        "read": Decimal("0.1"),
+        "reads": Decimal("0.25") / Decimal("0.9"),
+        "reads_hour": 1 / Decimal("0.9"),
+    },
     "progressive.minimums": {
         "claude-sonnet-4-5": 1024,
         "claude-sonnet-4": 1024,
@@ -66,7 +76,7 @@ FIGURES = {
     "progressive.tools-changed": {"read": 0, "written": FIRST + TURN + 2 + 20},
     "progressive.budget-changed": {"read": HEAD, "written": FIRST + TURN - HEAD},
     "progressive.system-changed": {"read_three": 0, "read_four": TOOLS},
-    "progressive.flag-read": {"right": 2, "sessions": 5},
+    "progressive.flag-read": {"right": sum((not read) != fixed for read, fixed in SECOND_READS), "sessions": 5},
     "progressive.flag-write": {"raised": 0, "first_written": FIRST},
     "progressive.saving": {
         "progressive": usd(SONNET, CALLS),

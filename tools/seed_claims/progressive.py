@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
 
 from tools.seed_claims import progressive_flags
@@ -58,6 +59,7 @@ LINES = (
 def document() -> Document:
     own = study("progressive")
     claims = [
+        _multipliers(own),
         _minimums(),
         *(_line(own, line) for line in LINES),
         _full_rewrite(own),
@@ -68,6 +70,22 @@ def document() -> Document:
         "wqeqwqeq/langchain-adf-cli, 2026-01-31. Sonnet 4.5 with thinking, 5-minute TTL, at the sizes of its example."
     )
     return Document("Progressive Prompt Caching", source, claims)
+
+
+def _multipliers(own: Study) -> Claim:
+    plain = own.price("input")
+    write, hour, read = (own.price(name) / plain for name in ("write_5m", "write_1h", "read"))
+    reads, reads_hour = ((factor - 1) / (1 - read) for factor in (write, hour))
+    is_right = (write, read) == (Decimal("1.25"), Decimal("0.1"))
+    return Claim(
+        "progressive.multipliers",
+        "Breakpoints are free; a write costs 1.25 times the input price, a read 0.1 times.",
+        f"{write.normalize()} and {read.normalize()}: a write for 5 minutes has paid after {reads:.2f} reads, "
+        f"one for an hour ({hour.normalize()}) after {reads_hour:.2f}",
+        "the prices of a token",
+        "right" if is_right else "wrong",
+        {"write": write, "read": read, "reads": reads, "reads_hour": reads_hour},
+    )
 
 
 def _minimums() -> Claim:

@@ -54,20 +54,22 @@ def _matrix(own: Study) -> Iterator[Claim]:
     )
 
 
-def _flags() -> Iterator[Claim]:
-    """What the red flags say of five sessions: whether the fix is in, and whether a flag is raised."""
-    sessions = {
-        "the fix, healthy": (study("progressive").rows("progressive"), True),
-        "the fix, six minutes between calls": (
-            study("progressive", "conversation.synthetic.pauses.loop=360").rows("progressive"),
-            True,
-        ),
-        "the fix on Opus 4.5": (study("progressive", "model=claude-opus-4-5").rows("progressive"), True),
-        "system prompt only": (study("progressive").rows("system-only"), False),
-        "no breakpoint": (study("progressive").rows("none"), False),
+def _sessions() -> dict[str, tuple[list[CallRow], bool]]:
+    """Five sessions, each with whether its design marks the last message (the fix)."""
+    own, opus = study("progressive"), study("progressive", "model=claude-opus-4-5")
+    slow = study("progressive", "conversation.synthetic.pauses.loop=360")
+    return {
+        "the fix, healthy": (own.rows("progressive"), True),
+        "the fix, six minutes between calls": (slow.rows("progressive"), True),
+        "the fix on Opus 4.5": (opus.rows("progressive"), True),
+        "system prompt only": (own.rows("system-only"), False),
+        "no breakpoint": (own.rows("none"), False),
     }
-    raised = {name: rows[1].usage.read == 0 for name, (rows, _) in sessions.items()}
-    wrong = [name for name, (_, is_fixed) in sessions.items() if raised[name] == is_fixed]
+
+
+def _flags() -> Iterator[Claim]:
+    sessions = _sessions()
+    wrong = [name for name, (rows, is_fixed) in sessions.items() if (rows[1].usage.read == 0) == is_fixed]
     yield Claim(
         "progressive.flag-read",
         "Red flag: the second call of a turn reads nothing, so the fix does not work.",
@@ -77,16 +79,15 @@ def _flags() -> Iterator[Claim]:
         "prompt only) does not",
         {"right": len(sessions) - len(wrong), "sessions": len(sessions)},
     )
-    healthy = sessions["the fix, healthy"][0]
-    equal = [_writes_all(rows) for rows, _ in sessions.values()]
+    healthy, equal = sessions["the fix, healthy"][0][0].usage, [_writes_all(rows) for rows, _ in sessions.values()]
     yield Claim(
         "progressive.flag-write",
         "Red flag: every call writes its whole input.",
-        f"raised in {sum(equal)} of the {len(sessions)} sessions; the first call alone does in a healthy one "
-        f"({tokens(healthy[0].usage.write_5m)} of {tokens(healthy[0].usage.total_input)})",
-        study("progressive").how,
+        f"raised in {sum(equal)} of the {len(sessions)} sessions; of a healthy one the first call alone does so "
+        f"({tokens(healthy.write_5m)} of {tokens(healthy.total_input)})",
+        f"{study('progressive').how}, with `pauses.loop=360`, with `model=claude-opus-4-5`",
         "depends: without breakpoints nothing is written, so it misses that case; `cachecost explain` names the cause",
-        {"raised": sum(equal), "first_written": healthy[0].usage.write_5m},
+        {"raised": sum(equal), "first_written": healthy.write_5m},
     )
 
 

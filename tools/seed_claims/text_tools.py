@@ -92,7 +92,7 @@ def _text(own: Study) -> Claim:
         f"{usd(text)} instead of {usd(declared)} ({share(text / declared - 1)} more): 300 tokens that "
         "explain the protocol",
         own.how,
-        "right on cost: what matters is that each failed call is one more",
+        "right: the text costs no more than declarations do; its failures do",
         {"text": text, "declared": declared},
     )
 
