@@ -49,7 +49,7 @@ def _line(call: Sent, uncached: int, read: int, written: int) -> dict[str, objec
 
 CALLS = _session()
 SECOND_READS = [(FIRST, True), (0, True), (0, True), (HEAD, False), (0, False)]
-"""What the second call reads, and whether the last message is marked: healthy, too slow, Opus 4.5, system only, none."""
+"""What the second call reads, and whether the design is in: healthy, too slow, Opus 4.5, system only, none."""
 FIGURES = {
     "progressive.multipliers": {
         "write": Decimal("1.25"),
