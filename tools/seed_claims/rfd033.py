@@ -175,8 +175,10 @@ def _latency() -> Claim:
         "On top of the cost comes the latency of reprocessing the context.",
         f"{anew:.1f} s to the first token instead of {again:.1f} s: {anew - again:.1f} s a question, "
         f"{QUESTIONS * (anew - again):.0f} s for three",
-        "the line through Anthropic's published times (`analysis/optimum/prefill_times.toml`, Claude 3.5 Sonnet, "
-        f"±{model.worst_s:.1f} s)",
+        f"{model.base_s:.1f} s + {model.per_unread_s * 1000:.3f} s per 1,000 tokens sent anew + "
+        f"{model.per_read_s * 1000:.3f} s "
+        f"per 1,000 read (±{model.worst_s:.1f} s): the line through Anthropic's published times, Claude 3.5 Sonnet "
+        "(`analysis/optimum/prefill_times.toml`)",
         "right; how long depends on the model, and newer ones publish no times",
         {"anew_s": anew, "read_s": again},
     )

@@ -28,7 +28,9 @@ class SyntheticForks:
 class Branch:
     """The branch that a conversation is on: how many messages it has, and how many before each of its turns."""
 
-    def __init__(self) -> None:
+    def __init__(self, forks: SyntheticForks) -> None:
+        self._forks = forks
+        self._after = frozenset(forks.after)
         self._messages = 0
         self._before_turn: list[int] = []
 
@@ -38,13 +40,13 @@ class Branch:
             self._before_turn.append(self._messages)
         self._messages += isinstance(event, Human | Reply | Results) and bool(event.blocks)
 
-    def go_back(self, turn: int, at: float, forks: SyntheticForks, random: Random) -> Rewrite | None:
+    def go_back(self, turn: int, at: float, random: Random) -> Rewrite | None:
         """The return to an earlier message before human turn `turn` (from 0); None where the branch goes on.
 
         The draws do not depend on `after`, so that naming a turn changes no other one.
         """
-        is_drawn, back = random.random() < forks.rate, draw_whole(forks.back, random)
-        if not self._before_turn or not (is_drawn or turn in forks.after):
+        is_drawn, back = random.random() < self._forks.rate, draw_whole(self._forks.back, random)
+        if not self._before_turn or not (is_drawn or turn in self._after):
             return None
         kept = max(0, len(self._before_turn) - max(1, back))
         self._messages = self._before_turn[kept]

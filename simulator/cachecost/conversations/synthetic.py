@@ -133,9 +133,12 @@ class _Generator:
     def events(self) -> Iterator[Event]:
         self._take(round(self._estimate_blocks()))
         self.blocks = 0
-        branch, forks = Branch(), self.spec.forks
+        branch = Branch(self.spec.forks) if self.spec.forks else None
         for turn in range(self.spec.turns):
-            if forks and (back := branch.go_back(turn, self.at, forks, self._random(f"{turn}/fork"))):
+            if branch is None:
+                yield from self._turn(turn)
+                continue
+            if back := branch.go_back(turn, self.at, self._random(f"{turn}/fork")):
                 yield back
             for event in self._turn(turn):
                 branch.take(event)
