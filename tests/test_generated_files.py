@@ -40,7 +40,9 @@ def test_the_command_writes_every_file(checkout: Path) -> None:
     assert update(checkout) == []
 
 
-@pytest.mark.parametrize("path", ["docs/reference/rules.md", "docs/codes/CC101.md", "scenarios/scenario.schema.json"])
+@pytest.mark.parametrize(
+    "path", ["docs/reference/rules.md", "docs/codes/CC101.md", "docs/strategies.md", "scenarios/scenario.schema.json"]
+)
 @pytest.mark.parametrize("content", ["old\n", None])
 def test_an_outdated_or_missing_file_is_found_and_written(checkout: Path, path: str, content: str | None) -> None:
     (checkout / path).unlink() if content is None else (checkout / path).write_text(content)

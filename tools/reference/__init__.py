@@ -1,10 +1,14 @@
-"""The generated files: reference pages, a page for each code, the JSON Schema of scenarios. `make docs` writes them."""
+"""The generated files: reference pages, a page for each code, the JSON Schema of scenarios, the claims of the seeds.
+
+`make docs` writes them.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from cachecost.scenario.text import schema_text
+from tools import seed_claims
 from tools.reference import codes, commands, models, python, rules, scenario, strategies
 
 INTRODUCTION = """# Reference
@@ -21,6 +25,10 @@ These pages are generated from the code by `make docs`; a test fails when one is
 """
 REFERENCE = "docs/reference"
 CODES = "docs/codes"
+STRATEGIES = "docs/strategies.md"
+BEGIN, END = "<!-- seed claims: written by `make docs` -->\n", "<!-- end of seed claims -->\n"
+"""Between these lines of docs/strategies.md stand the tables of tools/seed_claims; the rest is written by hand."""
+ROOT = Path(__file__).parents[2]
 SCHEMA = "scenarios/scenario.schema.json"
 
 
@@ -40,7 +48,8 @@ def pages() -> dict[str, str]:
 def generated() -> dict[str, str]:
     """The text of every generated file, by its path from the root of the repository."""
     reference = {f"{REFERENCE}/{name}": text for name, text in pages().items()}
-    return {**reference, **{f"{CODES}/{name}": text for name, text in codes.pages().items()}, SCHEMA: schema_text()}
+    code_pages = {f"{CODES}/{name}": text for name, text in codes.pages().items()}
+    return {**reference, **code_pages, STRATEGIES: _with_claims(), SCHEMA: schema_text()}
 
 
 def update(root: Path, only_list: bool = False) -> list[str]:
@@ -53,6 +62,15 @@ def update(root: Path, only_list: bool = False) -> list[str]:
     for path in () if only_list else stale:
         _put(root / path, wanted.get(path))
     return stale
+
+
+def _with_claims() -> str:
+    """The page of strategies with its computed section as it is today. Raises ValueError where it has no place."""
+    before, begin, rest = (ROOT / STRATEGIES).read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError(f"{STRATEGIES}: expected the lines {BEGIN.strip()} and {END.strip()}")
+    return f"{before}{begin}\n{seed_claims.section()}\n{end}{after}"
 
 
 def _pages_in(root: Path) -> set[str]:

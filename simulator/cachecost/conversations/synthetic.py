@@ -1,7 +1,7 @@
 """Seeded conversations from distributions: same spec, same conversation, to the byte.
 
 Every call draws from its own generator, seeded by (seed, turn, call); so a conversation of more
-turns begins with the one of fewer, and inquiries can be added without changing anything else.
+turns begins with the one of fewer, and inquiries and forks can be added without changing what is said.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from cachecost.base.limits import BLOCKS, OutOfLimits
 from cachecost.base.times import LATEST
+from cachecost.conversations.branching import Branch, SyntheticForks
 from cachecost.conversations.distributions import Distribution, average, draw, draw_whole
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
 from cachecost.prompts.blocks import NOTHING, Block, Part, given_block
@@ -85,6 +86,8 @@ class SyntheticSpec:
     """Seconds between calls."""
     inquiries: SyntheticInquiries | None = None
     """Questions that tools ask; null is none."""
+    forks: SyntheticForks | None = None
+    """Turns after which the conversation branches from an earlier message; null is none."""
     head_tools: tuple[int, ...] = ()
     """Tokens of each tool definition."""
     head_system: tuple[int, ...] = ()
@@ -130,15 +133,27 @@ class _Generator:
     def events(self) -> Iterator[Event]:
         self._take(round(self._estimate_blocks()))
         self.blocks = 0
+        branch = Branch(self.spec.forks) if self.spec.forks else None
         for turn in range(self.spec.turns):
-            self._take(2)
-            random = self._random(f"{turn}")
-            yield Human(self.at, self._blocks(f"{turn}", "user", (("text", self.spec.sizes.human),), random))
-            calls = max(1, draw_whole(self.spec.calls, random))
-            for call in range(1, calls):
-                yield from self._loop(f"{turn}/{call}")
-            yield self._reply(f"{turn}/{calls}", [("text", self.spec.sizes.answer)], self._random(f"{turn}/{calls}"))
-            self._wait(self.spec.pauses.turn, random)
+            if branch is None:
+                yield from self._turn(turn)
+                continue
+            if back := branch.go_back(turn, self.at, self._random(f"{turn}/fork")):
+                yield back
+            for event in self._turn(turn):
+                branch.take(event)
+                yield event
+
+    def _turn(self, turn: int) -> Iterator[Event]:
+        """A human message, the tool loop, and the answer."""
+        self._take(2)
+        random = self._random(f"{turn}")
+        yield Human(self.at, self._blocks(f"{turn}", "user", (("text", self.spec.sizes.human),), random))
+        calls = max(1, draw_whole(self.spec.calls, random))
+        for call in range(1, calls):
+            yield from self._loop(f"{turn}/{call}")
+        yield self._reply(f"{turn}/{calls}", [("text", self.spec.sizes.answer)], self._random(f"{turn}/{calls}"))
+        self._wait(self.spec.pauses.turn, random)
 
     def _loop(self, place: str) -> Iterator[Event]:
         """A reply that calls tools, what they ask, and what they return."""

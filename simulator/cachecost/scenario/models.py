@@ -23,6 +23,7 @@ from cachecost.base.errors import Fault
 from cachecost.base.limits import MOST_TOKENS, is_amount
 from cachecost.base.schema_errors import show_value
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way
+from cachecost.conversations.branching import SyntheticForks
 from cachecost.conversations.distributions import SCHEMA as DISTRIBUTION_SCHEMA
 from cachecost.conversations.distributions import Distribution, parse_distribution
 from cachecost.conversations.synthetic import SyntheticInquiries, SyntheticPauses, SyntheticSizes, SyntheticSpec
@@ -158,6 +159,8 @@ SHARE = Annotated[float, Field(ge=0, le=1)]
 SIZES = DerivedModel(SyntheticSizes, "Sizes", SPREADS)
 PAUSES = DerivedModel(SyntheticPauses, "Pauses", SPREADS)
 INQUIRIES = DerivedModel(SyntheticInquiries, "Inquiries", {**SPREADS, "rate": SHARE})
+TURNS = Annotated[tuple[Tokens, ...], Field(strict=False)]
+FORKS = DerivedModel(SyntheticForks, "Forks", {**SPREADS, "after": TURNS, "rate": SHARE})
 SYNTHETIC = DerivedModel(
     SyntheticSpec,
     "Synthetic",
@@ -167,8 +170,9 @@ SYNTHETIC = DerivedModel(
         "sizes": Annotated[SyntheticSizes, SIZES],
         "pauses": Annotated[SyntheticPauses, PAUSES],
         "inquiries": Annotated[SyntheticInquiries, INQUIRIES] | None,
+        "forks": Annotated[SyntheticForks, FORKS] | None,
     },
-    only=("seed", "turns", "calls", "tools", "sizes", "pauses", "inquiries"),
+    only=("seed", "turns", "calls", "tools", "sizes", "pauses", "inquiries", "forks"),
 )
 
 

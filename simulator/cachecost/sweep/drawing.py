@@ -73,8 +73,11 @@ def varies_in_times_only(scenario: Scenario) -> bool:
     told = scenario.conversation.synthetic
     if told is None:
         return True
-    sizes = [getattr(told.sizes, size.name) for size in fields(told.sizes)]
-    return told.inquiries is None and all(isinstance(of, int | float) for of in (told.calls, told.tools, *sizes))
+    if told.inquiries is not None or (told.forks is not None and told.forks.rate):
+        return False
+    numbers = [told.calls, told.tools, *(getattr(told.sizes, size.name) for size in fields(told.sizes))]
+    numbers += [told.forks.back] if told.forks is not None else []
+    return all(isinstance(number, int | float) for number in numbers)
 
 
 def synthetic_draw(told: SyntheticSpec) -> Draw:
