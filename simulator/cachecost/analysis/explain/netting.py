@@ -28,8 +28,11 @@ MATERIAL = Decimal("0.01")
 MOST_TRIES = 3
 """Smaller and smaller sets of conversations for which a fix is tried."""
 MOST_HIDDEN = 2
-"""Causes in the same calls behind one whose fix alone saves nothing."""
+"""Causes behind one another whose fixes save nothing alone."""
+MOST_FIXES = 60
+"""Fixes that are tried, one after another."""
 IN_PROMPT = "prompt"
+LossKey = tuple[Cause, int, int]
 CAUSES = sorted(FIXERS, key=lambda cause: ("prompt", "time", "breakpoints").index(codes()[cause].fixed_in))
 """In the order in which they are fixed."""
 
@@ -49,9 +52,10 @@ class NettedLoss(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """Losses, the fix that saves most on them, and what the calls cost with it."""
+    """Losses, the replay that they were found in, the fix that saves most on them, and what the calls cost with it."""
 
     losses: Sequence[Loss]
+    observed: ObservedReplay
     fix: Fix
     after: PricedReplay
 
@@ -67,12 +71,17 @@ class Netting:
     left: dict[int, Decimal]
     found: list[NettedLoss] = field(default_factory=list)
     notes: list[NettedLoss] = field(default_factory=list)
-    _settled: set[tuple[Cause, int]] = field(default_factory=set)
+    _settled: set[LossKey] = field(default_factory=set)
+    _unclaimed: dict[int, Decimal] = field(default_factory=dict)
+    """USD by call that fixes saved there and that no finding has: another cause of the call hid the one that was fixed."""
 
     def run(self) -> None:
         """Fix what can be fixed at a profit, until nothing new is found."""
-        while losses := self._next_losses():
-            self._settled.update((loss.cause, self.observed.number(loss.call)) for loss in losses)
+        for _ in range(MOST_FIXES):
+            losses = self._next_losses()
+            if not losses:
+                return
+            self._settled.update(_key(loss, self.observed) for loss in losses)
             self._settle(losses)
 
     def _next_losses(self) -> list[Loss]:
@@ -80,44 +89,53 @@ class Netting:
         by_cause = _by_cause(self.observed)
         for cause in CAUSES:
             found = by_cause.get(cause, [])
-            new = [one for one in found if (cause, self.observed.number(one.call)) not in self._settled]
+            new = [one for one in found if _key(one, self.observed) not in self._settled]
             if new:
                 return new
         return []
 
     def _settle(self, losses: Sequence[Loss]) -> None:
         """Take the best fix, or note that there is none."""
-        best = self._best(losses)
-        if best is None:
-            self.notes += [NettedLoss(loss, self.observed, ZERO) for loss in losses]
-            return
+        best = self._best(losses) or self._best_behind(losses)
+        noted = losses if best is None else [loss for loss in losses if loss not in best.losses]
+        self.notes += [NettedLoss(loss, self.observed, ZERO) for loss in noted]
+        if best is not None:
+            self._take(best)
+
+    def _take(self, best: _Choice) -> None:
         fixed = observe_replay(self.replays, best.fix.steps)
         shares = self._share_out(best, fixed)
-        for loss in losses:
-            share = shares.pop(self.observed.number(loss.call), ZERO) if loss in best.losses else ZERO
-            netted = NettedLoss(loss, self.observed, share, best.fix.words)
+        for loss in best.losses:
+            share = shares.pop(best.observed.number(loss.call), ZERO)
+            netted = NettedLoss(loss, best.observed, share, best.fix.words)
             (self.found if share else self.notes).append(netted)
         self.observed, self.now = fixed, best.after
 
     def _share_out(self, best: _Choice, fixed: ObservedReplay) -> dict[int, Decimal]:
-        """What the fix saves, by how much less each call pays again with it."""
+        """What the fix saves, by what it saves in each call that pays less again with it."""
         still = _paid_again(fixed, _by_cause(fixed).get(best.losses[0].cause, []))
-        paid = _paid_again(self.observed, best.losses)
+        paid = _paid_again(best.observed, best.losses)
         less = {number: usd - still.get(number, ZERO) for number, usd in paid.items()}
-        return share_out(self.now.total - best.after.total, list(less), less, self.left)
+        saved = {number: usd - best.after.costs[number] for number, usd in self.now.costs.items()}
+        numbers = [number for number, usd in less.items() if usd > 0]
+        net = self.now.total - best.after.total + sum((self._unclaimed.pop(one, ZERO) for one in numbers), ZERO)
+        shares = share_out(net, numbers, saved, self.left)
+        others = [number for number, usd in saved.items() if usd > 0 and number not in shares]
+        rest = net - sum(shares.values(), ZERO)
+        for number, usd in share_out(rest, others, saved, dict(saved)).items():
+            self._unclaimed[number] = self._unclaimed.get(number, ZERO) + usd
+        return shares
 
     def _best(self, losses: Sequence[Loss]) -> _Choice | None:
         """The fix that saves most, for the calls in whose scope it does; None: none saves anything."""
         for _ in range(MOST_TRIES):
             best = self._cheapest(losses, self.observed, self.now)
-            if best is None:
-                return None
-            worth = self._scopes_worth_it(best)
+            worth = self._scopes_worth_it(best) if best else set()
             kept = [loss for loss in losses if self._scope(loss) in worth]
+            if best is None or not kept:
+                return None
             if len(kept) == len(losses):
                 return best if self._is_worth_it(best) else None
-            if not kept:
-                return self._with_hidden(best, self.observed, MOST_HIDDEN)
             losses = kept
         return None
 
@@ -126,32 +144,39 @@ class Netting:
         for fix in FIXERS[losses[0].cause].make(FixContext(self.replays, observed), losses):
             after = self.pricing.price(fix, observed, now)
             if after is not None:
-                choices.append(_Choice(losses, fix, after))
+                choices.append(_Choice(losses, observed, fix, after))
         return min(choices, key=lambda choice: choice.after.total, default=None)
 
-    def _with_hidden(self, choice: _Choice, observed: ObservedReplay, most: int) -> _Choice | None:
-        """The fix with that of a cause behind it, in the same calls, which only shows once the first is fixed."""
-        cause = choice.losses[0].cause
-        if codes()[cause].fixed_in != IN_PROMPT or not most:
-            return None
-        numbers = {observed.number(loss.call) for loss in choice.losses}
-        fixed = observe_replay(self.replays, choice.fix.steps)
-        behind = [one for one in fixed.losses if fixed.number(one.call) in numbers and one.cause != cause]
-        first = next((cause for cause in CAUSES if any(one.cause == cause for one in behind)), None)
-        if first is None or codes()[first].fixed_in != IN_PROMPT:
-            return None
-        second = self._cheapest([one for one in behind if one.cause == first], fixed, choice.after)
-        if second is None or second.after.total < self.now.total:
-            return second and _Choice(choice.losses, second.fix, second.after)
-        return self._with_hidden(second, fixed, most - 1)
+    def _best_behind(self, losses: Sequence[Loss]) -> _Choice | None:
+        """The fix of a cause that only shows once the one before it is fixed, if both together save something."""
+        choice = self._cheapest(losses, self.observed, self.now)
+        for _ in range(MOST_HIDDEN):
+            if choice is None or codes()[choice.losses[0].cause].fixed_in != IN_PROMPT:
+                return None
+            fixed = observe_replay(self.replays, choice.fix.steps)
+            behind = self._find_behind(choice, fixed)
+            choice = self._cheapest(behind, fixed, choice.after) if behind else None
+            if choice is not None and self._is_worth_it(choice):
+                self._settled.update(_key(loss, fixed) for loss in choice.losses)
+                return choice
+        return None
+
+    def _find_behind(self, choice: _Choice, fixed: ObservedReplay) -> list[Loss]:
+        """The losses of the first other cause in the same calls."""
+        numbers = {choice.observed.number(loss.call) for loss in choice.losses}
+        causes = {loss.cause for loss in fixed.losses if fixed.number(loss.call) in numbers}
+        first = next((cause for cause in CAUSES if cause in causes - {choice.losses[0].cause}), None)
+        return [loss for loss in fixed.losses if loss.cause == first]
 
     def _is_worth_it(self, choice: _Choice) -> bool:
         cause = choice.losses[0].cause
         saved = self.now.total - choice.after.total
         if codes()[cause].fixed_in == IN_PROMPT:
             return saved > 0
-        before = self.now.by_scope(self.observed.steps, FIXERS[cause].scope)
-        return saved > MATERIAL * sum((before[scope] for scope in self._scopes(choice.losses)), ZERO)
+        scope_of = FIXERS[cause].scope
+        before = self.now.by_scope(choice.observed.steps, scope_of)
+        concerned = {scope_of(choice.observed.call(loss.call)) for loss in choice.losses}
+        return saved > MATERIAL * sum((before[scope] for scope in concerned), ZERO)
 
     def _scopes_worth_it(self, choice: _Choice) -> set[Hashable]:
         """The scopes in which the fix makes calls cheaper."""
@@ -164,6 +189,11 @@ class Netting:
 
     def _scope(self, loss: Loss) -> Hashable:
         return FIXERS[loss.cause].scope(self.observed.call(loss.call))
+
+
+def _key(loss: Loss, observed: ObservedReplay) -> LossKey:
+    """What a loss is looked at for once: after other fixes the same call may lose more or less."""
+    return loss.cause, observed.number(loss.call), loss.tokens
 
 
 def _by_cause(observed: ObservedReplay) -> dict[Cause, list[Loss]]:
