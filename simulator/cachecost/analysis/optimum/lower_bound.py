@@ -24,6 +24,7 @@ only shorten lives.
 What was cached before the recording began is there for the first call that sends it, as in the simulation
 (`setup.may_start_warm`), and with any TTL before its end, where a breakpoint of the call might have written it. In a
 call whose loss is held, what it was billed as read costs a read, whatever the plan cached, and it reads nothing more.
+What a bill read and the simulation of the same calls does not was cached by somebody: it costs a read in any plan.
 
 With pings: a ping repeats what an earlier call sent, pre-warming sends a call's beginning before it; each costs at
 least the least price of the model's tokens for every block in it that is kept or written, on the days of the calls.
@@ -32,16 +33,15 @@ Pre-warming of a prefix that it partly reads writes for five minutes; otherwise 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.analysis.optimum.blocks_by_call import BlocksByCall
-from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator
+from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
 from cachecost.analysis.optimum.tree import BlockTree, Node, Tail
 from cachecost.analysis.optimum.ttls import Cheapest, Lifetimes
 from cachecost.conversations.calls import Call
-from cachecost.prompts.sizes import AS_COUNTED
 from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import request_prices
@@ -74,8 +74,8 @@ def evaluator_floor(evaluator: PlanEvaluator) -> LowerBound:
     tree = BlockTree(evaluator.sent)
     fixed = fixed_usd(tree) + sum((sent.output_usd for sent in evaluator.sent), ZERO)
     least = cheapest(evaluator)
-    plain, pinged = (fixed + _cached_usd(evaluator, tree, Lifetimes(least, pings)) for pings in (False, True))
-    return LowerBound(plain, pinged, fixed, len(evaluator.sent))
+    plain, pinged = _cached_usd(evaluator, tree, [Lifetimes(least, pings) for pings in (False, True)])
+    return LowerBound(fixed + plain, fixed + pinged, fixed, len(evaluator.sent))
 
 
 def fixed_usd(tree: BlockTree) -> Decimal:
@@ -88,31 +88,32 @@ def fixed_usd(tree: BlockTree) -> Decimal:
     return dollars.scaleb(PER_TOKEN)
 
 
-def are_alike(sent: Iterable[BareCall]) -> bool:
+def are_alike(evaluator: PlanEvaluator) -> bool:
     """Whether a block is the same in every call: as long, and with no more or less to be read."""
-    return all(one.call.most_read is None and all(each.sizes is AS_COUNTED for each in one.passes) for one in sent)
+    return not evaluator.terms.bills and all(sent.call.most_read is None for sent in evaluator.sent)
 
 
-def _cached_usd(evaluator: PlanEvaluator, tree: BlockTree, ttls: Lifetimes) -> Decimal:
-    """USD of all blocks that can be cached, each at its cheapest."""
-    parts = _alike_costs(tree, ttls) if are_alike(evaluator.sent) else _costs_by_call(evaluator, tree, ttls)
-    return sum(parts, ZERO).scaleb(PER_TOKEN)
+def _cached_usd(evaluator: PlanEvaluator, tree: BlockTree, ways: Sequence[Lifetimes]) -> list[Decimal]:
+    """USD of all blocks that can be cached, each at its cheapest, with each of the `ways`."""
+    costs = _alike_costs(tree, ways) if are_alike(evaluator) else _costs_by_call(evaluator, tree, ways)
+    return [usd.scaleb(PER_TOKEN) for usd in costs]
 
 
-def _alike_costs(tree: BlockTree, ttls: Lifetimes) -> Iterable[Decimal]:
+def _alike_costs(tree: BlockTree, ways: Sequence[Lifetimes]) -> list[Decimal]:
     """Blocks are the same in every call: those with the same calls are one."""
     tokens: dict[Tail, int] = {}
     for node in tree.nodes.values():
         if node.own is not None:
             tokens[node.own] = tokens.get(node.own, 0) + own_tokens(node)
-    return (ttls.cost(tail) * count for tail, count in tokens.items())
+    return [sum((ttls.cost(tail) * count for tail, count in tokens.items()), ZERO) for ttls in ways]
 
 
-def _costs_by_call(evaluator: PlanEvaluator, tree: BlockTree, ttls: Lifetimes) -> Iterable[Decimal]:
-    blocks = BlocksByCall(evaluator)
+def _costs_by_call(evaluator: PlanEvaluator, tree: BlockTree, ways: Sequence[Lifetimes]) -> list[Decimal]:
+    blocks, costs = BlocksByCall(evaluator), [ZERO] * len(ways)
     for node in tree.nodes.values():
         if node.own is not None:
-            yield blocks.cost(node, node.own, ttls)
+            costs = [sum(pair, ZERO) for pair in zip(costs, blocks.costs(node, node.own, ways), strict=True)]
+    return costs
 
 
 def own_tokens(node: Node) -> int:
