@@ -14,6 +14,7 @@ import msgspec
 
 from cachecost.analysis.bill.requests import is_less_than_expected
 from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.workload import Workload
 
 _replace: Any = msgspec.structs.replace
@@ -24,15 +25,15 @@ def hold_losses(traffic: Workload) -> tuple[Workload, int]:
     if not any(_billed_read(call) is not None for call in traffic.calls):
         return traffic, 0
     simulation = traffic.simulation()
-    calls: list[Call] = [_held(call, simulation.row(call).usage.read) for call in traffic.calls]
+    calls: list[Call] = [_held(call, simulation.simulate(call)) for call in traffic.calls]
     held = sum(call.most_read is not None for call in calls)
     return (replace(traffic, calls=calls, setup=_with_bills(traffic, calls)), held) if held else (traffic, 0)
 
 
-def _held(call: Call, expected: int) -> Call:
-    """The call, limited to what it read if that is less than expected."""
-    read = _billed_read(call)
-    if read is None or not is_less_than_expected(read, expected):
+def _held(call: Call, expected: SimulatedCall) -> Call:
+    """The call, limited to what it read if that is less than expected. Of several passes the bill is the sum."""
+    read = _billed_read(call) if len(expected.passes) == 1 else None
+    if read is None or not is_less_than_expected(read, expected.row.usage.read):
         return call
     held: Call = _replace(call, most_read=read)
     return held
