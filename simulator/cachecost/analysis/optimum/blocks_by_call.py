@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Literal
 
 from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator
-from cachecost.analysis.optimum.proved_reads import ProvedRead, proved_reads
+from cachecost.analysis.optimum.proved_reads import ProvedRead
 from cachecost.analysis.optimum.tree import ANY_CALL, BlockInCall, Event, Node, Tail
 from cachecost.analysis.optimum.ttls import Lifetimes
 from cachecost.prompts.blocks import Layer, Prefix
@@ -21,13 +21,13 @@ from cachecost.strategies.changes.cache_only_calls import filler_thread
 class BlocksByCall:
     """What sets the calls of an evaluator apart, for each block that they share."""
 
-    def __init__(self, evaluator: PlanEvaluator) -> None:
+    def __init__(self, evaluator: PlanEvaluator, proved: Mapping[BareCall, ProvedRead]) -> None:
         warm = evaluator.warm.copy()
         self._evaluator = evaluator
         self._warm: dict[BareCall, BreakpointPrefix | None] = {
             sent: warm.take(sent.prompt) if len(warm) else None for sent in evaluator.sent
         }
-        self._proved = proved_reads(evaluator)
+        self._proved = proved
         self._special = {
             sent
             for sent in evaluator.sent
@@ -90,7 +90,8 @@ class BlocksByCall:
         most, proved = event.sent.call.most_read, self._proved.get(event.sent)
         if most is not None and event.index == 0:
             return "lost" if _before(event, prefix) >= most else "read"
-        return "read" if proved is not None and _is_in(proved, event, prefix) else None
+        is_proved = proved is not None and proved.tokens(_before(event, prefix), event.tokens(prefix)) > 0
+        return "read" if is_proved else None
 
     def _in_pings(self, prefix: Prefix, calls: Sequence[Tail]) -> list[int]:
         """The tokens of a block of the static prefix in pings that send that and no more."""
@@ -116,9 +117,3 @@ def _added(sizes: PrefixSizes, prefix: Prefix) -> int:
 def _before(event: Event, prefix: Prefix) -> int:
     """Tokens up to the block that ends `prefix`."""
     return event.tokens(prefix.parent) if prefix.parent is not None else 0
-
-
-def _is_in(proved: ProvedRead, event: Event, prefix: Prefix) -> bool:
-    if proved.end is None:
-        return True
-    return _before(event, prefix) < proved.end and event.tokens(prefix) > proved.start

@@ -33,12 +33,13 @@ Pre-warming of a prefix that it partly reads writes for five minutes; otherwise 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.analysis.optimum.blocks_by_call import BlocksByCall
-from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
+from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator
+from cachecost.analysis.optimum.proved_reads import ProvedRead, proved_reads
 from cachecost.analysis.optimum.tree import BlockTree, Node, Tail
 from cachecost.analysis.optimum.ttls import Cheapest, Lifetimes
 from cachecost.conversations.calls import Call
@@ -46,6 +47,8 @@ from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import request_prices
 from cachecost.simulation.setup import ReplaySetup
+
+NO_READS: Mapping[BareCall, ProvedRead] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +74,25 @@ def lower_bound_of(calls: Iterable[Call], terms: ReplaySetup) -> LowerBound:
 
 def evaluator_floor(evaluator: PlanEvaluator) -> LowerBound:
     """The lower bound of calls that are rendered already."""
-    tree = BlockTree(evaluator.sent)
-    fixed = fixed_usd(tree) + sum((sent.output_usd for sent in evaluator.sent), ZERO)
+    tree, proved = BlockTree(evaluator.sent), proved_reads(evaluator)
+    fixed = fixed_usd(tree, proved) + sum((sent.output_usd for sent in evaluator.sent), ZERO)
     least = cheapest(evaluator)
-    plain, pinged = _cached_usd(evaluator, tree, [Lifetimes(least, pings) for pings in (False, True)])
+    ways = [Lifetimes(least, pings) for pings in (False, True)]
+    costs = _alike_costs(tree, ways) if are_alike(evaluator) else _costs_by_call(evaluator, tree, proved, ways)
+    plain, pinged = (usd.scaleb(PER_TOKEN) for usd in costs)
     return LowerBound(fixed + plain, fixed + pinged, fixed, len(evaluator.sent))
 
 
-def fixed_usd(tree: BlockTree) -> Decimal:
-    """USD of what stands after the last block that can be cached, in all passes."""
+def fixed_usd(tree: BlockTree, proved: Mapping[BareCall, ProvedRead] = NO_READS) -> Decimal:
+    """USD of what stands after the last block that can be cached, in all passes, less what bills read all the same."""
     dollars = ZERO
     for event in tree.events:
         one = event.sent.passes[event.index]
         cacheable = event.tokens(event.deepest) if event.deepest is not None else 0
-        dollars += (one.sizes.total(one.prompt) - cacheable) * event.sent.prices.input
+        total = one.sizes.total(one.prompt)
+        read = proved[event.sent].tokens(cacheable, total) if event.sent in proved else 0
+        prices = event.sent.prices
+        dollars += (total - cacheable - read) * prices.input + read * min(prices.read, prices.input)
     return dollars.scaleb(PER_TOKEN)
 
 
@@ -93,14 +101,11 @@ def are_alike(evaluator: PlanEvaluator) -> bool:
     return not evaluator.terms.bills and all(sent.call.most_read is None for sent in evaluator.sent)
 
 
-def _cached_usd(evaluator: PlanEvaluator, tree: BlockTree, ways: Sequence[Lifetimes]) -> list[Decimal]:
-    """USD of all blocks that can be cached, each at its cheapest, with each of the `ways`."""
-    costs = _alike_costs(tree, ways) if are_alike(evaluator) else _costs_by_call(evaluator, tree, ways)
-    return [usd.scaleb(PER_TOKEN) for usd in costs]
-
-
 def _alike_costs(tree: BlockTree, ways: Sequence[Lifetimes]) -> list[Decimal]:
-    """Blocks are the same in every call: those with the same calls are one."""
+    """The cost of all blocks that can be cached, with each of the `ways`, in USD per 10**6 tokens x tokens.
+
+    Blocks are the same in every call: those with the same calls are one.
+    """
     tokens: dict[Tail, int] = {}
     for node in tree.nodes.values():
         if node.own is not None:
@@ -108,8 +113,10 @@ def _alike_costs(tree: BlockTree, ways: Sequence[Lifetimes]) -> list[Decimal]:
     return [sum((ttls.cost(tail) * count for tail, count in tokens.items()), ZERO) for ttls in ways]
 
 
-def _costs_by_call(evaluator: PlanEvaluator, tree: BlockTree, ways: Sequence[Lifetimes]) -> list[Decimal]:
-    blocks, costs = BlocksByCall(evaluator), [ZERO] * len(ways)
+def _costs_by_call(
+    evaluator: PlanEvaluator, tree: BlockTree, proved: Mapping[BareCall, ProvedRead], ways: Sequence[Lifetimes]
+) -> list[Decimal]:
+    blocks, costs = BlocksByCall(evaluator, proved), [ZERO] * len(ways)
     for node in tree.nodes.values():
         if node.own is not None:
             costs = [sum(pair, ZERO) for pair in zip(costs, blocks.costs(node, node.own, ways), strict=True)]

@@ -16,13 +16,20 @@ class ProvedRead:
     start: int
     end: int | None
 
+    def tokens(self, start: int, end: int) -> int:
+        """How many of the tokens from `start` to `end` were read."""
+        return max(0, min(end, end if self.end is None else self.end) - max(start, self.start))
+
 
 def proved_reads(evaluator: PlanEvaluator) -> dict[BareCall, ProvedRead]:
-    """The reads that only bills know of, by call; simulates the calls as they were sent, where they have bills."""
-    found: dict[BareCall, ProvedRead] = {}
-    if not evaluator.terms.bills:
+    """The reads that only bills know of, by call, where bills may show what was cached before the first call.
+
+    Simulates the calls as they were sent.
+    """
+    terms, found = evaluator.terms, dict[BareCall, ProvedRead]()
+    if not terms.bills or not terms.may_start_warm or terms.rules.assumptions.warm_start != "as_billed":
         return found
-    simulation = simulation_of(evaluator.terms)
+    simulation = simulation_of(terms)
     for sent, call in zip(evaluator.sent, evaluator.calls, strict=True):
         simulated, billed = simulation.row(call).usage.read, _billed_read(call)
         if billed > simulated:
