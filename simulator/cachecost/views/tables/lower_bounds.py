@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from cachecost.base.formatting import all_of, change, dollars, percent
+from cachecost.base.formatting import all_of, change, dollar_places, dollars, percent
 from cachecost.ledger.results import Ledger
 
 
@@ -32,10 +32,11 @@ def lower_bound_sentence(ledgers: Sequence[Ledger]) -> str:
         each = "; ".join(f"{dollars(usd)} for {_names(of)}" for usd, of in bounds.items())
         return f"Lower bounds, each for the requests that a strategy sends: {each}."
     [(usd, of)] = bounds.items()
+    places = dollar_places([usd, *(ledger.cost.total for ledger in ledgers)])
     whose = "" if len(of) == len(ledgers) else f" for {_names(of)}"
     words = "no choice of breakpoints and TTLs makes these requests cheaper"
     above = change(min(ledger.cost.total for ledger in of), usd)
-    return f"Lower bound{whose}: {dollars(usd)}; {words}{_distance(above)}."
+    return f"Lower bound{whose}: {dollars(usd, places)}; {words}{_distance(above)}."
 
 
 def _distance(above: Decimal | None) -> str:
