@@ -9,7 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from tests.analysis.billed_logs import random_workload
+from billed_logs import random_workload
 
 from cachecost.analysis.bill.held_losses import hold_losses
 from cachecost.analysis.optimum.lower_bound import LowerBound, evaluator_floor, lower_bound_of
