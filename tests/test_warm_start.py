@@ -95,9 +95,7 @@ def test_it_holds_where_the_recording_is_planned_anew(tmp_path: Path) -> None:
     assert [row["cause"] for row in first] == ["warm_start", "warm_start"]
     assert first[0]["usage"]["cache_read_input_tokens"] == 2_300
     assert 0 < first[1]["usage"]["cache_read_input_tokens"] < 2_300  # its breakpoint stands before the messages
-    assert "above lower bound" not in run(
-        "replay", path, "--strategy", "progressive"
-    )  # no lower bound from a warm start
+    assert "  Lower bound: $0.00372; no choice" in run("replay", path, "--strategy", "progressive")
 
 
 def test_other_content_starts_cold(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from cachecost.conversations.calls import Call, date_call
 from cachecost.conversations.model import Conversation
 from cachecost.ledger.margin import margin
 from cachecost.ledger.results import CallRow, Ledger
-from cachecost.ledger.rows import warm_reads
 from cachecost.ledger.timelines import CallTimeline
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import Progress, ReplaySetup, no_progress, ttl_names
@@ -38,10 +37,9 @@ def replay_strategy(
     strategy = setup.build_strategy(spec)
     own = setup.for_strategy(strategy)
     simulation = Simulation(own, strategy.name)
-    calls, rows, strips = _simulate(simulation, strategy, sessions, own, progress, pictured)
+    calls, rows, strips, is_bounded = _simulate(simulation, strategy, sessions, own, progress, pictured)
     models = setup.models(sessions)
     lower_bound = None
-    is_bounded = all(rules.uses_breakpoints for rules in models) and not warm_reads(rows).calls
     if find_lower_bound and is_bounded and not any(row.error for row in rows):
         lower_bound = find_lower_bound(calls, own)
     counters = [setup.counter(rules.generation) for rules in models]
@@ -60,18 +58,20 @@ def _simulate(
     setup: ReplaySetup,
     progress: Progress,
     pictured: bool,
-) -> tuple[list[Call], list[CallRow], list[CallTimeline]]:
-    """The calls, their rows and, where `pictured`, their timelines."""
+) -> tuple[list[Call], list[CallRow], list[CallTimeline], bool]:
+    """The calls, their rows, where `pictured` their timelines, and whether all their caches use breakpoints."""
     simulation.learn_all(setup.bills, setup.may_start_warm)
     calls: list[Call] = []
     rows: list[CallRow] = []
     strips: list[CallTimeline] = []
+    use_breakpoints = True
     for number, call in enumerate(plan_calls(strategy, conversations), 1):
         made = date_call(call)
         calls.append(made if setup.counts_answers else replace(made, output=()))
         simulated = simulation.simulate(calls[-1])
         rows.append(simulated.row)
+        use_breakpoints &= simulated.rules is None or simulated.rules.uses_breakpoints
         if pictured:
             strips.append(simulated.strip)
         progress(strategy.name, number)
-    return calls, rows, strips
+    return calls, rows, strips, use_breakpoints

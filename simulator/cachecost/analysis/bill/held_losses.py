@@ -14,6 +14,7 @@ import msgspec
 
 from cachecost.analysis.bill.requests import is_less_than_expected
 from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload
 
@@ -28,16 +29,18 @@ def hold_losses(traffic: Workload) -> tuple[Workload, dict[int, int]]:
     if not any(_billed_read(call) is not None for call in traffic.calls):
         return traffic, {}
     simulation = traffic.simulation()
-    expected = [simulation.row(call).usage.read for call in traffic.calls]
-    calls: list[Call] = [_held(call, tokens) for call, tokens in zip(traffic.calls, expected, strict=True)]
-    lost = {number: expected[number - 1] for number, call in enumerate(calls, 1) if call.most_read is not None}
+    made = [simulation.simulate(call) for call in traffic.calls]
+    calls: list[Call] = [_held(call, one) for call, one in zip(traffic.calls, made, strict=True)]
+    lost = {
+        number: made[number - 1].row.usage.read for number, call in enumerate(calls, 1) if call.most_read is not None
+    }
     return (replace(traffic, calls=calls, setup=_with_bills(traffic, calls)), lost) if lost else (traffic, {})
 
 
-def _held(call: Call, expected: int) -> Call:
-    """The call, limited to what it read if that is less than expected."""
-    read = _billed_read(call)
-    if read is None or not is_less_than_expected(read, expected):
+def _held(call: Call, expected: SimulatedCall) -> Call:
+    """The call, limited to what it read if that is less than expected. Of several passes the bill is the sum."""
+    read = _billed_read(call) if len(expected.passes) == 1 else None
+    if read is None or not is_less_than_expected(read, expected.row.usage.read):
         return call
     held: Call = _replace(call, most_read=read)
     return held

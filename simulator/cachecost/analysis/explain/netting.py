@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import NamedTuple
 
 from cachecost.analysis.explain.allocation import share_out
@@ -73,7 +74,7 @@ class Netting:
     notes: list[NettedLoss] = field(default_factory=list)
     _settled: set[LossKey] = field(default_factory=set)
     _unclaimed: dict[int, Decimal] = field(default_factory=dict)
-    """USD by call that fixes saved there and that no finding has: another cause of the call hid the one that was fixed."""
+    """USD by call that fixes saved there and no finding has: another cause of the call hid the one that was fixed."""
 
     def run(self) -> None:
         """Fix what can be fixed at a profit, until nothing new is found."""
@@ -173,14 +174,14 @@ class Netting:
         saved = self.now.total - choice.after.total
         if codes()[cause].fixed_in == IN_PROMPT:
             return saved > 0
-        scope_of = FIXERS[cause].scope
+        scope_of = partial(FIXERS[cause].scope, choice.observed.conversations)
         before = self.now.by_scope(choice.observed.steps, scope_of)
         concerned = {scope_of(choice.observed.call(loss.call)) for loss in choice.losses}
         return saved > MATERIAL * sum((before[scope] for scope in concerned), ZERO)
 
     def _scopes_worth_it(self, choice: _Choice) -> set[Hashable]:
         """The scopes in which the fix makes calls cheaper."""
-        scope_of = FIXERS[choice.losses[0].cause].scope
+        scope_of = partial(FIXERS[choice.losses[0].cause].scope, self.observed.conversations)
         before, after = (priced.by_scope(self.observed.steps, scope_of) for priced in (self.now, choice.after))
         return {scope for scope in self._scopes(choice.losses) if after[scope] < before[scope]}
 
@@ -188,7 +189,7 @@ class Netting:
         return set(map(self._scope, losses))
 
     def _scope(self, loss: Loss) -> Hashable:
-        return FIXERS[loss.cause].scope(self.observed.call(loss.call))
+        return FIXERS[loss.cause].scope(self.observed.conversations, self.observed.call(loss.call))
 
 
 def _key(loss: Loss, observed: ObservedReplay) -> LossKey:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from cachecost.analysis.explain.fixes.scopes import Conversation, conversation_of
+from cachecost.analysis.explain.codes import codes
+from cachecost.analysis.explain.fixes.scopes import Conversation, Conversations, conversation_of
 from cachecost.analysis.replays.replays import Replays
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
 from cachecost.caches.losses import Loss
@@ -53,6 +54,7 @@ class ObservedReplay:
     rendered: dict[int, RenderedCall] = field(default_factory=dict)
     losses: list[Loss] = field(default_factory=list)
     lone: list[LoneCall] = field(default_factory=list)
+    conversations: Conversations = field(default_factory=Conversations)
 
     def number(self, position: int) -> int:
         """The recorded call of a step; 0 for an extra one."""
@@ -82,6 +84,9 @@ class ObservedReplay:
             self.losses += first.losses
             if first.losses:
                 self.rendered[position] = RenderedCall(first.prompt, made.rules)
+            for loss in first.losses:
+                if loss.since and codes()[loss.cause].fixed_in == "prompt":
+                    self.conversations.join(step.call, self.call(loss.since.number))
 
 
 def observe_replay(replays: Replays, steps: Sequence[ReplayStep]) -> ObservedReplay:

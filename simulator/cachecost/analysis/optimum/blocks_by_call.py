@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Literal
 
 from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator
-from cachecost.analysis.optimum.tree import BlockInCall, Event, Node, Tail
+from cachecost.analysis.optimum.proved_reads import ProvedRead
+from cachecost.analysis.optimum.tree import ANY_CALL, BlockInCall, Event, Node, Tail
 from cachecost.analysis.optimum.ttls import Lifetimes
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import BreakpointPrefix
@@ -20,26 +21,61 @@ from cachecost.strategies.changes.cache_only_calls import filler_thread
 class BlocksByCall:
     """What sets the calls of an evaluator apart, for each block that they share."""
 
-    def __init__(self, evaluator: PlanEvaluator) -> None:
+    def __init__(self, evaluator: PlanEvaluator, proved: Mapping[BareCall, ProvedRead]) -> None:
         warm = evaluator.warm.copy()
         self._evaluator = evaluator
         self._warm: dict[BareCall, BreakpointPrefix | None] = {
             sent: warm.take(sent.prompt) if len(warm) else None for sent in evaluator.sent
         }
+        self._proved = proved
+        self._special = {
+            sent
+            for sent in evaluator.sent
+            if self._warm[sent] or sent in self._proved or sent.call.most_read is not None
+        }
+        """The calls whose bills say more of a block than its length."""
         self._heads: dict[Prefix, PrefixSizes | None] = {}
+        self._tails: dict[tuple[int, bool, bool, BlockInCall, Tail | None], Tail] = {}
 
-    def cost(self, node: Node, tail: Tail, ttls: Lifetimes) -> Decimal:
-        """The minimum cost of a block over all calls that contain it, in USD per 10**6 tokens x tokens."""
+    def costs(self, node: Node, tail: Tail, ways: Sequence[Lifetimes]) -> list[Decimal]:
+        """The minimum cost of a block over all calls that contain it, with each of the `ways`, in USD per 10**6 tokens
+        x tokens."""
         calls = list(tail)
         tokens = [_added(one.event.sent.passes[one.event.index].sizes, node.prefix) for one in calls]
         least = min([*tokens, *self._in_pings(node.prefix, calls)])
-        blocks = [
-            BlockInCall(count, least, self._warm_ttl(one.event, node.prefix), _held(one.event, node.prefix))
-            for one, count in zip(calls, tokens, strict=True)
-        ]
-        if all(block == (least, least, None, None) for block in blocks):
-            return ttls.cost(tail) * least
-        return ttls.cost(_tail_of(calls, blocks))
+        return [self._cost(node.prefix, calls, tokens, least if ttls.pings else None, ttls) for ttls in ways]
+
+    def _cost(
+        self, prefix: Prefix, calls: Sequence[Tail], tokens: Sequence[int], least: int | None, ttls: Lifetimes
+    ) -> Decimal:
+        """The minimum cost of a block with so many tokens in each of its calls, and `least` in a ping. The last calls,
+        in which it is equally long, are shared with other blocks, as those of one token."""
+        times, at = tokens[-1], len(calls)
+        made: Tail | None = None
+        is_shared = least is None or least == times
+        while at and is_shared and tokens[at - 1] == times:
+            at -= 1
+            made = self._tail(calls[at], prefix, made)
+        for one, count in zip(reversed(calls[:at]), reversed(tokens[:at]), strict=True):
+            block = self._block(one.event, prefix, count, count if least is None else least)
+            made = Tail(one.event, one.may_extend, one.may_be_extended, made, block, times)
+            times = 1
+        return ttls.cost(made) * times
+
+    def _block(self, event: Event, prefix: Prefix, tokens: int, least: int) -> BlockInCall:
+        return BlockInCall(tokens, least, self._warm_ttl(event, prefix), self._held(event, prefix))
+
+    def _tail(self, one: Tail, prefix: Prefix, following: Tail | None) -> Tail:
+        """The call of `one` before `following`, made once for all blocks that are alike in it."""
+        is_special = one.event.sent in self._special
+        if not is_special and one.next is following:
+            return one
+        block = self._block(one.event, prefix, 1, 1) if is_special else ANY_CALL
+        key = (one.event.number, one.may_extend, one.may_be_extended, block, following)
+        found = self._tails.get(key)
+        if found is None:
+            found = self._tails[key] = Tail(one.event, one.may_extend, one.may_be_extended, following, block)
+        return found
 
     def _warm_ttl(self, event: Event, prefix: Prefix) -> TTL | None:
         """The TTL of what was cached of a block before its first call. Before its end a breakpoint may choose it."""
@@ -48,6 +84,14 @@ class BlocksByCall:
             return None
         is_before = prefix.depth < warm.prefix.depth and "1h" in event.sent.rules.accepted_ttls
         return "1h" if is_before else warm.ttl
+
+    def _held(self, event: Event, prefix: Prefix) -> Literal["read", "lost"] | None:
+        """What the bill says of reading a block, where that is not what the simulation says."""
+        most, proved = event.sent.call.most_read, self._proved.get(event.sent)
+        if most is not None and event.index == 0:
+            return "lost" if _before(event, prefix) >= most else "read"
+        is_proved = proved is not None and proved.tokens(_before(event, prefix), event.tokens(prefix)) > 0
+        return "read" if is_proved else None
 
     def _in_pings(self, prefix: Prefix, calls: Sequence[Tail]) -> list[int]:
         """The tokens of a block of the static prefix in pings that send that and no more."""
@@ -70,18 +114,6 @@ def _added(sizes: PrefixSizes, prefix: Prefix) -> int:
     return sizes.of(prefix) - (sizes.of(prefix.parent) if prefix.parent is not None else 0)
 
 
-def _held(event: Event, prefix: Prefix) -> Literal["read", "lost"] | None:
-    most = event.sent.call.most_read
-    if most is None or event.index > 0:
-        return None
-    before = event.tokens(prefix.parent) if prefix.parent is not None else 0
-    return "lost" if before >= most else "read"
-
-
-def _tail_of(calls: Sequence[Tail], blocks: Sequence[BlockInCall]) -> Tail:
-    """The same list of calls, with the block as it is in each of them."""
-    made: Tail | None = None
-    for one, block in zip(reversed(calls), reversed(blocks), strict=True):
-        made = Tail(one.event, one.may_extend, one.may_be_extended, made, block)
-    assert made is not None
-    return made
+def _before(event: Event, prefix: Prefix) -> int:
+    """Tokens up to the block that ends `prefix`."""
+    return event.tokens(prefix.parent) if prefix.parent is not None else 0

@@ -142,7 +142,7 @@ class _Bound:
         self.start = slots[0].step.sent.start if slots else float("inf")
         self._ttls = Lifetimes(cheapest(evaluator), has_extras, is_generous=True)
         self._fixed = fixed_usd(tree) + sum((one.output_usd for one in sent), ZERO)
-        self._are_alike = are_alike(sent)
+        self._are_alike = are_alike(evaluator)
         self._tails = [(node, node.own) for node in tree.nodes.values() if node.own is not None]
         everything = BlockTree([slot.step.sent for slot in slots])
         self.prefixes = frozenset(everything.nodes)

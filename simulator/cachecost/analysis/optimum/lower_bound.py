@@ -24,6 +24,7 @@ only shorten lives.
 What was cached before the recording began is there for the first call that sends it, as in the simulation
 (`setup.may_start_warm`), and with any TTL before its end, where a breakpoint of the call might have written it. In a
 call whose loss is held, what it was billed as read costs a read, whatever the plan cached, and it reads nothing more.
+What a bill read and the simulation of the same calls does not was cached by somebody: it costs a read in any plan.
 
 With pings: a ping repeats what an earlier call sent, pre-warming sends a call's beginning before it; each costs at
 least the least price of the model's tokens for every block in it that is kept or written, on the days of the calls.
@@ -32,20 +33,22 @@ Pre-warming of a prefix that it partly reads writes for five minutes; otherwise 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.analysis.optimum.blocks_by_call import BlocksByCall
 from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator
+from cachecost.analysis.optimum.proved_reads import ProvedRead, proved_reads
 from cachecost.analysis.optimum.tree import BlockTree, Node, Tail
 from cachecost.analysis.optimum.ttls import Cheapest, Lifetimes
 from cachecost.conversations.calls import Call
-from cachecost.prompts.sizes import AS_COUNTED
 from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import request_prices
 from cachecost.simulation.setup import ReplaySetup
+
+NO_READS: Mapping[BareCall, ProvedRead] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,48 +74,53 @@ def lower_bound_of(calls: Iterable[Call], terms: ReplaySetup) -> LowerBound:
 
 def evaluator_floor(evaluator: PlanEvaluator) -> LowerBound:
     """The lower bound of calls that are rendered already."""
-    tree = BlockTree(evaluator.sent)
-    fixed = fixed_usd(tree) + sum((sent.output_usd for sent in evaluator.sent), ZERO)
+    tree, proved = BlockTree(evaluator.sent), proved_reads(evaluator)
+    fixed = fixed_usd(tree, proved) + sum((sent.output_usd for sent in evaluator.sent), ZERO)
     least = cheapest(evaluator)
-    plain, pinged = (fixed + _cached_usd(evaluator, tree, Lifetimes(least, pings)) for pings in (False, True))
-    return LowerBound(plain, pinged, fixed, len(evaluator.sent))
+    ways = [Lifetimes(least, pings) for pings in (False, True)]
+    costs = _alike_costs(tree, ways) if are_alike(evaluator) else _costs_by_call(evaluator, tree, proved, ways)
+    plain, pinged = (usd.scaleb(PER_TOKEN) for usd in costs)
+    return LowerBound(fixed + plain, fixed + pinged, fixed, len(evaluator.sent))
 
 
-def fixed_usd(tree: BlockTree) -> Decimal:
-    """USD of what stands after the last block that can be cached, in all passes."""
+def fixed_usd(tree: BlockTree, proved: Mapping[BareCall, ProvedRead] = NO_READS) -> Decimal:
+    """USD of what stands after the last block that can be cached, in all passes, less what bills read all the same."""
     dollars = ZERO
     for event in tree.events:
         one = event.sent.passes[event.index]
         cacheable = event.tokens(event.deepest) if event.deepest is not None else 0
-        dollars += (one.sizes.total(one.prompt) - cacheable) * event.sent.prices.input
+        total = one.sizes.total(one.prompt)
+        read = proved[event.sent].tokens(cacheable, total) if event.sent in proved else 0
+        prices = event.sent.prices
+        dollars += (total - cacheable - read) * prices.input + read * min(prices.read, prices.input)
     return dollars.scaleb(PER_TOKEN)
 
 
-def are_alike(sent: Iterable[BareCall]) -> bool:
+def are_alike(evaluator: PlanEvaluator) -> bool:
     """Whether a block is the same in every call: as long, and with no more or less to be read."""
-    return all(one.call.most_read is None and all(each.sizes is AS_COUNTED for each in one.passes) for one in sent)
+    return not evaluator.terms.bills and all(sent.call.most_read is None for sent in evaluator.sent)
 
 
-def _cached_usd(evaluator: PlanEvaluator, tree: BlockTree, ttls: Lifetimes) -> Decimal:
-    """USD of all blocks that can be cached, each at its cheapest."""
-    parts = _alike_costs(tree, ttls) if are_alike(evaluator.sent) else _costs_by_call(evaluator, tree, ttls)
-    return sum(parts, ZERO).scaleb(PER_TOKEN)
+def _alike_costs(tree: BlockTree, ways: Sequence[Lifetimes]) -> list[Decimal]:
+    """The cost of all blocks that can be cached, with each of the `ways`, in USD per 10**6 tokens x tokens.
 
-
-def _alike_costs(tree: BlockTree, ttls: Lifetimes) -> Iterable[Decimal]:
-    """Blocks are the same in every call: those with the same calls are one."""
+    Blocks are the same in every call: those with the same calls are one.
+    """
     tokens: dict[Tail, int] = {}
     for node in tree.nodes.values():
         if node.own is not None:
             tokens[node.own] = tokens.get(node.own, 0) + own_tokens(node)
-    return (ttls.cost(tail) * count for tail, count in tokens.items())
+    return [sum((ttls.cost(tail) * count for tail, count in tokens.items()), ZERO) for ttls in ways]
 
 
-def _costs_by_call(evaluator: PlanEvaluator, tree: BlockTree, ttls: Lifetimes) -> Iterable[Decimal]:
-    blocks = BlocksByCall(evaluator)
+def _costs_by_call(
+    evaluator: PlanEvaluator, tree: BlockTree, proved: Mapping[BareCall, ProvedRead], ways: Sequence[Lifetimes]
+) -> list[Decimal]:
+    blocks, costs = BlocksByCall(evaluator, proved), [ZERO] * len(ways)
     for node in tree.nodes.values():
         if node.own is not None:
-            yield blocks.cost(node, node.own, ttls)
+            costs = [sum(pair, ZERO) for pair in zip(costs, blocks.costs(node, node.own, ways), strict=True)]
+    return costs
 
 
 def own_tokens(node: Node) -> int:

@@ -97,12 +97,15 @@ class PlanCache(PrefixCache):
 class PlanEvaluator:
     """All calls of a workload without breakpoints, over one tree of prefixes. `refused`: rows of calls with an error.
 
+    `calls` are those of `sent` as they were given.
+
     Sizes are those of the recording's bills where it has any (rule 17), and `warm` is what they read that was cached
     before it began. Raises CannotEvaluate.
     """
 
     terms: ReplaySetup
     sent: list[BareCall] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
     refused: list[CallRow] = field(default_factory=list)
     warm: WarmPrefixes = field(default_factory=WarmPrefixes)
     _scribe: Simulation | None = None
@@ -119,6 +122,7 @@ class PlanEvaluator:
         found = self.render_call(call)
         if isinstance(found, BareCall):
             self.sent.append(found)
+            self.calls.append(call)
         else:
             self.refused.append(found)
 

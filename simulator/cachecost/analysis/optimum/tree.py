@@ -41,8 +41,8 @@ class BlockInCall(NamedTuple):
 
     `tokens` are those of the block there, 1 where it is as long in every call, and `least` the fewest in any call or
     ping. `warm` is the TTL of what was cached of it before the recording began and this call sent it first (None:
-    nothing was). `held` is what a held loss does to it there: it may be "read" whatever was cached, as the bill shows,
-    or what was cached is "lost" to this call.
+    nothing was). `held` is what a bill does to it there: it may be "read", whatever a plan cached, or what was cached
+    is "lost" to this call.
     """
 
     tokens: int = 1
@@ -59,10 +59,10 @@ class Tail:
 
     `may_extend`: something deeper can be cached in the same call, so that a 1h breakpoint there makes the block
     live an hour without being paid for again. `may_be_extended`: the same for a ping before it, which repeats what
-    was sent.
+    was sent. `times` is what one token is in the later calls, where they are shared with blocks of other lengths.
     """
 
-    __slots__ = ("block", "event", "may_be_extended", "may_extend", "next")
+    __slots__ = ("block", "event", "may_be_extended", "may_extend", "next", "times")
 
     def __init__(
         self,
@@ -71,12 +71,14 @@ class Tail:
         may_be_extended: bool,
         following: Tail | None,
         block: BlockInCall = ANY_CALL,
+        times: int = 1,
     ) -> None:
         self.event = event
         self.may_extend = may_extend
         self.may_be_extended = may_be_extended
         self.next = following
         self.block = block
+        self.times = times
 
     def __iter__(self) -> Iterator[Tail]:
         node: Tail | None = self

@@ -55,7 +55,7 @@ class Lifetimes:
 
     def __init__(self, cheapest: Mapping[str, Cheapest], pings: bool, is_generous: bool = False) -> None:
         self._cheapest = cheapest
-        self._pings = pings
+        self.pings = pings
         self._is_generous = is_generous
         self._known: dict[tuple[Tail, BlockState], Decimal] = {}
 
@@ -80,7 +80,8 @@ class Lifetimes:
                 waiting += missing
                 continue
             self._known[waiting.pop()] = min(
-                paid + (self._known[following, after] if following is not None else ZERO) for paid, after in options
+                paid + (self._known[following, after] * tail_now.times if following is not None else ZERO)
+                for paid, after in options
             )
         return self._known[tail, state]
 
@@ -92,7 +93,7 @@ class Lifetimes:
             yield from _lost(tail, state)
             return
         yield from self._own(tail, state)
-        if self._pings and not is_alive(state, tail.event):
+        if self.pings and not is_alive(state, tail.event):
             yield from self._beside(tail, state)
         if tail.block.held == "read":
             read = tail.event.sent.prices.read * tail.block.tokens

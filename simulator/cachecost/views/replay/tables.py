@@ -18,6 +18,7 @@ from cachecost.base.formatting import (
 )
 from cachecost.ledger.results import ZERO, CallRow, Ledger
 from cachecost.providers.usage import Usage
+from cachecost.views.tables.lower_bounds import have_own_bounds
 from cachecost.views.tables.table import ANSWER, COUNT, LOWER_BOUND, REFUSED, ZERO_CLASS, Column, Table
 
 BILLED = "billed"
@@ -37,7 +38,10 @@ def sum_table(ledgers: Sequence[Ledger], billed: Billed | None) -> Table:
     rows = [_SumRow(BILLED, billed.calls, billed.usage, billed.dollars)] if billed else []
     rows += map(_sum_row, ledgers)
     is_priced = all(ledger.is_priced for ledger in ledgers)
-    columns = _priced_columns(rows, ledgers[0].ttls) if is_priced else _unpriced_columns(rows)
+    if is_priced:
+        columns = [*_priced_columns(rows, ledgers[0].ttls), *_bound_columns(rows, ledgers)]
+    else:
+        columns = _unpriced_columns(rows)
     return Table([Column("name", "strategy", [row.name for row in rows], right=False), *columns])
 
 
@@ -73,7 +77,6 @@ class _SumRow:
     cost: Decimal | None
     most: Decimal | None = None
     above_lower_bound: Decimal | None = None
-    has_lower_bound: bool = False
     refused: bool = False
 
     @property
@@ -88,18 +91,16 @@ def _sum_row(ledger: Ledger) -> _SumRow:
     count, cost = len(ledger.rows), ledger.cost.total
     over = change(cost, ledger.lower_bound)
     if ledger.errors == count:
-        return _SumRow(ledger.strategy, count, None, None, None, over, ledger.lower_bound is not None)
+        return _SumRow(ledger.strategy, count, None, None, None, over)
     refused = any(row.error is not None and row.error_type != "not_evaluated" for row in ledger.rows)
-    return _SumRow(
-        ledger.strategy, count, ledger.usage, cost, ledger.most, over, ledger.lower_bound is not None, refused
-    )
+    return _SumRow(ledger.strategy, count, ledger.usage, cost, ledger.most, over, refused)
 
 
 def _priced_columns(rows: Sequence[_SumRow], ttls: tuple[str, str]) -> list[Column]:
     """Tokens by class and the cost; the TTLs are the host's."""
     short, long = ttls
     costs = point_aligned(_costs(rows))
-    columns = [
+    return [
         _call_column(rows),
         _token_column("read", rows, lambda usage: usage.read),
         _token_column(f"write {short}", rows, lambda usage: usage.write_5m),
@@ -108,11 +109,15 @@ def _priced_columns(rows: Sequence[_SumRow], ttls: tuple[str, str]) -> list[Colu
         _token_column("output", rows, lambda usage: usage.output_tokens),
         Column("cost", "cost", costs),
     ]
-    if not any(row.has_lower_bound for row in rows):
-        return columns
+
+
+def _bound_columns(rows: Sequence[_SumRow], ledgers: Sequence[Ledger]) -> list[Column]:
+    """How far each strategy is above its own lower bound; a bound that all share is a line under the table."""
+    if not have_own_bounds(ledgers):
+        return []
     over = percent_column([row.above_lower_bound for row in rows], signed=True)
     cells = ["" if row.name == BILLED else cell for row, cell in zip(rows, over, strict=True)]
-    return [*columns, Column("lower_bound", "above lower bound", cells, rank=LOWER_BOUND)]
+    return [Column("lower_bound", "above lower bound", cells, rank=LOWER_BOUND)]
 
 
 def _unpriced_columns(rows: Sequence[_SumRow]) -> list[Column]:

@@ -13,6 +13,7 @@ from cachecost.ledger.rows import warm_reads
 from cachecost.views.replay.tables import Billed, cause_table, sum_table
 from cachecost.views.streams import report_console
 from cachecost.views.tables.fitting import fit_table, hidden_note
+from cachecost.views.tables.lower_bounds import lower_bound_sentence
 from cachecost.views.tables.text import PIPE_WIDTH, render_table
 
 UNPRICED = "no price is known, so strategies are compared by tokens; for dollars, give a server's [[gpu]] with --prices"
@@ -44,6 +45,8 @@ def print_ledgers(
     console.print(render_table(sums))
     if not _are_priced(ledgers):
         _print_note(console, UNPRICED)
+    elif sentence := lower_bound_sentence(ledgers):
+        _print_note(console, sentence)
     _print_details(console, ledgers, with_causes and not ranked)
     if note := hidden_note([sums], "--json"):
         _print_note(console, note)

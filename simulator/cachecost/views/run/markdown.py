@@ -24,6 +24,7 @@ from cachecost.views.run.tables import (
     variant_costs,
     variant_table,
 )
+from cachecost.views.tables.lower_bounds import lower_bound_sentence
 from cachecost.views.tables.markdown import escape_markdown, markdown_table, picture_link
 from cachecost.views.tables.table import REFUSED
 
@@ -69,6 +70,7 @@ def _comparison(summary: Summary, pictures: Collection[str]) -> list[str]:
         key += f" {REFUSED} had refused calls, so its dollars compare with nothing."
     return [
         markdown_table(strategy_table(summary)),
+        escape_markdown(lower_bound_sentence(summary.comparison.ledgers)),
         key,
         error_margin,
         _list(refusals),

@@ -41,6 +41,7 @@ from cachecost.views.run.tables import (
 from cachecost.views.run.timeline_columns import MOST, columns_of, most_columns, most_spots
 from cachecost.views.run.timeline_svg import BAND_HEIGHT, BAND_TOP, HEIGHT, Paths, paths_of
 from cachecost.views.run.timeline_text import HoverSpot, call_table, spots
+from cachecost.views.tables.lower_bounds import lower_bound_sentence
 from cachecost.views.tables.table import Column, Table
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
@@ -103,6 +104,7 @@ def run_page(result: RunResult, again: str | None = None) -> str:
         before_bar=FIRST,
         rows=_rows(main),
         error_margins=token_sentences(main),
+        lower_bound=lower_bound_sentence(main.comparison.ledgers),
         refusals=refusal_sentences(main),
         questions=question_table(main) if main.has_questions else None,
         class_names=main.class_names,

@@ -23,6 +23,7 @@ from cachecost.ledger.results import ZERO, CallRow, Ledger, PublishedFigure
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.listing import assumption_rows
 from cachecost.views.tables.fitting import shorten_middle
+from cachecost.views.tables.lower_bounds import have_own_bounds
 from cachecost.views.tables.table import (
     ANSWER,
     COMPARISON,
@@ -63,7 +64,7 @@ def strategy_table(summary: Summary) -> Table:
     columns.append(Column("cost", "cost", point_aligned([line.money for line in lines])))
     if len(lines) > 1:
         columns.append(Column("vs_first", summary.against, _comparison_cells(lines), rank=COMPARISON))
-    if any(line.lower_bound is not None for line in lines):
+    if have_own_bounds(summary.comparison.ledgers):
         above = percent_column([line.above_lower_bound for line in lines], signed=True)
         columns.append(Column("lower_bound", "above lower bound", above, rank=LOWER_BOUND))
     if summary.has_questions:

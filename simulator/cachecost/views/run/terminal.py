@@ -22,6 +22,7 @@ from cachecost.views.run.bars import dollar_bar, legend
 from cachecost.views.run.tables import strategy_table, terminal_variant_table
 from cachecost.views.streams import REPORT_WIDTH, Colours, inert_console, stream_look, styled_stream
 from cachecost.views.tables.fitting import GAP, INDENT, FittedTable, fit_table, hidden_note
+from cachecost.views.tables.lower_bounds import lower_bound_sentence
 from cachecost.views.tables.table import REFUSED
 from cachecost.views.tables.text import render_table
 
@@ -85,8 +86,9 @@ def _strategies(summary: Summary, tables: Sequence[FittedTable], width: int, col
     parts: list[RenderableType] = [_strategy_table(summary, tables[0])]
     if coloured:
         parts.append(_indent(legend(summary.classes, summary.class_names), width))
-    refusals = [Text(f"{REFUSED} {sentence}", ERROR_STYLE) for sentence in refusal_sentences(summary)]
-    return [*parts, *(_indent(text, min(width, REPORT_WIDTH)) for text in refusals)]
+    lines = [Text(sentence) for sentence in [lower_bound_sentence(summary.comparison.ledgers)] if sentence]
+    lines += [Text(f"{REFUSED} {sentence}", ERROR_STYLE) for sentence in refusal_sentences(summary)]
+    return [*parts, *(_indent(text, min(width, REPORT_WIDTH)) for text in lines)]
 
 
 def _strategy_table(summary: Summary, fitted: FittedTable) -> Padding:

@@ -9,7 +9,7 @@ from functools import partial
 from cachecost.analysis.explain.fixes.conversations import in_scopes, replaced
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext
 from cachecost.analysis.explain.fixes.parts import with_part
-from cachecost.analysis.explain.fixes.scopes import static_prefix_of
+from cachecost.analysis.explain.fixes.scopes import in_static_prefix
 from cachecost.analysis.optimum.places import BlockPlace, places
 from cachecost.analysis.optimum.planner import find_markable
 from cachecost.analysis.replays.steps import PartPool, ReplayStep
@@ -131,7 +131,7 @@ def lengthen_prefix(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix
         rendered = context.observed.rendered[loss.call]
         pad = partial(_pad, tokens=max(1, loss.minimum - rendered.prompt.system_tokens), parts=parts)
         known = {step.number for step in padded}
-        same = in_scopes(context, [loss], static_prefix_of)
+        same = in_scopes(context, [loss], in_static_prefix)
         padded += [step.with_change(pad) for step in same if step.number not in known]
     yield Fix(replaced(context.steps, [_with_static_breakpoint(context, step) for step in padded]))
 

@@ -23,7 +23,7 @@ from cachecost.analysis.explain.fixes.parameters import (
     same_parameter,
 )
 from cachecost.analysis.explain.fixes.prompts import no_compaction, same_messages, same_system, same_tools
-from cachecost.analysis.explain.fixes.scopes import kind_of, static_prefix_of
+from cachecost.analysis.explain.fixes.scopes import in_kind, in_static_prefix
 from cachecost.analysis.explain.fixes.times import outlast_pauses, wait_for_first_token
 from cachecost.analysis.explain.fixes.writes import write_less
 from cachecost.caches.causes import Cause
@@ -43,11 +43,11 @@ FIXERS: Mapping[Cause, Fixer] = {
     "thinking_stripped": Fixer(place_where_prompts_part),
     "effort_changed": Fixer(same_parameter(EFFORT)),
     "images_changed": Fixer(image_from_the_start),
-    "ttl_expired": Fixer(outlast_pauses, kind_of),
+    "ttl_expired": Fixer(outlast_pauses, in_kind),
     "concurrent_write": Fixer(wait_for_first_token),
     "lookback_exceeded": Fixer(place_breakpoints),
     "breakpoint_misplaced": Fixer(place_breakpoints),
     "no_breakpoint": Fixer(place_missing_breakpoints),
-    "below_minimum": Fixer(lengthen_prefix, static_prefix_of),
-    "written_never_read": Fixer(write_less, kind_of),
+    "below_minimum": Fixer(lengthen_prefix, in_static_prefix),
+    "written_never_read": Fixer(write_less, in_kind),
 }

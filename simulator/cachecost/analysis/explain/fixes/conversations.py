@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 from cachecost.analysis.explain.fixes.fix import FixContext
-from cachecost.analysis.explain.fixes.scopes import Conversation, conversation_of, kind_of
+from cachecost.analysis.explain.fixes.scopes import Conversation, ScopeOf, in_kind
 from cachecost.analysis.explain.fixes.versions import CountBlock
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
 from cachecost.caches.losses import Loss
@@ -14,6 +15,7 @@ from cachecost.conversations.calls import Call
 
 def with_losses(context: FixContext, losses: Iterable[Loss]) -> dict[Conversation, list[ReplayStep]]:
     """The calls of each conversation that has one of the losses, in order; extra calls are left out."""
+    conversation_of = context.observed.conversations.of
     found: dict[Conversation, list[ReplayStep]] = {
         conversation_of(context.observed.call(loss.call)): [] for loss in losses
     }
@@ -23,12 +25,11 @@ def with_losses(context: FixContext, losses: Iterable[Loss]) -> dict[Conversatio
     return found
 
 
-def in_scopes(
-    context: FixContext, losses: Iterable[Loss], scope_of: Callable[[Call], Hashable] = kind_of
-) -> list[ReplayStep]:
+def in_scopes(context: FixContext, losses: Iterable[Loss], scope_of: ScopeOf = in_kind) -> list[ReplayStep]:
     """The calls that have their scope in common with one of the losses; extra calls are left out."""
-    scopes = {scope_of(context.observed.call(loss.call)) for loss in losses}
-    return [step for step in context.steps if step.number != NO_CALL and scope_of(step.call) in scopes]
+    scope = partial(scope_of, context.observed.conversations)
+    scopes = {scope(context.observed.call(loss.call)) for loss in losses}
+    return [step for step in context.steps if step.number != NO_CALL and scope(step.call) in scopes]
 
 
 def replaced(steps: Sequence[ReplayStep], changed: Iterable[ReplayStep]) -> list[ReplayStep]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from cachecost.analysis.explain.fixes.scopes import conversation_of
+from cachecost.analysis.explain.fixes.scopes import ScopeOf, in_conversation
 from cachecost.analysis.explain.observed_replay import ObservedReplay
 from cachecost.analysis.replays.replays import Replays
 from cachecost.analysis.replays.steps import ReplayStep
 from cachecost.caches.losses import Loss
-from cachecost.conversations.calls import Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +49,4 @@ class Fixer:
     """
 
     make: MakeFixes
-    scope: Callable[[Call], Hashable] = conversation_of
+    scope: ScopeOf = in_conversation

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Thread
 
@@ -27,3 +29,38 @@ def static_prefix_of(call: Call) -> StaticPrefix:
 def kind_of(call: Call) -> Kind:
     """The kind of conversation that a call is of."""
     return call.host or "", call.request.model, call.request.tools.digest, call.is_batch
+
+
+class Conversations:
+    """The conversations of calls. Where a change of the first message made two of one, they are joined."""
+
+    def __init__(self) -> None:
+        self._joined: dict[Conversation, Conversation] = {}
+
+    def of(self, call: Call) -> Conversation:
+        found = conversation_of(call)
+        while found in self._joined:
+            found = self._joined[found]
+        return found
+
+    def join(self, call: Call, earlier: Call) -> None:
+        """Both calls are of one conversation."""
+        one, other = self.of(call), self.of(earlier)
+        if one != other:
+            self._joined[one] = other
+
+
+ScopeOf = Callable[[Conversations, Call], Hashable]
+"""What the calls have in common that a fix is made for."""
+
+
+def in_conversation(conversations: Conversations, call: Call) -> Hashable:
+    return conversations.of(call)
+
+
+def in_kind(conversations: Conversations, call: Call) -> Hashable:
+    return kind_of(call)
+
+
+def in_static_prefix(conversations: Conversations, call: Call) -> Hashable:
+    return static_prefix_of(call)
