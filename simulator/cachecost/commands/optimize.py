@@ -18,6 +18,7 @@ from cachecost.commands.options import (
     check_scenario,
     csv_option,
     format_option,
+    full_option,
     html_option,
     json_option,
     shared_options,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     "--pings/--no-pings", default=True, show_default=True, help="Allow extra calls: keep-alives and pre-warming."
 )
 @tokens_option
+@full_option
 @html_option("Also write the result as an HTML page.")
 @csv_option
 @json_option
@@ -49,6 +51,7 @@ def optimize(
     may_skip: bool,
     pings: bool,
     tokens: str | None,
+    full: bool,
     html: Path | None,
     csv_file: Path | None,
     as_json: bool,
@@ -63,6 +66,7 @@ def optimize(
     from cachecost.analysis.bill.held_losses import hold_losses
     from cachecost.analysis.optimum.optimum import optimum_of
     from cachecost.simulation.engine import AS_RECORDED
+    from cachecost.views.optimum.brief import print_brief
     from cachecost.views.optimum.json_output import optimum_object
     from cachecost.views.optimum.text import print_optimum
 
@@ -89,8 +93,10 @@ def optimize(
     if as_json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(as_object), indent=2) + b"\n")
         sys.stdout.buffer.flush()
-    else:
+    elif full:
         print_optimum(optimum, read.name, sys.stdout)
+    else:
+        print_brief(optimum, read.name, read.arguments, sys.stdout, scenario is not None)
     return report_skipped(read, may_skip, ExitCode.OK)
 
 
