@@ -66,9 +66,9 @@ def whatif(
 ) -> int:
     """Price alternative ways to send LOG: TTLs, keep-alives, breakpoints, models, hosts, batches and compaction.
 
-    Prints the best alternatives; --full prints all. Each is replayed, and its saving is the difference to a replay of LOG as it was sent. If LOG does not
-    contain what an alternative needs, the answer is "not supported by the data". Several files, and all logs in
-    folders, are one stream of calls in time order; repeated calls count once.
+    Prints the best alternatives; --full prints all. Each alternative is replayed, and its saving is the difference to a
+    replay of LOG as it was sent. If LOG does not contain what an alternative needs, the answer is "not supported by the
+    data". Several files, and all logs in folders, are one stream of calls in time order; repeated calls count once.
     """
     from cachecost.analysis.whatif.report import what_if
     from cachecost.simulation.workload import read_workload

@@ -36,8 +36,8 @@ def brief_lines(optimum: Optimum, title: str, arguments: str, is_scenario: bool)
     name, now = cost_now(optimum)
     calls = count_text(len(optimum.plan) - len(optimum.extras), "call")
     less = change_text(change(optimum.usd, now))
-    yield f"{dollars(now)} now ({name}) · {dollars(optimum.usd)} with this plan: {less}   {title}, {calls}"
-    yield f"saves too  {' · '.join(_alternatives(optimum, now)) or 'no built-in strategy is cheaper than now'}"
+    yield f"{dollars(now)} {name} · {dollars(optimum.usd)} with this plan: {less}   {title}, {calls}"
+    yield f"saves too  {' · '.join(_alternatives(optimum, now)) or 'no built-in strategy is cheaper'}"
     yield f"bound      {_bound(optimum)}"
     yield f"sure       {_certainty(optimum)}"
     yield f"next       cachecost optimize {arguments} --emit DIR: requests, strategy and client code; --full: the table"
@@ -45,15 +45,17 @@ def brief_lines(optimum: Optimum, title: str, arguments: str, is_scenario: bool)
 
 
 def cost_now(optimum: Optimum) -> tuple[str, Decimal]:
-    """What the calls cost as they are sent, and the name of that: calls without breakpoints cost what "none" does.
+    """What the calls cost as they are sent, in words and USD: calls without breakpoints cost what "none" does.
 
-    Where some calls were refused, no total is known, and the cheapest preset stands for it.
+    Where some calls were left out, that is not known, and the cheapest built-in strategy stands for it.
     """
     if optimum.recorded_usd is not None:
-        return optimum.first, optimum.recorded_usd
-    none = next((one for one in optimum.presets if one.name == "none"), optimum.best_preset)
-    one = optimum.best_preset if optimum.refused else none
-    return one.name, one.usd
+        return f"now ({optimum.first}, simulated)", optimum.recorded_usd
+    best = optimum.best_preset
+    if optimum.refused:
+        return f"with the cheapest built-in strategy ({best.name})", best.usd
+    none = next((one for one in optimum.presets if one.name == "none"), best)
+    return "now (no breakpoints, simulated)", none.usd
 
 
 def _plan_lines(words: str, width: int) -> list[str]:
