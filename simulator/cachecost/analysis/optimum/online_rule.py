@@ -8,7 +8,7 @@ these calls: it is the best rule for this log, and a guess for the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -19,6 +19,7 @@ from cachecost.prompts.refusals import refusal, sent_breakpoints
 from cachecost.prompts.request import TTL
 from cachecost.strategies.changes.keepalive import KeepAlive
 from cachecost.strategies.placements import (
+    FirstN,
     Hint,
     Lag,
     LastMessage,
@@ -37,6 +38,8 @@ STATIC: tuple[Primitives, ...] = (
     (SystemBlock("last"),),
     (LastTool(),),
     (LastTool(), SystemBlock("first"), SystemBlock("last")),
+    (LastTool(), SystemBlock("last"), FirstN("any", 1)),
+    (FirstN("any", 1),),
     (),
 )
 MOVING: tuple[Primitives, ...] = (
@@ -50,8 +53,8 @@ MOVING: tuple[Primitives, ...] = (
     (LastMessage(), Lag(1)),
     (LastMessage(), Lag(15)),
 )
-"""The ends of tools and system, the most useful elsewhere first, and breakpoints in messages, the fewest first. Lag(15)
-keeps a hit within a lookback of 20 blocks."""
+"""The ends of tools, system and first message (often documents), the most useful elsewhere first; then what moves along
+with the conversation, the fewest first. Lag(15) keeps a hit within a lookback of 20 blocks."""
 TTLS: tuple[tuple[TTL, TTL], ...] = (("5m", "5m"), ("1h", "5m"), ("1h", "1h"))
 """Of the static prefix and of the messages: a longer one must not come after a shorter one."""
 MARGIN_S = 5.0
@@ -59,6 +62,8 @@ MARGIN_S = 5.0
 TIMES = (1, 2, 3, 5, 8, 11)
 """How many keep-alives follow a call: no more have paid off at any price (12 reads at 0.1 cost more than a write)."""
 MOST_ROUNDS = 3
+FEW_CALLS, MANY_CALLS = 100, 600
+"""Up to so many calls all rules are tried; with more, one part and the TTLs, or one part alone, is replaced at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,7 @@ def cheapest_rule(evaluator: PlanEvaluator, presets: Sequence[PresetResult], pin
     best = search.result(_start(presets))
     for _ in range(MOST_ROUNDS):
         before = best
-        for variants in (_other_moving, _other_static, _other_ttls):
+        for variants in _steps_for(len(evaluator.sent)):
             best = search.best(best, variants(best.rule))
         if best is before:
             break
@@ -125,9 +130,23 @@ def rule_of(placement: Placement) -> OnlineRule | None:
     known = {primitive for part in (*STATIC, *MOVING) for primitive in part}
     if not set(placement.primitives) <= known or placement != Placement(placement.primitives, placement.ttl):
         return None
-    static = tuple(one for one in placement.primitives if one.rank < Primitive.rank)
-    moving = tuple(one for one in placement.primitives if one.rank >= Primitive.rank)
+    static = tuple(one for one in placement.primitives if not _moves(one))
+    moving = tuple(filter(_moves, placement.primitives))
     return OnlineRule(static, moving, (placement.ttl, placement.ttl))
+
+
+def _moves(primitive: Primitive) -> bool:
+    return any(primitive in moving for moving in MOVING)
+
+
+def is_always_legal(rule: OnlineRule) -> bool:
+    """Whether the API accepts the rule's breakpoints on any request: never too many, nor 1h after 5m.
+
+    A block some blocks before the end may be one of the first message, before its end.
+    """
+    may_come_before = FirstN("any", 1) in rule.static and any(isinstance(one, Lag) for one in rule.moving)
+    placement = rule.placement
+    return placement.most <= placement.slots and not (may_come_before and rule.ttls == ("1h", "5m"))
 
 
 def _other_moving(rule: OnlineRule) -> Iterator[OnlineRule]:
@@ -140,6 +159,26 @@ def _other_static(rule: OnlineRule) -> Iterator[OnlineRule]:
 
 def _other_ttls(rule: OnlineRule) -> Iterator[OnlineRule]:
     return (replace(rule, ttls=ttls) for ttls in TTLS)
+
+
+def _joint_moving(rule: OnlineRule) -> Iterator[OnlineRule]:
+    """Messages and TTLs together: where a breakpoint pays off depends on how long it is kept."""
+    return (other for moved in _other_moving(rule) for other in _other_ttls(moved))
+
+
+def _joint_static(rule: OnlineRule) -> Iterator[OnlineRule]:
+    return (other for moved in _other_static(rule) for other in _other_ttls(moved))
+
+
+def _all(rule: OnlineRule) -> Iterator[OnlineRule]:
+    return (OnlineRule(static, moving, ttls) for static in STATIC for moving in MOVING for ttls in TTLS)
+
+
+def _steps_for(calls: int) -> tuple[Callable[[OnlineRule], Iterator[OnlineRule]], ...]:
+    """What is replaced at a time: all of a rule, or so much of it that many calls do not take too long."""
+    if calls <= FEW_CALLS:
+        return (_all,)
+    return (_joint_moving, _joint_static) if calls <= MANY_CALLS else (_other_moving, _other_static, _other_ttls)
 
 
 def _with_keep_alives(rule: OnlineRule, evaluator: PlanEvaluator) -> Iterator[OnlineRule]:
@@ -169,9 +208,8 @@ class _RuleSearch:
         return best
 
     def result(self, rule: OnlineRule) -> RuleResult:
-        """A rule on all calls; without steps where it has too many breakpoints, or the API would refuse a call."""
-        placement = rule.placement
-        steps = self._steps(placement) if placement.most <= placement.slots else None
+        """A rule on all calls; without steps where the API would refuse a call."""
+        steps = self._steps(rule.placement) if is_always_legal(rule) else None
         if steps is None:
             return RuleResult(rule, Decimal("Infinity"))
         if rule.keep_alive is not None:

@@ -8,6 +8,7 @@ from textwrap import fill
 from cachecost.analysis.optimum.online_rule import OnlineRule
 from cachecost.base.version import __version__
 from cachecost.strategies.placements import (
+    FirstN,
     Hint,
     Lag,
     LastMessage,
@@ -23,13 +24,13 @@ HEAD = '''"""{what}
 Written by `cachecost optimize --emit` (cachecost {version}). It uses nothing but the request itself.
 """
 
-import copy
+import json
 from itertools import chain
 
 
 def place_breakpoints(body):
     """Return a copy of a Messages API body with these breakpoints instead of its own."""
-    body = {{key: value for key, value in copy.deepcopy(body).items() if key != "cache_control"}}
+    body = {{key: value for key, value in json.loads(json.dumps(body)).items() if key != "cache_control"}}
     tools, system = _bare(body, "tools"), _bare(body, "system")
     messages = [_bare(message, "content") for message in body["messages"]]
 {wanted}
@@ -41,14 +42,14 @@ def place_breakpoints(body):
 
 def _bare(holder, key):
     """Blocks as a list, without breakpoints."""
-    blocks = holder.get(key) or []
-    if isinstance(blocks, str):
+    blocks = holder.get(key)
+    if blocks and isinstance(blocks, str):
         blocks = holder[key] = [{{"type": "text", "text": blocks}}]
-    for block in blocks:
+    for block in blocks or []:
         nested = block.get("content"), (block.get("source") or {{}}).get("content")
         for one in [block, *chain(*(inner for inner in nested if isinstance(inner, list)))]:
             one.pop("cache_control", None)
-    return blocks
+    return blocks or []
 
 
 def _last(blocks):
@@ -114,6 +115,8 @@ def _block_of(primitive: Primitive) -> str:
             return "_last(system[::-1])"
         case SystemBlock(which="last"):
             return "_last(system)"
+        case FirstN(role="any", n=1, block="last"):
+            return "_last(chain(*messages[:1]))"
         case LastMessage(block="last"):
             return "_last(chain(*messages))"
         case TurnBoundary(n=1, role="human"):
@@ -131,6 +134,8 @@ def _words(primitive: Primitive) -> str:
             return "the last tool"
         case SystemBlock(which=which):
             return f"the {which} system block"
+        case FirstN():
+            return "the end of the first message"
         case LastMessage():
             return "the end of the last message"
         case TurnBoundary():

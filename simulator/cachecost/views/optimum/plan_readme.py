@@ -80,6 +80,8 @@ def _about_rule(facts: PlanFacts) -> Iterator[str]:
     if (habit := rule.rule.keep_alive) is not None:
         sent = f"{count_text(rule.keep_alives, 'keep-alive')} here"
         yield f"Keep-alives: every {habit.every_s:g} s after a call, at most {habit.times}; {sent}, in the cost."
+    if (best := optimum.best_preset).usd < rule.usd:
+        yield f"Cheaper, but without code here: the built-in strategy {best.name}, {exact_dollars(best.usd)}."
     yield "It is the cheapest of those tried on these calls, and a guess for others: replay a later log to check it."
 
 
