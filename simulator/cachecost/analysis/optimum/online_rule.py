@@ -63,7 +63,7 @@ TIMES = (1, 2, 3, 5, 8, 11)
 """How many keep-alives follow a call: no more have paid off at any price (12 reads at 0.1 cost more than a write)."""
 MOST_ROUNDS = 3
 FEW_CALLS, MANY_CALLS = 100, 600
-"""Up to so many calls all rules are tried; with more, one part and the TTLs, or one part alone, is replaced at a time."""
+"""Up to so many calls all rules are tried; with more, one part and the TTLs are replaced at a time, or one part alone."""
 
 
 @dataclass(frozen=True, slots=True)
