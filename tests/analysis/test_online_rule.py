@@ -23,7 +23,6 @@ from cachecost.simulation.setup import ReplaySetup, no_progress
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.cache_only_calls import needs_output
 from cachecost.strategies.changes.keepalive import KeepAlive
-from cachecost.strategies.placements import FirstN
 from cachecost.views.optimum.client_code import client_code
 from cachecost.views.optimum.strategy_yaml import strategy_yaml
 
@@ -48,7 +47,7 @@ def functions_of(rule: OnlineRule) -> Functions:
 
 def test_a_block_that_a_body_has_twice_gets_its_breakpoint_once() -> None:
     same = text(2_000)
-    placed = functions_of(OnlineRule((), MOVING[1]))["place_breakpoints"](
+    placed = functions_of(OnlineRule((), MOVING[0]))["place_breakpoints"](
         body(user(same), assistant(text(90)), user(same))
     )
     assert repr(placed).count("cache_control") == 1
@@ -58,7 +57,7 @@ def test_a_block_that_a_body_has_twice_gets_its_breakpoint_once() -> None:
 def test_the_code_leaves_the_body_as_it_was() -> None:
     sent = body(user(text(90)), assistant(text(90)), user(marked(text(2_000))))
     before = repr(sent)
-    functions_of(OnlineRule(STATIC[0], MOVING[1]))["place_breakpoints"](sent)
+    functions_of(OnlineRule(STATIC[0], MOVING[0]))["place_breakpoints"](sent)
     assert repr(sent) == before
 
 
@@ -129,12 +128,12 @@ def found_for(seconds: list[int], grows_by: int, pings: bool = True) -> tuple[On
 
 def test_a_conversation_without_pauses_is_written_for_five_minutes() -> None:
     rule, usd, preset = found_for([0, 20, 40, 60], 2_000)
-    assert rule == OnlineRule(STATIC[0], MOVING[1]) and usd <= preset
+    assert rule == OnlineRule(STATIC[0], MOVING[0]) and usd <= preset
 
 
 @pytest.mark.parametrize(
     ("gap", "expected"),
-    [(299, OnlineRule(STATIC[0], MOVING[1])), (301, OnlineRule((FirstN("any", 1),), (), ("1h", "5m")))],
+    [(299, OnlineRule(STATIC[0], MOVING[0])), (301, OnlineRule(STATIC[4], (), ("1h", "5m")))],
 )
 def test_pauses_decide_what_is_kept_and_how_long(gap: int, expected: OnlineRule) -> None:
     rule, _, _ = found_for([0, gap, 2 * gap, 3 * gap], 2_000, pings=False)

@@ -43,7 +43,6 @@ STATIC: tuple[Primitives, ...] = (
     (),
 )
 MOVING: tuple[Primitives, ...] = (
-    (),
     (LastMessage(),),
     (TurnBoundary(1),),
     (Hint(1),),
@@ -52,9 +51,10 @@ MOVING: tuple[Primitives, ...] = (
     (LastMessage(), Hint(1)),
     (LastMessage(), Lag(1)),
     (LastMessage(), Lag(15)),
+    (),
 )
-"""The ends of tools, system and first message (often documents), the most useful elsewhere first; then what moves along
-with the conversation, the fewest first. Lag(15) keeps a hit within a lookback of 20 blocks."""
+"""The ends of tools, system and first message (often documents), and what moves along with the conversation: those that
+serve most clients first. Lag(15) keeps a hit within a lookback of 20 blocks."""
 TTLS: tuple[tuple[TTL, TTL], ...] = (("5m", "5m"), ("1h", "5m"), ("1h", "1h"))
 """Of the static prefix and of the messages: a longer one must not come after a shorter one."""
 MARGIN_S = 5.0
@@ -63,7 +63,7 @@ TIMES = (1, 2, 3, 5, 8, 11)
 """How many keep-alives follow a call: no more have paid off at any price (12 reads at 0.1 cost more than a write)."""
 MOST_ROUNDS = 3
 FEW_CALLS, MANY_CALLS = 100, 600
-"""Up to so many calls all rules are tried; with more, one part and the TTLs are replaced at a time, or one part alone."""
+"""Up to so many calls all rules are tried; with more, one part and the TTLs are replaced at a time; then one part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,8 @@ class RuleResult:
 def cheapest_rule(evaluator: PlanEvaluator, presets: Sequence[PresetResult], pings: bool) -> RuleResult:
     """The cheapest rule for these calls; `presets` are the built-in placements on them, `pings` allows keep-alives.
 
-    Of rules of the same cost, the one with fewer breakpoints in messages and with both ends of the static prefix, which
-    costs nothing here and is read by other conversations; nothing at all where no breakpoint pays off.
+    Of rules of the same cost, the first of the lists above: both ends of the static prefix, which other conversations
+    read, and the last message; nothing at all where no breakpoint pays off.
     """
     search = _RuleSearch(evaluator)
     best = search.result(_start(presets))
@@ -230,7 +230,13 @@ class _RuleSearch:
         return steps
 
 
-def _rank(result: RuleResult) -> tuple[Decimal, int, int, int]:
+def _rank(result: RuleResult) -> tuple[Decimal, int, tuple[int, ...]]:
+    """USD, then what is simplest: no keep-alives, and nothing at all or the breakpoints that serve most clients."""
     rule = result.rule
-    useful = STATIC.index(rule.static) if rule.static in STATIC else len(STATIC)
-    return result.usd, result.keep_alives, len(rule.moving), useful if rule.moving else len(rule.static)
+    is_nothing = not rule.static and not rule.moving
+    parts = (_place(rule.moving, MOVING), _place(rule.static, STATIC), _place(rule.ttls, TTLS))
+    return result.usd, result.keep_alives, () if is_nothing else parts
+
+
+def _place(part: object, order: Sequence[object]) -> int:
+    return order.index(part) if part in order else len(order)

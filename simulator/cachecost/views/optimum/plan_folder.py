@@ -55,14 +55,14 @@ class PlanSource:
         return sum((row.cost.total for row in workload.simulation().rows(calls)), ZERO)
 
     def replay_strategy(self, path: Path) -> Decimal | None:
-        """USD of a strategy, as `cachecost replay LOG --strategy FILE` has it; None where nothing can be planned."""
+        """USD of a strategy, as `cachecost replay LOG --strategy FILE` has it; None where not all can be planned."""
         if not any(conversation.model for conversation in self.conversations):
             return None
         recorded = [call for call in self.workload.calls if isinstance(call, RecordedCall)]
         setup = self.setup.with_recorded(recorded, self.tokens)
         alike = replace(setup, starts_warm=True, may_lack_prices=True, counts_answers=False)
         rows = replay_strategy(load_strategy(path), self.conversations, alike).rows
-        return sum((row.cost.total for row in rows), ZERO)
+        return None if any(row.error for row in rows) else sum((row.cost.total for row in rows), ZERO)
 
 
 def check_folder(folder: Path, inputs: Iterable[Path]) -> None:

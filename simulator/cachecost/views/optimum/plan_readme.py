@@ -75,7 +75,8 @@ def _table(facts: PlanFacts) -> Iterator[str]:
 def _about_rule(facts: PlanFacts) -> Iterator[str]:
     optimum, rule = facts.optimum, facts.rule
     more = change(rule.usd, optimum.usd)
-    gap = f"{exact_dollars(rule.usd - optimum.usd)} ({percent(more)}) more than" if more else "the same as"
+    word = "less" if rule.usd < optimum.usd else "more"
+    gap = f"{exact_dollars(abs(rule.usd - optimum.usd))} ({percent(abs(more))}) {word} than" if more else "the same as"
     yield f"The rule: {rule_words(rule.rule)}. It costs {gap} the plan."
     if (habit := rule.rule.keep_alive) is not None:
         sent = f"{count_text(rule.keep_alives, 'keep-alive')} here"
