@@ -35,7 +35,8 @@ def run(*arguments: object) -> Result:
 
 
 def test_the_answer_comes_first_then_the_table_then_how_sure(tmp_path: Path) -> None:
-    result = run(log_of(tmp_path / "log.jsonl", [0, 10, 20, 1400, 1410]), "--tokens", "bytes", "--no-pings")
+    log = log_of(tmp_path / "log.jsonl", [0, 10, 20, 1400, 1410])
+    result = run(log, "--tokens", "bytes", "--no-pings", "--full")
     assert result.exit_code == 0 and result.exception is None
     lines = result.output.splitlines()
     assert lines[0].endswith("5 calls")
@@ -47,6 +48,41 @@ def test_the_answer_comes_first_then_the_table_then_how_sure(tmp_path: Path) -> 
     assert none < rows.index("lower bound for these prompts") < rows.index("tokens") < rows.index("rules")
     assert "  seconds   not supported by the data: the recording has no times to the first token" in lines
     assert all(line == line.rstrip() and len(line) <= 120 for line in lines[1:])
+
+
+@pytest.mark.parametrize("columns", ["80", "100", "200"])
+@pytest.mark.parametrize("seconds", [[0], [0, 10, 20], [0, 10, 20, 1400, 1410], list(range(0, 4000, 160))])
+def test_the_default_is_at_most_ten_lines(tmp_path: Path, seconds: list[int], columns: str) -> None:
+    log = log_of(tmp_path / "log.jsonl", seconds)
+    words = [str(log), "--tokens", "bytes", "--no-pings"]
+    result = CliRunner(env={"COLUMNS": columns}).invoke(optimize, words, standalone_mode=False)
+    lines = result.output.splitlines()
+    assert result.exit_code == 0 and len(lines) <= 10
+    assert lines[0].startswith("Place ")
+    assert [line.split("  ")[0] for line in lines[-5:]] == ["saves too", "bound", "sure", "next", "see also"]
+    others = "explain (why it costs this), whatif (other models, TTLs, hosts), lint (static checks)"
+    assert lines[-1] == f"see also   cachecost COMMAND {log}: {others}"
+
+
+def test_the_default_says_dollars_now_dollars_then_and_what_saves_too(tmp_path: Path) -> None:
+    log = log_of(tmp_path / "log.jsonl", [0, 10, 20, 1400, 1410])
+    lines = run(log, "--tokens", "bytes", "--no-pings").output.splitlines()
+    answer = next(number for number, line in enumerate(lines) if " now " in line)
+    assert lines[answer].startswith("$0.15 now (as recorded, simulated) · $0.11 with this plan: 28% less   ")
+    assert lines[answer + 1].count("less") == 3
+    assert lines[answer + 2].startswith(
+        "bound      no legal plan for these requests costs less than $0.10; this one is "
+    )
+
+
+def test_calls_without_breakpoints_cost_now_what_no_breakpoints_cost(tmp_path: Path) -> None:
+    log = log_of(tmp_path / "log.jsonl", [0, 10])
+    log.write_text(log.read_text().replace('"cache_control": {"type": "ephemeral"}', '"cache_control": null'))
+    found = json.loads(run(log, "--tokens", "bytes", "--json").output)["strategies"]
+    line = next(line for line in run(log, "--tokens", "bytes").output.splitlines() if " now " in line)
+    assert "as recorded" not in found and line.startswith(
+        f"${float(found['none']):.4f} now (no breakpoints, simulated) ·"
+    )
 
 
 def test_json_is_the_contracts(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def log(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_answer_comes_first(log: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    lines = run(log, "--tokens", "bytes").stdout.splitlines()
+    lines = run(log, "--tokens", "bytes", "--full").stdout.splitlines()
     assert lines[0] == f"{log}   2 calls · $0.0161 simulated"
     assert lines[1].startswith(
         "The best single change: keep-alive=295s:1 saves $0.00561 (35%): a keep-alive 295 s after"
@@ -52,6 +52,38 @@ def test_the_answer_comes_first(log: Path, monkeypatch: pytest.MonkeyPatch, widt
     assert "pauses   0 under 5 min, 1 of 5–60 min, 0 of an hour and more; the longest 7 min" in lines
     assert "tokens   bytes of compact JSON" in lines
     assert "assumed  effort is unchanged: no recording shows what another effort would have answered" in lines
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_default_is_at_most_ten_lines(log: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = run(log, "--tokens", "bytes").stdout.splitlines()
+    assert len(lines) <= 10
+    assert lines[0].startswith("$0.0161 now · keep-alive=295s:1 $0.0105, 35% less: a keep-alive 295 s after")
+    assert lines[1] == f"{log}   2 calls · $0.0161 simulated"
+    assert lines[2].startswith("saves too  keep-alive=295s:3 $0.0119, 26% less · ")
+    assert lines[2].endswith(" · ttl=1h $0.0144, 11% less")
+    assert lines[3].startswith("otherwise  model=") and ", with other answers: " in lines[3]
+    assert lines[-2].startswith(f"next       cachecost whatif {log} --full: all ")
+    others = "explain (why it costs $0.0161), optimize (cheapest breakpoints, the lower bound), lint (static checks)"
+    assert lines[-1] == f"see also   cachecost COMMAND {log}: {others}"
+
+
+def test_what_was_asked_for_is_in_the_default(log: Path) -> None:
+    asked = ("--jointly", "ttl=1h,keep-alive=295s:1", "--action", "effort=low")
+    lines = run(log, "--tokens", "bytes", *asked).stdout.splitlines()
+    assert len(lines) <= 10
+    assert any(line.startswith("As asked, together: ttl=1h + keep-alive=295s:1 ") for line in lines)
+    assert any(line.startswith("The price of effort=low after call 2: ") for line in lines)
+
+
+def test_nothing_saves_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    sent = [[user(text(50))], [user(text(50)), assistant(text(60)), user(text(70))]]
+    rows = [{"timestamp": f"2026-10-05T09:00:0{n}Z", "request": body(*messages)} for n, messages in enumerate(sent)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    first = run(path, "--tokens", "bytes").stdout.splitlines()[0]
+    assert first.endswith(" now; no single change that keeps the answers saves anything that these data support")
 
 
 def test_json(log: Path) -> None:
@@ -80,7 +112,7 @@ def test_a_recording_with_bills_says_how_far_the_simulation_is_off() -> None:
     for one in told["alternatives"]:
         if one["saving_usd"] is not None:
             assert Decimal(one["cost_usd"]) + Decimal(one["saving_usd"]) == Decimal(told["billed_usd"])
-    first = run(SESSION).stdout.splitlines()[0]
+    first = run(SESSION, "--full").stdout.splitlines()[0]
     assert "billed; $" in first and " simulated (" in first
     assert "only differences are simulated" in first
 
@@ -122,7 +154,7 @@ def test_help_imports_nothing_heavy() -> None:
 @pytest.mark.parametrize("width", [80, 100, 110, 120, 200])
 def test_the_answer_stands_at_every_width(log: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    lines = run(log, "--tokens", "bytes").stdout.splitlines()
+    lines = run(log, "--tokens", "bytes", "--full").stdout.splitlines()
     head = next(line for line in lines if line.startswith("  alternative"))
     assert all(name in head for name in ("cost", "saving", "sure?"))
     assert ("what it does" in head) is (width > 80)
@@ -132,7 +164,7 @@ def test_the_answer_stands_at_every_width(log: Path, monkeypatch: pytest.MonkeyP
 
 def test_what_saves_the_same_is_named(log: Path) -> None:
     told = json.loads(run(log, "--tokens", "bytes", "--json").stdout)["alternatives"]
-    line = run(log, "--tokens", "bytes").stdout.splitlines()[1]
+    line = run(log, "--tokens", "bytes", "--full").stdout.splitlines()[1]
     first = line.removeprefix("The best single change: ").partition(" ")[0]
     best = next(one for one in told if one["name"] == first)
     same = [one["name"] for one in told if one["saving_usd"] == best["saving_usd"] and one["name"] != first]

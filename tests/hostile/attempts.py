@@ -32,7 +32,7 @@ LOG_COMMANDS = (
     "replay GOOD LOG --json --tokens bytes",
     "whatif LOG --tokens bytes",
     "whatif LOG --json",
-    "optimize LOG --tokens bytes",
+    "optimize LOG --tokens bytes --emit OUT/plan",
     "lint LOG --tokens bytes",
     "bill LOG --skip --html OUT/bill.html --csv OUT/bill.csv",
     "bill LOG --skip --json --by day",

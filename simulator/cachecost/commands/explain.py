@@ -91,7 +91,7 @@ def explain(
             sys.stdout.write(json.dumps(as_object, ensure_ascii=False) + "\n")
         else:
             sys.stdout.write("\n" if number else "")
-            print_explanation(explanation, sys.stdout)
+            print_explanation(explanation, sys.stdout, read.arguments if number == len(explanations) - 1 else "")
     write_rows(csv_file, csv_rows)
     if html is not None:
         from cachecost.views.explain.page import explain_page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from cachecost.commands.options import (
     check_scenario,
     csv_option,
     format_option,
+    full_option,
     html_option,
     json_option,
     shared_options,
@@ -25,10 +27,12 @@ from cachecost.commands.options import (
     write_rows,
 )
 from cachecost.commands.progress import progress_bar, reading_bar
+from cachecost.providers.assumptions import show_assumption
 
 if TYPE_CHECKING:
+    from cachecost.analysis.optimum.optimum import Optimum
     from cachecost.conversations.logs import Logs
-    from cachecost.simulation.workload import Workload
+    from cachecost.views.optimum.plan_folder import PlanSource
 
 
 @click.command(cls=SectionedCommand)
@@ -39,8 +43,16 @@ if TYPE_CHECKING:
     "--pings/--no-pings", default=True, show_default=True, help="Allow extra calls: keep-alives and pre-warming."
 )
 @tokens_option
+@full_option
 @html_option("Also write the result as an HTML page.")
 @csv_option
+@click.option(
+    "--emit",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Also write the plan to a new or empty folder: the requests with its breakpoints, the cheapest rule that knows"
+    " only the past as a strategy and as client code, and a README.",
+)
 @json_option
 @shared_options
 def optimize(
@@ -49,35 +61,34 @@ def optimize(
     may_skip: bool,
     pings: bool,
     tokens: str | None,
+    full: bool,
     html: Path | None,
     csv_file: Path | None,
+    emit: Path | None,
     as_json: bool,
     shared: SharedOptions,
 ) -> int:
     """Find the cheapest legal breakpoints, TTLs, keep-alives and pre-warming for LOG or SCENARIO.yaml.
 
-    The calls of a log are taken as they were sent, without their breakpoints; those of a scenario as its first strategy
-    sends them. Several files, and all logs in folders, are one stream of calls in time order; repeated calls count
-    once.
+    Prints the answer; --full prints every strategy, and --emit DIR writes files to use it. The calls of a log are taken
+    as they were sent, without their breakpoints; those of a scenario as its first strategy sends them. Several files,
+    and all logs in folders, are one stream of calls in time order; repeated calls count once.
     """
-    from cachecost.analysis.bill.held_losses import hold_losses
     from cachecost.analysis.optimum.optimum import optimum_of
-    from cachecost.simulation.engine import AS_RECORDED
+    from cachecost.views.optimum.brief import print_brief
     from cachecost.views.optimum.json_output import optimum_object
     from cachecost.views.optimum.text import print_optimum
 
     read = logs_from(logs, format_)
-    if scenario := scenario_among(logs):
+    scenario = scenario_among(logs)
+    if emit is not None:
+        _check_emit(emit, read, scenario)
+    if scenario:
         check_scenario(scenario, tokens, shared)
-        workload = _scenario_workload(scenario, shared)
+        planned = _scenario_input(scenario, shared)
     else:
-        workload = _log_workload(read, tokens, shared)
-        if workload.strategy == AS_RECORDED:
-            workload, held = hold_losses(workload)
-            if held:
-                print_diagnostic(
-                    f"calls whose bill shows a loss that nothing explains, held in every plan: {len(held):,}"
-                )
+        planned = _log_input(read, tokens, shared)
+    workload = planned.workload
     with progress_bar(Path(read.name).name) as progress:
         optimum = optimum_of(workload.calls, workload.setup, pings, progress, workload.strategy)
     if html is not None:
@@ -86,34 +97,86 @@ def optimize(
 
         write_page(html, optimum_page(read.name, optimum, f"cachecost optimize {read.arguments} --html {html}"))
         print_diagnostic(f"{html} written")
+    if emit is not None:
+        _emit(emit, optimum, planned)
     as_object = optimum_object(optimum)
     write_rows(csv_file, ({"strategy": name, "cost_usd": cost} for name, cost in as_object["strategies"].items()))
     if as_json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(as_object), indent=2) + b"\n")
         sys.stdout.buffer.flush()
-    else:
+    elif full:
         print_optimum(optimum, read.name, sys.stdout)
+    else:
+        print_brief(optimum, read.name, read.arguments, sys.stdout, scenario is not None)
     return report_skipped(read, may_skip, ExitCode.OK)
 
 
-def _log_workload(logs: Logs, tokens: str | None, shared: SharedOptions) -> Workload:
+def _log_input(logs: Logs, tokens: str | None, shared: SharedOptions) -> PlanSource:
     """The recorded calls; a recording without calls is a conversation, planned without breakpoints."""
+    from cachecost.analysis.bill.held_losses import hold_losses
     from cachecost.conversations.logs import read_sessions
     from cachecost.simulation.workload import plan_workload, recorded_workload
+    from cachecost.views.optimum.plan_folder import PlanSource
 
     with reading_bar("reading", logs.paths):
         conversations, calls = read_sessions(logs)
     setup = shared.setup.with_recorded(calls, tokens)
-    return recorded_workload(logs.name, calls, setup) if calls else plan_workload("none", conversations, setup)
+    options = _replay_options(shared, tokens)
+    if not calls:
+        workload = plan_workload("none", conversations, setup)
+        return PlanSource(workload, conversations, shared.setup, tokens, logs.arguments, options)
+    workload, held = hold_losses(recorded_workload(logs.name, calls, setup))
+    if held:
+        print_diagnostic(f"calls whose bill shows a loss that nothing explains, held in every plan: {len(held):,}")
+    return PlanSource(workload, conversations, shared.setup, tokens, logs.arguments, options)
 
 
-def _scenario_workload(path: Path, shared: SharedOptions) -> Workload:
+def _replay_options(shared: SharedOptions, tokens: str | None) -> str:
+    """The options of a replay under the same rules and prices, with a blank before each."""
+    words = [f"--rule {rule}" for rule in shared.rule]
+    words += [f"--tokens {tokens}"] if tokens else []
+    host = None if shared.host == "anthropic" else shared.host
+    given = {"--rules": shared.rules_file, "--prices": shared.prices, "--as-of": shared.as_of, "--host": host}
+    words += [f"{name} {value}" for name, value in given.items() if value is not None]
+    return "".join(f" {word}" for word in words)
+
+
+def _scenario_input(path: Path, shared: SharedOptions) -> PlanSource:
     """The calls that the scenario's first strategy makes, under the scenario's own setup."""
     from cachecost.scenario import load, load_conversations
     from cachecost.simulation.workload import plan_workload, scenario_setup
+    from cachecost.views.optimum.plan_folder import PlanSource
 
     scenario = load(path, [])
     conversations, bills = load_conversations(scenario, path.parent, print_diagnostic)
     setup = scenario_setup(scenario, path.parent, bills, shared.assumptions, shared.setup.rules.own)
     first = next(spec for spec in scenario.strategies if spec.name == scenario.first)
-    return plan_workload(first, conversations, setup)
+    rules = tuple(
+        f"{name}={show_assumption(value)}" for name, value in {**scenario.rules, **shared.assumptions}.items()
+    )
+    prices = path.parent / scenario.prices if scenario.prices else None
+    alike = SharedOptions(rules, shared.rules_file, prices, setup.day, scenario.host)
+    workload = plan_workload(first, conversations, setup)
+    bare = replace(setup, bills=(), counters={})
+    return PlanSource(workload, (), bare, setup.tokens, str(path), _replay_options(alike, setup.tokens))
+
+
+def _check_emit(folder: Path, logs: Logs, scenario: Path | None) -> None:
+    """Raises InputError where --emit cannot write: before anything is computed."""
+    from cachecost.views.optimum.plan_folder import check_folder
+
+    check_folder(folder, [scenario] if scenario else _files_of(logs))
+
+
+def _files_of(logs: Logs) -> list[Path]:
+    """The files that are read; what there is to say about them is said when they are."""
+    from cachecost.conversations.logs import Logs
+
+    return [logs.single] if logs.single else [one.path for one in Logs(logs.paths, logs.format_).files()]
+
+
+def _emit(folder: Path, optimum: Optimum, source: PlanSource) -> None:
+    from cachecost.views.optimum.plan_folder import write_plan
+
+    for note in write_plan(folder, optimum, source):
+        print_diagnostic(note)

@@ -172,6 +172,7 @@ csv_option = click.option(
     type=click.Path(path_type=Path, dir_okay=False),
     help="Also write the rows of the table as CSV.",
 )
+full_option = click.option("--full", is_flag=True, help="Print the whole table, and what is assumed.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 
 

@@ -25,6 +25,7 @@ from cachecost.commands.options import (
     csv_option,
     format_option,
     html_option,
+    is_scenario,
     shared_options,
     tokens_option,
     write_rows,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from cachecost.ledger.findings import Explanation
     from cachecost.ledger.results import Ledger
     from cachecost.simulation.engine import SimulatedCall
+    from cachecost.strategies.spec import StrategySpec
     from cachecost.views.replay.tables import Billed
 
 
@@ -58,8 +60,9 @@ if TYPE_CHECKING:
     "--strategy",
     "strategies",
     multiple=True,
-    metavar="NAME",
-    help="Plan the conversations again under this strategy (NAME, or NAME@1h for a 1h TTL); repeatable.",
+    metavar="NAME|FILE",
+    help="Plan the conversations again under this strategy: NAME, NAME@1h for a 1h TTL, or a file with one in YAML, as"
+    " written by `cachecost optimize --emit`. Repeatable.",
 )
 @click.option(
     "--all", "ranks", is_flag=True, help="Plan the conversations again under every built-in strategy, cheapest first."
@@ -201,10 +204,10 @@ class _ReplayJob:
             raise CannotEvaluate(f"{self.logs.name} names no model; name one with --model")
         setup = replace(self.setup.with_recorded(calls, self.tokens), model=self.model, counts_answers=False)
         lower_bound = _lower_bound if with_lower_bound and not self.ranks else None
-        for name in self._names(conversations):
-            yield replay_strategy(name, conversations, setup, find_lower_bound=lower_bound, pictured=pictured)
+        for spec in self._specs(conversations):
+            yield replay_strategy(spec, conversations, setup, find_lower_bound=lower_bound, pictured=pictured)
 
-    def _names(self, conversations: Sequence[Conversation]) -> list[str]:
+    def _specs(self, conversations: Sequence[Conversation]) -> list[StrategySpec | str]:
         """The strategies to plan; --all leaves out strategies for side questions where the log has none."""
         from cachecost.strategies.agent import Agent
         from cachecost.strategies.registry import find_strategy, names
@@ -216,7 +219,7 @@ class _ReplayJob:
             for name, preset in presets.items()
             if has_questions or not (isinstance(preset, Agent) and (preset.inquiry or preset.inquiry_by_host))
         ]
-        return list(dict.fromkeys((*self.strategies, *fitting)))
+        return [_load(name) for name in dict.fromkeys((*self.strategies, *fitting))]
 
 
 def _simulate(calls: Iterable[RecordedCall], setup: ReplaySetup, name: str = AS_RECORDED) -> Iterator[SimulatedCall]:
@@ -263,12 +266,24 @@ def _check_capacities(host: str, plans: bool) -> None:
         )
 
 
+def _load(name: str) -> StrategySpec | str:
+    """A strategy by name, or from a file. Raises InputError."""
+    if not is_scenario(Path(name)):
+        return name
+    from cachecost.scenario.strategy_file import load_strategy
+
+    return load_strategy(Path(name))
+
+
 def _check_names(strategies: tuple[str, ...]) -> None:
+    """Raises UsageError for an unknown name, InputError for a file that is not a strategy."""
     from cachecost.strategies.registry import find_strategy
 
     for name in strategies:
         try:
-            find_strategy(name)
+            spec = _load(name)
+            if isinstance(spec, str):
+                find_strategy(spec)
         except ValueError as error:
             raise click.UsageError(f"--strategy {error}") from None
 

@@ -15,6 +15,7 @@ from cachecost.commands.options import (
     SharedOptions,
     csv_option,
     format_option,
+    full_option,
     json_option,
     shared_options,
     tokens_option,
@@ -45,6 +46,7 @@ from cachecost.commands.progress import progress_bar, reading_bar
     help="Repeat under other assumptions about open rules, even for a long LOG.  [default: only up to 500 calls]",
 )
 @tokens_option
+@full_option
 @csv_option
 @json_option
 @shared_options
@@ -57,18 +59,20 @@ def whatif(
     at: int | None,
     assumptions: bool,
     tokens: str | None,
+    full: bool,
     csv_file: Path | None,
     as_json: bool,
     shared: SharedOptions,
 ) -> int:
     """Price alternative ways to send LOG: TTLs, keep-alives, breakpoints, models, hosts, batches and compaction.
 
-    Each alternative is replayed, and its saving is the difference to a replay of LOG as it was sent. If LOG does not
-    contain what an alternative needs, the answer is "not supported by the data". Several files, and all logs in
-    folders, are one stream of calls in time order; repeated calls count once.
+    Prints the best alternatives; --full prints all. Each alternative is replayed, and its saving is the difference to a
+    replay of LOG as it was sent. If LOG does not contain what an alternative needs, the answer is "not supported by the
+    data". Several files, and all logs in folders, are one stream of calls in time order; repeated calls count once.
     """
     from cachecost.analysis.whatif.report import what_if
     from cachecost.simulation.workload import read_workload
+    from cachecost.views.whatif.brief import print_brief
     from cachecost.views.whatif.json_output import whatif_object
     from cachecost.views.whatif.text import print_whatif
 
@@ -82,6 +86,8 @@ def whatif(
     write_rows(csv_file, as_object["alternatives"])
     if as_json:
         sys.stdout.write(json.dumps(as_object, ensure_ascii=False) + "\n")
-    else:
+    elif full:
         print_whatif(alternatives, sys.stdout)
+    else:
+        print_brief(alternatives, read.arguments, sys.stdout)
     return report_skipped(read, may_skip, ExitCode.OK)

@@ -9,6 +9,7 @@ import msgspec
 
 from cachecost.base.structs import value
 from cachecost.base.times import day_of, iso_milliseconds
+from cachecost.conversations.known_lengths import KnownLengths
 from cachecost.conversations.readers.common.message_threads import why_not_whole
 from cachecost.prompts.blocks import COMPACTION, Block, given_block
 from cachecost.prompts.request import Request
@@ -128,7 +129,8 @@ class RecordedCall(Call):
     content; else it holds only an answer with server tools, which take part in the cache. `source` is who recorded the
     call, `session` the conversation that the log says it belongs to, `project` the folder that the agent worked in,
     `agent` the sub-agent that made the call, `id` identifies copies of one call in several files; each is "" where the
-    log does not say (`agent` also for the main thread). `file` and `line` are where the call was recorded.
+    log does not say (`agent` also for the main thread). `lengths` are those that the log states of a call without a
+    bill. `file` and `line` are where the call was recorded.
     """
 
     billed: Usage | None = None
@@ -139,6 +141,7 @@ class RecordedCall(Call):
     id: str = ""
     project: str = ""
     agent: str = ""
+    lengths: KnownLengths | None = None
     file: str = ""
     line: int = 0
 
@@ -155,12 +158,19 @@ class RecordedCall(Call):
             return sum(bill.output_tokens for bill in self.pass_bills)
         if self.billed:
             return self.billed.output_tokens
+        if self.lengths is not None and self.lengths.output is not None:
+            return self.lengths.output
         lengths = [block.tokens for block in self.response]
         return sum(filter(None, lengths)) if lengths and None not in lengths else None
 
     @property
     def has_failed(self) -> bool:
         return self.status is not None and self.status >= 400
+
+    @property
+    def has_known_length(self) -> bool:
+        """Whether the log states the length of the prompt without a bill."""
+        return self.lengths is not None and self.lengths.prompt > 0
 
     @property
     def is_bill_only(self) -> bool:

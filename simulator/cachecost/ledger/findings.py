@@ -44,9 +44,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a log costs, and what it costs in a replay without any of the causes.
+    """What a log costs, and what it would have cost with the fix of every finding.
 
-    The findings' dollars add up to the difference, exactly.
+    The findings' dollars add up to the difference, exactly: each is what its fix nets in a replay with the fix and
+    with those before it, other costs of the fix included. `notes` are faults whose fix nets nothing.
     """
 
     calls: int

@@ -122,6 +122,10 @@ class Simulation:
         sent = [
             self._learn(number, call, call.billed) for number, call in enumerate(calls, 1) if call.billed or may_be_warm
         ]
+        for number, call in enumerate(calls, 1):
+            if call.lengths is not None and call.has_known_length:
+                sized = replace(call.request, breakpoints=call.lengths.breakpoints(call.request), automatic=None)
+                self._learn(number, replace(call, request=sized), call.lengths.usage)
         if may_be_warm and self._anchors:
             self._find_warm_starts([call for call in sent if call], self._anchors)
 

@@ -77,7 +77,8 @@ class ReplaySetup:
 
     def with_recorded(self, calls: Sequence[RecordedCall], tokens: str | None) -> ReplaySetup:
         """The same setup for recorded calls. `tokens` is what --tokens says: None or "calibrated" uses their bills."""
-        bills = calls if tokens in (None, CALIBRATED) and any(call.billed for call in calls) else ()
+        may_anchor = tokens in (None, CALIBRATED)
+        bills = calls if may_anchor and any(call.billed or call.has_known_length for call in calls) else ()
         return replace(self, tokens=counter_name(tokens, bool(bills)), bills=bills, counters={})
 
     def rules_for(self, call: Call) -> ModelRules:

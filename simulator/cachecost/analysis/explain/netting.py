@@ -81,9 +81,12 @@ class Netting:
         for _ in range(MOST_FIXES):
             losses = self._next_losses()
             if not losses:
-                return
+                break
             self._settled.update(_key(loss, self.observed) for loss in losses)
             self._settle(losses)
+        found = {(one.loss.cause, one.number) for one in self.found}
+        latest = {(one.loss.cause, one.number): one for one in self.notes}
+        self.notes = [one for key, one in latest.items() if key not in found]
 
     def _next_losses(self) -> list[Loss]:
         """The losses of the first cause that has any that were not looked at."""
@@ -111,6 +114,8 @@ class Netting:
             netted = NettedLoss(loss, best.observed, share, best.fix.words)
             (self.found if share else self.notes).append(netted)
         self.observed, self.now = fixed, best.after
+        if codes()[best.losses[0].cause].fixed_in == "breakpoints":  # what is read now may be worth keeping alive
+            self._settled = {key for key in self._settled if key[0] != "ttl_expired"}
 
     def _share_out(self, best: _Choice, fixed: ObservedReplay) -> dict[int, Decimal]:
         """What the fix saves, by what it saves in each call that pays less again with it."""

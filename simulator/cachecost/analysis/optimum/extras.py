@@ -21,10 +21,11 @@ from cachecost.analysis.optimum.ttls import ttl_seconds
 from cachecost.caches.breakpoints import Entry
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import derive_call
-from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.blocks import Layer, Message, Prefix, Thread
 from cachecost.prompts.render import BreakpointPrefix
 from cachecost.prompts.request import TTL, Request
-from cachecost.strategies.changes.cache_only_calls import filler_thread, needs_output
+from cachecost.prompts.wire import text_block
+from cachecost.strategies.changes.cache_only_calls import needs_output
 
 MOST_PINGS = 60
 """In one pause: more have never paid off at any price so far (a 1h entry through two and a half days)."""
@@ -170,10 +171,17 @@ def extra(
     """
     request = sent.call.request
     in_head = breakpoints[-1].prefix.layer is not Layer.MESSAGES
-    made = _render_extra(evaluator, sent, replace(request, thread=filler_thread()), start, purpose) if in_head else None
+    made = (
+        _render_extra(evaluator, sent, replace(request, thread=_filler_thread()), start, purpose) if in_head else None
+    )
     if made is None or not _contains(made, breakpoints):
         made = _render_extra(evaluator, sent, request, start, purpose)
     return PlanStep(made, breakpoints) if made is not None and _contains(made, breakpoints) else None
+
+
+def _filler_thread() -> Thread:
+    """The shortest message that can be sent, for a call that is about tools and system alone."""
+    return Thread().then(Message.of("user", (text_block("user", "."),)))
 
 
 def _contains(sent: BareCall, breakpoints: Breakpoints) -> bool:

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 from cachecost.prompts.blocks import Layer, Thread
 from cachecost.prompts.refusals import accepts_breakpoint
+from cachecost.prompts.request import is_server_tool
 from cachecost.strategies.placements.base import Primitive, Spot
 from cachecost.strategies.placements.thread_index import View
 
@@ -37,14 +38,20 @@ class LastTool(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class SystemBlock(Primitive):
-    """A system block: the last, the last two, the first, the first two, each, or one by its number from 0."""
+    """A system block: the last, the last two, the first, the first two, each, or one by its number from 0.
+
+    Definitions of web search and web fetch are rendered before them and are none: a breakpoint there writes nothing.
+    """
 
     which: Literal["last", "last_two", "first", "first_two", "each"] | int = "last"
     rank: ClassVar[int] = 1
     least: ClassVar[int] = 0
 
     def spots(self, view: View) -> Iterator[Spot]:
-        breakpoint_places = [index for index, block in enumerate(view.system.blocks) if accepts_breakpoint(block)]
+        blocks = enumerate(view.system.blocks)
+        breakpoint_places = [
+            index for index, block in blocks if accepts_breakpoint(block) and not is_server_tool(block)
+        ]
         named = NAMED.get(self.which)
         chosen = breakpoint_places[named] if named else [index for index in breakpoint_places if index == self.which]
         for index in chosen:

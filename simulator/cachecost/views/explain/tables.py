@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -34,8 +34,17 @@ class CauseGroup:
 
 def group_findings(explanation: Explanation) -> list[CauseGroup]:
     """The findings by code, the most expensive code first."""
+    return _by_code((*explanation.findings, *explanation.not_explained))
+
+
+def group_notes(explanation: Explanation) -> list[CauseGroup]:
+    """What was paid again and no fix makes cheaper, by code."""
+    return _by_code(explanation.notes)
+
+
+def _by_code(findings: Iterable[Finding]) -> list[CauseGroup]:
     by_code: dict[str, list[Finding]] = {}
-    for finding in (*explanation.findings, *explanation.not_explained):
+    for finding in findings:
         by_code.setdefault(finding.code, []).append(finding)
     groups = [CauseGroup(sorted(found, key=lambda one: (-one.cost, one.call))) for found in by_code.values()]
     return sorted(groups, key=lambda group: (-group.cost, group.example.code))
@@ -50,7 +59,7 @@ def findings_table(explanation: Explanation) -> Table:
         _words_column("most expensive example", [f"call {one.call}: {one.message}" for one in examples], DETAIL),
         _words_column("fix", [one.fix for one in examples], DETAIL),
         _words_column("paid again", [str(one.layer) for one in examples], COMPARISON),
-        _words_column("calls", [_call_numbers(group.findings) for group in groups], COUNT),
+        _words_column("calls", [call_numbers(group.findings) for group in groups], COUNT),
         Column("times", "times", [f"{len(group.findings):,}" for group in groups], rank=COMPARISON),
         Column("avoidable", "avoidable", dollar_column([group.cost for group in groups])),
     ]
@@ -61,7 +70,7 @@ def _words_column(header: str, cells: list[str], rank: int = 0) -> Column:
     return Column(header, header, cells, right=False, rank=rank)
 
 
-def _call_numbers(findings: Sequence[Finding]) -> str:
+def call_numbers(findings: Sequence[Finding]) -> str:
     numbers = sorted({finding.call for finding in findings})
     more = " …" if len(numbers) > CALLS_SHOWN else ""
     return ", ".join(f"{number:,}" for number in numbers[:CALLS_SHOWN]) + more

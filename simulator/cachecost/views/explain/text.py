@@ -9,11 +9,14 @@ from typing import IO
 
 from rich.console import Console
 
+from cachecost.analysis.explain.codes import codes
 from cachecost.base.formatting import count_text, dollars, percent, rough_dollars
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import ZERO
+from cachecost.simulation.engine import AS_RECORDED
 from cachecost.views.explain.call_names import call_name
-from cachecost.views.explain.tables import CauseGroup, findings_table, group_findings
+from cachecost.views.explain.tables import CauseGroup, call_numbers, findings_table, group_findings, group_notes
+from cachecost.views.see_also import see_also
 from cachecost.views.streams import report_console
 from cachecost.views.tables.fitting import fit_table, hidden_note
 from cachecost.views.tables.text import PIPE_WIDTH, render_table
@@ -22,8 +25,8 @@ MOST = Decimal("0.9")
 """Share of the avoidable dollars that the causes named in the first line make."""
 
 
-def print_explanation(explanation: Explanation, stream: IO[str]) -> None:
-    """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
+def print_explanation(explanation: Explanation, stream: IO[str], arguments: str = "") -> None:
+    """Print to `stream`; rich respects NO_COLOR, pipes and the width. `arguments` are the logs, as they were typed."""
     console = report_console(stream, PIPE_WIDTH)
     groups = group_findings(explanation)
     _print_lines(console, headline(explanation, groups))
@@ -36,6 +39,16 @@ def print_explanation(explanation: Explanation, stream: IO[str]) -> None:
             _print_example(console, group, call_name(group.example, explanation))
         _print_lines(console, filter(None, [hidden_note([table], "--csv F")]))
     _print_lines(console, closing(explanation))
+    if arguments:
+        is_scenario = bool(explanation.strategy) and explanation.strategy != AS_RECORDED
+        _print_lines(console, [see_also("explain", arguments, _known(explanation), is_scenario)])
+
+
+def _known(explanation: Explanation) -> dict[str, str]:
+    """What is known of the other commands' answers."""
+    if explanation.lower_bound is None:
+        return {}
+    return {"optimize": f"cheapest breakpoints; no plan is below {dollars(explanation.lower_bound)}"}
 
 
 def _print_lines(console: Console, lines: Iterable[str]) -> None:
@@ -90,6 +103,23 @@ def _print_example(console: Console, group: CauseGroup, call: str) -> None:
         console.print(f"       {' ' if number else '→'} {line}", markup=False)
 
 
+def _note_line(group: CauseGroup) -> str:
+    """What was paid again although no change known at the time would have saved it."""
+    first = group.example
+    where = "call" if len(group.findings) == 1 else "calls"
+    shown = f"{first.code}  {codes()[first.cause].name}: {where} {call_numbers(group.findings)}, {dollars(group.cost)} paid again"
+    return f"note        {shown}; {NO_FIX[codes()[first.cause].fixed_in]}"
+
+
+NO_FIX = {
+    "prompt": "the fix would have saved nothing",
+    "time": "no TTL and no keep-alives would have cost less",
+    "breakpoints": "no breakpoint would have cost less",
+    "bill": "it is what was asked for",
+}
+"""Why something that was paid again was not avoidable."""
+
+
 def closing(explanation: Explanation) -> Iterator[str]:
     """What remains, and how sure all of this is."""
     if explanation.findings:
@@ -100,6 +130,7 @@ def closing(explanation: Explanation) -> Iterator[str]:
             if rest
             else "Every call has an avoidable cost."
         )
+    yield from map(_note_line, group_notes(explanation))
     if explanation.warm.calls:
         yield explanation.warm.sentence
     if explanation.token_source:

@@ -22,15 +22,24 @@ def plan_table(optimum: Optimum) -> Table:
 
 def short_plan_table(optimum: Optimum) -> Table:
     """The same for the terminal: strategies of the same cost share a row, and only the cheapest rows are shown."""
-    groups: dict[Decimal, list[str]] = {}
-    for preset in sorted((preset for preset in optimum.presets if not preset.refused), key=lambda preset: preset.usd):
-        groups.setdefault(preset.usd, []).append(preset.name)
     costs = [
         (_group_name(names), usd)
-        for number, (usd, names) in enumerate(groups.items())
+        for number, (names, usd) in enumerate(cheapest_groups(optimum))
         if number < MOST_ROWS or set(names) & KNOWN
     ]
     return _cost_table(optimum, costs)
+
+
+def cheapest_groups(optimum: Optimum) -> list[tuple[list[str], Decimal]]:
+    """Strategies by their cost, the cheapest first; of those of the same cost the best known one comes first."""
+    groups: dict[Decimal, list[str]] = {}
+    for preset in sorted((preset for preset in optimum.presets if not preset.refused), key=lambda preset: preset.usd):
+        groups.setdefault(preset.usd, []).append(preset.name)
+    return [(_best_known_first(names), usd) for usd, names in groups.items()]
+
+
+def _best_known_first(names: list[str]) -> list[str]:
+    return sorted(names, key=lambda name: name.partition("@")[0] not in KNOWN)
 
 
 def _cost_table(optimum: Optimum, costs: Sequence[tuple[str, Decimal]]) -> Table:
@@ -50,9 +59,8 @@ def _cost_table(optimum: Optimum, costs: Sequence[tuple[str, Decimal]]) -> Table
 
 
 def _group_name(names: list[str]) -> str:
-    """The best known of strategies of the same cost, and how many others there are."""
-    first = next((name for name in names if name.partition("@")[0] in KNOWN), names[0])
-    return first if len(names) == 1 else f"{first} and {len(names) - 1} more of the same cost"
+    """The first of strategies of the same cost, and how many others there are."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more of the same cost"
 
 
 def _lower_bounds(optimum: Optimum) -> list[tuple[str, Decimal]]:

@@ -20,7 +20,7 @@ from cachecost.ledger.results import ZERO
 
 def headline(whatif: WhatifReport) -> Iterator[str]:
     """What it cost, and the best single change: one that keeps the answers, then one that may not."""
-    yield f"{whatif.name}   {count_text(whatif.calls, 'call')} · {_cost_words(whatif)}"
+    yield f"{whatif.name}   {count_text(whatif.calls, 'call')} · {cost_words(whatif)}"
     kept = best(whatif, keeps_answers=True)
     other = best(whatif, keeps_answers=False)
     if kept is None:
@@ -51,7 +51,8 @@ def _saving_words(one: Alternative) -> str:
     return f"{dollars(one.saving)}{share}"
 
 
-def _cost_words(whatif: WhatifReport) -> str:
+def cost_words(whatif: WhatifReport) -> str:
+    """What it cost: billed and simulated, and how far they are apart."""
     if whatif.billed is None:
         return f"{dollars(whatif.cost)} simulated"
     off = change(whatif.simulated, whatif.billed)

@@ -196,11 +196,13 @@ class RequestLog:
             first_token_s,
             response=response,
             is_batch=is_batch,
+            most_read=raw.read_limit(),
             billed=billed,
             iterations=iterations,
             status=status,
             source=source,
             session=raw.parse("session") or "",
+            lengths=raw.known_lengths(),
             line=number,
         )
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
-from cachecost.base.limits import MOST_NUMBER, is_number
+from cachecost.base.limits import MOST_NUMBER, is_number, is_tokens
 from cachecost.base.times import day_of
+from cachecost.conversations.known_lengths import KnownLengths, parse_lengths
 from cachecost.conversations.start_times import parse_time
 from cachecost.prompts.exact_json import load
 from cachecost.prompts.intake import ABSENT, RawBody
@@ -41,6 +42,8 @@ class RawRow(msgspec.Struct):
     source: msgspec.Raw = ABSENT
     url: msgspec.Raw = ABSENT
     anthropic_beta: msgspec.Raw = ABSENT
+    lengths: msgspec.Raw = ABSENT
+    most_read: msgspec.Raw = ABSENT
 
     def parse(self, name: str, kind: Any = str) -> Any:
         """The value of a field; None where it is absent or null."""
@@ -80,6 +83,17 @@ class RawRow(msgspec.Struct):
         if not is_number(value):
             raise NotAMessage("first_token_s", f"seconds, a number from 0 to {MOST_NUMBER:,}", value)
         return float(value)
+
+    def known_lengths(self) -> KnownLengths | None:
+        """The lengths that the line states."""
+        return None if bytes(self.lengths) == b"null" else parse_lengths(load(bytes(self.lengths), "lengths"))
+
+    def read_limit(self) -> int | None:
+        """The tokens that the call can read at most."""
+        limit: int | None = self.parse("most_read", int)
+        if limit is not None and not is_tokens(limit):
+            raise NotAMessage("most_read", "a whole number of tokens", limit)
+        return limit
 
     def source_name(self) -> str:
         source = load(bytes(self.source), "source")

@@ -1,0 +1,90 @@
+"""What `cachecost whatif` prints by default: the answer, in at most ten lines; more only where more was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import IO
+
+from cachecost.analysis.whatif.alternatives import Alternative, BreakEven, WhatifReport
+from cachecost.base.formatting import change_text, count_text, dollars, percent, rough_dollars
+from cachecost.views.see_also import see_also
+from cachecost.views.streams import report_console
+from cachecost.views.tables.text import PIPE_WIDTH
+from cachecost.views.whatif.sentences import action_lines, best, cost_words, joint_lines
+
+MOST_ALTERNATIVES = 3
+
+
+def print_brief(whatif: WhatifReport, arguments: str, stream: IO[str]) -> None:
+    """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
+    console = report_console(stream, PIPE_WIDTH)
+    for line in brief_lines(whatif, arguments):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def brief_lines(whatif: WhatifReport, arguments: str) -> Iterator[str]:
+    """The answer, what was asked for or what else saves, how sure that is, and what to type next."""
+    yield _answer(whatif)
+    yield f"{whatif.name}   {count_text(whatif.calls, 'call')} · {cost_words(whatif)}"
+    yield from _asked(whatif) if whatif.asked or whatif.actions else _others(whatif)
+    yield f"sure       {_certainty(whatif)}"
+    number = f"all {len(whatif.alternatives)} alternatives, and what is assumed"
+    yield f"next       cachecost whatif {arguments} --full: {number}"
+    known = {"explain": f"why it costs {dollars(whatif.cost)}", "optimize": "cheapest breakpoints, the lower bound"}
+    yield see_also("whatif", arguments, known)
+
+
+def _answer(whatif: WhatifReport) -> str:
+    """The best change that keeps the answers: what to do, dollars now and then."""
+    one = best(whatif, keeps_answers=True)
+    now = f"{dollars(whatif.cost)} now"
+    if one is None:
+        return f"{now}; no single change that keeps the answers saves anything that these data support"
+    return f"{now} · {_saving(one)}: {one.does}"
+
+
+def _saving(one: Alternative) -> str:
+    return f"{one.name} {dollars(one.cost)}{_less(one.share)}"
+
+
+def _less(share: Decimal | None) -> str:
+    return f", {change_text(-share)}" if share is not None else ""
+
+
+def _asked(whatif: WhatifReport) -> Iterator[str]:
+    """The combination and the actions that were asked for."""
+    if whatif.asked:
+        yield from joint_lines(whatif.asked, whatif.cost, is_asked=True)
+    for action in whatif.actions:
+        yield from action_lines(action)
+
+
+def _others(whatif: WhatifReport) -> Iterator[str]:
+    first = best(whatif, keeps_answers=True)
+    more = [one for one in whatif.alternatives if one.is_gain and one.keeps_answers and one is not first]
+    yield f"saves too  {' · '.join(map(_saving, more[:MOST_ALTERNATIVES])) or 'nothing else that keeps the answers'}"
+    joint = whatif.jointly
+    if joint and joint.saving is not None and len(joint.names) > 1:
+        share = joint.saving / whatif.cost if whatif.cost else None
+        yield f"together   {' + '.join(joint.names)} {dollars(joint.cost)}{_less(share)}"
+    if other := best(whatif, keeps_answers=False):
+        yield f"otherwise  {_saving(other)}, with other answers: {other.does}"
+    if whatif.break_even and (words := _break_even(whatif.break_even)):
+        yield f"1h TTL     {words}"
+
+
+def _break_even(edge: BreakEven) -> str:
+    if edge.needed_pauses is None:
+        return ""
+    return f"breaks even at {edge.needed_pauses:.1f} pauses of 5–60 min; you have {edge.pauses[1]:,}"
+
+
+def _certainty(whatif: WhatifReport) -> str:
+    one = best(whatif, keeps_answers=True)
+    margin = f" ±{percent(whatif.error_margin)}" if whatif.error_margin else ""
+    on_best = f" → ±{rough_dollars(one.error)} on {one.name}" if one and one.error else ""
+    if one and one.depends_on:
+        return f"{whatif.token_source}{margin}{on_best}; depends on an open rule (--full)"
+    tried = "holds under every tried assumption" if whatif.readings_asked else "open rules not tried (--assumptions)"
+    return f"{whatif.token_source}{margin}{on_best}; {tried}"
