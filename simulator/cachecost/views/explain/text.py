@@ -11,7 +11,7 @@ from rich.console import Console
 
 from cachecost.analysis.explain.codes import codes
 from cachecost.base.formatting import count_text, dollars, percent, rough_dollars
-from cachecost.ledger.findings import Explanation
+from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.results import ZERO
 from cachecost.simulation.engine import AS_RECORDED
 from cachecost.views.explain.call_names import call_name
@@ -107,17 +107,19 @@ def _note_line(group: CauseGroup) -> str:
     """What was paid again although no change known at the time would have saved it."""
     first = group.example
     where = "call" if len(group.findings) == 1 else "calls"
-    shown = f"{first.code}  {codes()[first.cause].name}: {where} {call_numbers(group.findings)}, {dollars(group.cost)} paid again"
-    return f"note        {shown}; {NO_FIX[codes()[first.cause].fixed_in]}"
+    name = f"{first.code}  {codes()[first.cause].name}"
+    return (
+        f"note        {name}: {where} {call_numbers(group.findings)}, {dollars(group.cost)} paid again; {_why(first)}"
+    )
 
 
-NO_FIX = {
-    "prompt": "the fix would have saved nothing",
-    "time": "no TTL and no keep-alives would have cost less",
-    "breakpoints": "no breakpoint would have cost less",
-    "bill": "it is what was asked for",
-}
-"""Why something that was paid again was not avoidable."""
+def _why(finding: Finding) -> str:
+    """Why something that was paid again was not avoidable."""
+    if finding.cause == "ttl_expired":
+        return "no TTL and no keep-alives would have cost less"
+    if codes()[finding.cause].fixed_in == "bill":
+        return "it is what was asked for"
+    return "the fix would have saved nothing"
 
 
 def closing(explanation: Explanation) -> Iterator[str]:

@@ -8,9 +8,12 @@ from io import StringIO
 from json import dumps
 from typing import Any
 
-from cachecost.analysis.comparison.summary import Line, summarise
+from cachecost.analysis.comparison.summary import Line, Summary, best_and_next, error_of_difference, summarise
 from cachecost.base.formatting import exact
+from cachecost.ledger.assumptions import Assumption, BreakEven, TriedValue
+from cachecost.ledger.conversation_shares import QUESTIONS, LessInput
 from cachecost.ledger.results import Comparison, PublishedFigure, RunResult
+from cachecost.scenario.assumed import plain
 from cachecost.views.replay.call_rows import FORMAT, write_call_csv
 
 
@@ -33,7 +36,7 @@ def run_object(result: RunResult) -> dict[str, Any]:
         **_comparison(result.main),
         "variants": [{"variant": each.variant, **_comparison(each)} for each in result.comparisons[1:]],
         "published_figures": [_published_figure(published_figure) for published_figure in result.published_figures],
-        "assumptions": result.assumptions,
+        "assumptions": [_assumption(one) for one in result.assumptions],
         "versions": dict(sorted(result.versions.items())),
     }
 
@@ -47,15 +50,18 @@ def calls_csv(result: RunResult) -> str:
 
 def _comparison(comparison: Comparison) -> dict[str, Any]:
     summary = summarise(comparison)
+    names = [ledger.strategy for ledger in comparison.ledgers]
     return {
         "host": comparison.host,
         "model": comparison.model,
         "as_of": comparison.as_of.isoformat(),
         "rules": dict(sorted(comparison.rules.items())),
         "compare_to": comparison.first,
-        "strategies": [_strategy(line) for line in summary.lines],
+        "strategies": [_strategy(line) for line in map(summary.line, names) if line is not None],
         "best": summary.best.name if summary.best else None,
         "tied": list(summary.winners) if len(summary.winners) > 1 else [],
+        "tied_with": [name for name in summary.winners if summary.best and name != summary.best.name],
+        "lead": _lead(summary),
     }
 
 
@@ -74,7 +80,33 @@ def _strategy(line: Line) -> dict[str, Any]:
         "token_source": line.token_source,
         "token_error_margin": line.error_margin,
         "notes": list(line.notes),
+        "compared_apart": line.is_apart,
+        "own_assumptions": line.assumes,
+        "sees_less": None if line.less is None else _less(line.less),
     }
+
+
+def _less(less: LessInput) -> dict[str, Any]:
+    """What a strategy leaves out of the calls that the compared one makes too."""
+    return {
+        "calls": less.calls,
+        "of": "questions" if less.what == QUESTIONS else "main",
+        "mean_tokens": less.tokens,
+        "mean_tokens_compared": less.compared_tokens,
+        "calls_under_1000_tokens": less.small,
+        "questions_not_asked": less.unasked,
+        "leaves_out": less.words,
+    }
+
+
+def _lead(summary: Summary) -> dict[str, str] | None:
+    """The lead of the cheapest strategy over the next, and its error margin; None without a next, or a price."""
+    found = best_and_next(summary.lines)
+    if found is None or not summary.is_priced:
+        return None
+    best, second = found
+    lead, margin = second.effort - best.effort, error_of_difference(best, second)
+    return {"over": second.name, "usd": exact(lead), "error_usd": exact(margin)}
 
 
 def _dollars(line: Line) -> dict[str, Any]:
@@ -87,6 +119,38 @@ def _dollars(line: Line) -> dict[str, Any]:
         **({} if line.most is None else {"cost_range_usd": [exact(line.cost.total), exact(line.most)]}),
         "cost_by_class_usd": _exact_all(line.cost.by_class()),
         "cost_by_layer_usd": _exact_all({layer.value: amount for layer, amount in line.by_layer.items()}),
+    }
+
+
+def _assumption(assumption: Assumption) -> dict[str, Any]:
+    """`changes_answer` is None for what was not tried."""
+    return {
+        "name": assumption.name,
+        "why": assumption.why,
+        "source": assumption.source,
+        "value": assumption.value,
+        "changes_answer": assumption.changes,
+        "effect": assumption.effect,
+        "tried": [_tried(value) for value in assumption.tried],
+        "break_even": [_break_even(each) for each in assumption.break_evens],
+    }
+
+
+def _tried(value: TriedValue) -> dict[str, Any]:
+    return {
+        "value": value.value,
+        "best": value.best,
+        "cost": _exact_all(value.costs),
+        "cost_per_inquiry_usd": _exact_all(value.questions),
+    }
+
+
+def _break_even(found: BreakEven) -> dict[str, Any]:
+    return {
+        "claim": found.claim,
+        "instead": found.instead,
+        "holds_to": plain(found.holds_to),
+        "changes_at": plain(found.changes_at),
     }
 
 

@@ -9,13 +9,16 @@ from decimal import Decimal
 
 from markupsafe import Markup
 
+from cachecost.analysis.comparison.apart import APART, apart_sentences
+from cachecost.analysis.comparison.assumption_texts import assumption_groups, summary_sentence
 from cachecost.analysis.comparison.sentences import (
+    bold_words,
+    cheapest_words,
     cumulative_title,
     join_names,
     refusal_sentences,
     rules_sentence,
     token_sentences,
-    who_is_cheapest,
 )
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary, shared_notes, summarise
 from cachecost.base.formatting import UNKNOWN, change_text, count_text, dollars, percent, rough_dollars, tokens
@@ -61,6 +64,8 @@ class StrategyRow:
     """Token class, width in percent, tooltip."""
     is_best: bool
     is_pale: bool
+    mark: str = ""
+    """After the name: it is compared apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,8 @@ def run_page(result: RunResult, again: str | None = None) -> str:
         error_margins=token_sentences(main),
         lower_bound=lower_bound_sentence(main.comparison.ledgers),
         refusals=refusal_sentences(main),
+        apart=apart_sentences(main),
+        bold=bold_words(main),
         questions=question_table(main) if main.has_questions else None,
         class_names=main.class_names,
         strips=_strips(main),
@@ -119,6 +126,8 @@ def run_page(result: RunResult, again: str | None = None) -> str:
         variants=[variant_table(summaries), variant_costs(summaries)] if len(summaries) > 1 else [],
         published_figures=published_figure_table(result.published_figures) if result.published_figures else None,
         rules=rules_sentence(main.comparison),
+        rests=summary_sentence(result.assumptions),
+        assumed=assumption_groups(result.assumptions),
         assumptions=assumption_table(main.comparison.rules, main.comparison.host),
         notes=[(note, _names(names, main)) for note, names in shared_notes(main.lines)],
         versions=sorted(result.versions.items()),
@@ -132,7 +141,7 @@ def _saving(summary: Summary) -> tuple[str, str] | None:
     if best is None or best.is_empty:
         return None
     if first in summary.best_lines or first is None or best.vs_first is None:
-        subject = who_is_cheapest(summary.winners) if len(summary.lines) > 1 else f"“{best.name}”"
+        subject = cheapest_words(summary) if len(summary.lines) > 1 else f"“{best.name}”"
         return best.answer, subject
     return change_text(best.vs_first), f"{best.answer} instead of {first.answer}: {join_names(summary.winners)}"
 
@@ -147,7 +156,8 @@ def _rows(summary: Summary) -> list[StrategyRow]:
             [(column.key, column.cells[number].strip()) for column in columns],
             _bar(line, largest, summary),
             line in summary.best_lines,
-            bool(line.refused),
+            bool(line.refused) or line.is_apart,
+            APART if line.is_apart else "",
         )
         for number, line in enumerate(summary.lines)
     ]
