@@ -1,0 +1,38 @@
+"""A conversation that begins at a later turn: what was said before is in no prompt, and was not paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite, Switch
+from cachecost.prompts.blocks import Message
+from cachecost.strategies.changes.call_rewriting import CallRewriter
+
+
+def begin_at_turn(conversation: Conversation, turn: int) -> Conversation:
+    """The conversation from its human message `turn` (from 1) on; one that has fewer has no calls left."""
+    return _LaterStart(conversation, turn).rewrite(conversation) if turn > 1 else conversation
+
+
+class _LaterStart(CallRewriter):
+    """What is said before stands for nothing that is sent; settings stay, side calls and questions go."""
+
+    def __init__(self, conversation: Conversation, turn: int) -> None:
+        super().__init__(conversation)
+        self._turn = turn
+        self._past = 0
+
+    def rewrite_event(self, event: Event) -> Iterable[Event]:
+        self._past += isinstance(event, Human)
+        if self._past >= self._turn or isinstance(event, Switch):
+            return CallRewriter.rewrite_event(self, event)
+        if isinstance(event, Rewrite):
+            self.recorded_messages[event.keep :] = event.messages
+        elif isinstance(event, Human | Reply | Results) and event.blocks:
+            return self.replace_event(event, [])
+        return ()
+
+    def _split_at(self, told: int) -> tuple[int, list[Message]]:
+        """A rewrite that goes back to before the start keeps nothing of it."""
+        return CallRewriter._split_at(self, told)[0], []
