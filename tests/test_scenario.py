@@ -404,7 +404,7 @@ def test_a_list_at_the_top(folder: Path) -> None:
 
 def test_a_key_that_is_like_none_is_told_all_there_are(folder: Path) -> None:
     (found,) = faults(folder, SMALL + "zzz: 1\n")
-    assert found.startswith("mine.yaml:7:1 zzz: unknown key; expected one of as_of, budget, compare_to, conversation, ")
+    assert found.startswith("mine.yaml:7:1 zzz: unknown key; expected one of as_of, assumptions, budget, compare_to, ")
 
 
 def test_files_are_looked_for_from_the_folder_of_the_scenario(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

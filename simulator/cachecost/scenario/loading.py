@@ -27,9 +27,9 @@ from cachecost.scenario.later_start import begin_at_turn
 from cachecost.scenario.models import Head, Scenario
 from cachecost.scenario.names import unknown_names
 from cachecost.scenario.text import schema
-from cachecost.scenario.ways import get
+from cachecost.scenario.ways import get, numbered_path
 
-ONLY_ABOUT_THE_WHOLE = ("variants", "sweep", "budget")
+ONLY_ABOUT_THE_WHOLE = ("variants", "sweep", "budget", "assumptions")
 """What a variant does not inherit."""
 AS_RECORDED = "as recorded"
 """What a budget calls the calls just as they were sent."""
@@ -113,7 +113,8 @@ def _scenario(
     """Raises InputError, with the faults in `shown_faults` if there are any."""
     scenario, own = _check(placed, context)
     readings = list(_variants(placed, context, own))
-    found = own + [fault for _, _, new in readings for fault in new] + _sweep_faults(placed, context, own)
+    found = own + [fault for _, _, new in readings for fault in new]
+    found += [*_sweep_faults(placed, context, own), *_assumption_faults(placed, context, own)]
     misread = {_where(fault) for fault in placed.faults}
     faults += [fault for fault in found if _where(fault) not in misread]
     if faults or scenario is None:
@@ -192,7 +193,9 @@ def _unknown_strategies(placed: PlacedValue, strategies: Sequence[str]) -> Itera
     budget = get(placed, ("budget",))
     budgets: list[Way] = [("budget", n) for n in range(len(budget))] if isinstance(budget, list) else [("budget",)]
     recorded = [AS_RECORDED] if isinstance(get(placed, ("conversation", "recording")), str) else []
-    for way in [("compare_to",), *((*way, "strategy") for way in budgets)]:
+    named = get(placed, ("question_about",))
+    asked: list[Way] = [("question_about", n) for n in range(len(named))] if isinstance(named, list) else []
+    for way in [("compare_to",), *asked, *((*way, "strategy") for way in budgets)]:
         name = get(placed, way)
         known = [*strategies, *(recorded if way[0] == "budget" else ())]
         if isinstance(name, str) and strategies and name not in known:
@@ -248,6 +251,56 @@ def _sweep_faults(placed: PlacedValue, context: CheckContext, known: list[Fault]
                 faults.append(placed.fault(here[:2], str(error.args[0])))
                 break
     return faults
+
+
+def scenario_at(scenario: Scenario, paths: Sequence[str], value: Any, folder: Path) -> Scenario:
+    """The scenario, without its variants, with `value` at dotted paths (`AssumptionSpec.set`).
+
+    Raises InputError for a value that cannot stand there.
+    """
+    assert scenario._placed is not None
+    placed = scenario._placed.without(*ONLY_ABOUT_THE_WHOLE)
+    return _scenario(
+        _put_all(placed, paths, PlacedValue(value, {(): SourcePlace(scenario.name)})), CheckContext(folder, False), []
+    )
+
+
+def _put_all(placed: PlacedValue, paths: Sequence[str], part: PlacedValue) -> PlacedValue:
+    """`part` at each path, whose strategy may be named by its name. Raises LookupError."""
+    names = [name for _, name in sorted(_names(placed, "strategies").items())]
+    for path in paths:
+        placed = _put(placed, numbered_path(path, names), part)
+    return placed
+
+
+def _assumption_faults(placed: PlacedValue, context: CheckContext, known: list[Fault]) -> list[Fault]:
+    """Faults that the values of assumptions make; those of paths that lead nowhere, or to what no cost depends on."""
+    assumptions = get(placed, ("assumptions",))
+    base = placed.without(*ONLY_ABOUT_THE_WHOLE)
+    wrong = {_where(fault) for fault in known}
+    faults: list[Fault] = []
+    for number in range(len(assumptions) if isinstance(assumptions, list) else 0):
+        for way, paths in _assumed_values(placed, number):
+            try:
+                found = _check(_put_all(base, paths, placed.at(way)), context)[1]
+                new = [fault for fault in found if fault not in known and placed.place(way) not in wrong]
+                faults += [placed.fault(way, fault.message) for fault in new]
+            except LookupError as error:
+                faults.append(placed.fault(("assumptions", number, "set"), str(error.args[0])))
+                break
+    return faults
+
+
+def _assumed_values(placed: PlacedValue, number: int) -> Iterator[tuple[Way, list[str]]]:
+    """Where the values of an assumption stand, and the paths that they are for; nothing where its text is wrong."""
+    here: Way = ("assumptions", number)
+    given = get(placed, (*here, "set"))
+    paths = [given] if isinstance(given, str) else given
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        return
+    for key in ("range", "values"):
+        values = get(placed, (*here, key))
+        yield from (((*here, key, place), paths) for place in range(len(values) if isinstance(values, list) else 0))
 
 
 # ------------------------------------------------------------------------------- the conversation

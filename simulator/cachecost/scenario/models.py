@@ -27,6 +27,7 @@ from cachecost.conversations.distributions import SCHEMA as DISTRIBUTION_SCHEMA
 from cachecost.conversations.distributions import Distribution, parse_distribution
 from cachecost.conversations.synthetic import SyntheticInquiries, SyntheticPauses, SyntheticSizes, SyntheticSpec
 from cachecost.ledger.results import TOKEN_CLASSES
+from cachecost.scenario.assumed import AssumptionSpec
 from cachecost.strategies.derived_models import CONFIG, DerivedModel
 from cachecost.strategies.spec import StrategySpec, check_printable
 
@@ -338,6 +339,10 @@ class Scenario(Strict):
     """What is compared: names of presets, or your own strategies."""
     compare_to: str | None = None
     """The strategy that the others are compared to; null is the first."""
+    question_about: list[str] = []
+    """The strategies that the question asks about, by name: the verdict says first what each of them costs."""
+    assumptions: list[AssumptionSpec] = []
+    """What the answer takes for granted: the report says which of it would change the answer, and at which value."""
     rules: Rules = {}
     """Assumptions of the rulebook, where sources differ; the others keep their defaults."""
     prices: str | None = None

@@ -78,6 +78,8 @@ Breakpoints = Annotated[
 ChangeSpec = Annotated[AgentChange, PlainValidator(_change), WithJsonSchema(CHANGES_TABLE.schema())]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 Name = Annotated[str, Field(min_length=1)]
+ABOUT_THE_REPORT = ("leaves_out", "ranked")
+"""Keys that change no request: how the strategy is compared."""
 
 
 def _frozen_list(value: str | list[Primitive]) -> str | tuple[Primitive, ...]:
@@ -163,6 +165,13 @@ class StrategySpec(BaseModel):
     """What the agent does to the conversation or to its calls besides placing breakpoints, in this order."""
     rules: Annotated[dict[str, str | bool | int | float], BeforeValidator(_rules)] = {}
     """Assumptions of the rulebook for this strategy alone."""
+    leaves_out: str = ""
+    """What its requests leave out of the conversation, in words for the report, e.g. the oldest messages of questions.
+    It is then compared apart and never the cheapest, unless `ranked: true`. A strategy that sends less than 90% of the
+    conversation that the compared one sends in the same calls is compared apart without this."""
+    ranked: bool | None = None
+    """Whether it may be the cheapest though it sends less of the conversation (true: that is what the scenario asks
+    about), or never (false); null decides by what it sends."""
 
     @model_validator(mode="before")
     @classmethod
@@ -176,7 +185,7 @@ class StrategySpec(BaseModel):
 
     @model_validator(mode="after")
     def _goes_together(self) -> StrategySpec:
-        if self.model_fields_set == {"name"}:
+        if not self.model_fields_set - {"name", *ABOUT_THE_REPORT}:
             raise ValueError(_caches_nothing(self.name))
         self.resolve()
         return self
@@ -193,7 +202,7 @@ class StrategySpec(BaseModel):
         return self._apply_to(base) if isinstance(base, Agent) else self._check_foreign(base)
 
     def _check_foreign(self, base: Strategy) -> Strategy:
-        given = sorted(self.model_fields_set - {"name", "preset"})
+        given = sorted(self.model_fields_set - {"name", "preset", *ABOUT_THE_REPORT})
         if given or self.name != base.name:
             raise ValueError(f"'{base.name}' belongs to another package: it takes no options and no other name")
         return base

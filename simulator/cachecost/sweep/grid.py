@@ -16,7 +16,7 @@ from cachecost.base.yaml_text import ExactNumber, PlacedValue, SourcePlace
 
 RECORDING = "conversation.recording"
 WILD = frozenset("*?[")
-NOT_IN_CELLS = ("variants", "published_figures", "sweep", "budget", "compare_to")
+NOT_IN_CELLS = ("variants", "published_figures", "sweep", "budget", "compare_to", "question_about", "assumptions")
 """What no row depends on."""
 
 
