@@ -211,6 +211,8 @@ class ConversationSource(Strict):
     """Begin at this human turn, 1 being the first: what was said before is in no prompt."""
     turns: Tokens | None = None
     """Only N human turns from there; null is all."""
+    pause_factor: Annotated[float, Field(ge=0)] = 1.0
+    """Every pause before a human message is this many times as long."""
     head: Head = Head()
     """Tools and system prompt that the recording lacks."""
     params: Params = Params()

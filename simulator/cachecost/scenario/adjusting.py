@@ -1,4 +1,4 @@
-"""A conversation that begins at a later turn: what was said before is in no prompt, and was not paid for."""
+"""A conversation as it would have been had it begun later, or had people paused longer or less long."""
 
 from __future__ import annotations
 
@@ -13,6 +13,18 @@ from cachecost.strategies.changes.call_rewriting import CallRewriter
 def begin_at_turn(conversation: Conversation, turn: int) -> Conversation:
     """The conversation from its human message `turn` (from 1) on; one that has fewer has no calls left."""
     return _LaterStart(conversation, turn).rewrite(conversation) if turn > 1 else conversation
+
+
+def stretch_pauses(conversation: Conversation, factor: float) -> Conversation:
+    """The conversation with every pause before a human message `factor` times as long; the rest takes its time."""
+    events: list[Event] = []
+    added, before = 0.0, None
+    for event in conversation.events:
+        if isinstance(event, Human) and before is not None:
+            added += (event.at - before) * (factor - 1)
+        before = event.at
+        events.append(replace(event, at=event.at + added))
+    return replace(conversation, events=tuple(events))
 
 
 class _LaterStart(CallRewriter):
