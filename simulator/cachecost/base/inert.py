@@ -56,7 +56,7 @@ def _escape(match: re.Match[str]) -> str:
 
 # ------------------------------------------------------------------------------------- streams that lack a sign
 
-SIGNS_AS_ASCII = {"–": "-", "−": "-", "±": "+-", "→": "->", "·": "|", "…": "~", "✗": "x", "×": "x", "▮": "|"}
+SIGNS_AS_ASCII = {"–": "-", "−": "-", "±": "+-", "→": "->", "·": "|", "…": "~", "✗": "x", "×": "x", "†": "*", "▮": "|"}
 QUOTES_AS_ASCII = {"“": '"', "”": '"', "‘": "'", "’": "'"}
 BARS_AS_ASCII = {**dict.fromkeys("▏▎▍", ""), **dict.fromkeys("▌▋▊▉█", "#")}
 AS_ASCII = {**SIGNS_AS_ASCII, **QUOTES_AS_ASCII, **BARS_AS_ASCII}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from pathlib import PurePath
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.formatting import count_text
+from cachecost.ledger.conversation_shares import CallKey, CallSize, LessInput, less_input, sizes_by_call
 from cachecost.ledger.rows import TOKEN_CLASSES as TOKEN_CLASSES
 from cachecost.ledger.rows import ZERO as ZERO
 from cachecost.ledger.rows import CallRow as CallRow
@@ -44,6 +45,14 @@ class Ledger:
     lower_bound: Decimal | None = None
     strips: list[CallTimeline] = field(default_factory=list)
     ttls: tuple[str, str] = ("5m", "1h")
+    sizes: list[CallSize] = field(default_factory=list)
+    """How much of the conversation each row sends, if that was requested."""
+    leaves_out: str = ""
+    """What it leaves out of the conversation, in the scenario's words."""
+    ranked: bool | None = None
+    """Whether the scenario lets it be the cheapest all the same, or never; None: as its sizes and assumptions say."""
+    assumes: str = ""
+    """Assumptions of its own, other than those of the comparison, as NAME=VALUE."""
 
     @property
     def most(self) -> Decimal | None:
@@ -142,9 +151,29 @@ class Comparison:
 
     @property
     def best(self) -> Ledger:
-        """The cheapest strategy without a refused call; the earlier one in a tie."""
+        """The cheapest strategy that is compared with the others and had no refused call; the earlier of equals."""
         complete = [ledger for ledger in self.ledgers if not ledger.errors] or self.ledgers
-        return min(complete, key=self.effort)
+        apart = self.apart
+        ranked = [ledger for ledger in complete if ledger.strategy not in apart]
+        return min(ranked or complete, key=self.effort)
+
+    @property
+    def apart(self) -> frozenset[str]:
+        """The strategies that are not compared with the others: they send less, or make assumptions of their own."""
+        less = self.less
+        return frozenset(
+            ledger.strategy
+            for ledger in self.ledgers
+            if ledger.ranked is False or (ledger.ranked is None and (ledger.strategy in less or ledger.assumes))
+        )
+
+    @property
+    def less(self) -> dict[str, LessInput]:
+        """The strategies that send less of the conversation than the compared one, or are said to."""
+        base = next((ledger for ledger in self.ledgers if ledger.strategy == self.first), None)
+        compared = sizes_by_call(base.rows, base.sizes) if base and base.sizes else {}
+        found = {ledger.strategy: _less_input(ledger, {} if ledger is base else compared) for ledger in self.ledgers}
+        return {name: less for name, less in found.items() if less is not None}
 
     @property
     def is_priced(self) -> bool:
@@ -158,6 +187,14 @@ class Comparison:
     @property
     def base(self) -> Ledger:
         return next(ledger for ledger in self.ledgers if ledger.strategy == self.first)
+
+
+def _less_input(ledger: Ledger, compared: Mapping[CallKey, CallSize]) -> LessInput | None:
+    """What a strategy leaves out, measured or in the scenario's words."""
+    less = less_input(ledger.rows, ledger.sizes, compared) if ledger.sizes and compared else None
+    if less is None and not ledger.leaves_out:
+        return None
+    return replace(less or LessInput(), words=ledger.leaves_out)
 
 
 @dataclass(frozen=True, slots=True)

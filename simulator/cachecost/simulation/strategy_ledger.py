@@ -12,6 +12,7 @@ from cachecost.ledger.margin import margin
 from cachecost.ledger.results import CallRow, Ledger
 from cachecost.ledger.rows import warm_reads
 from cachecost.ledger.timelines import CallTimeline
+from cachecost.simulation.conversation_sizes import conversation_sizes
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import Progress, ReplaySetup, no_progress, ttl_names
 from cachecost.simulation.workload import plan_calls
@@ -29,10 +30,11 @@ def replay_strategy(
     progress: Progress = no_progress,
     find_lower_bound: LowerBound | None = None,
     pictured: bool = False,
+    measured: bool = False,
 ) -> Ledger:
     """Every call that a strategy makes of the conversations, in the order they start. Raises CannotEvaluate.
 
-    `pictured` keeps the prompt timeline of each call.
+    `pictured` keeps the prompt timeline of each call, `measured` how much of the conversation each call sends.
     """
     sessions = [conversations] if isinstance(conversations, Conversation) else list(conversations)
     strategy = setup.build_strategy(spec)
@@ -50,7 +52,8 @@ def replay_strategy(
     )
     source = "; ".join(dict.fromkeys(counter.source for counter in counters))
     error_margin = margin(rows, max((counter.error_margin for counter in counters), default=0.0))
-    return Ledger(strategy.name, rows, notes, source, error_margin, lower_bound, strips, ttl_names(models))
+    sizes = conversation_sizes(calls, counters[0]) if measured and counters else []
+    return Ledger(strategy.name, rows, notes, source, error_margin, lower_bound, strips, ttl_names(models), sizes)
 
 
 def _simulate(

@@ -3,48 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 
-from cachecost.analysis.comparison.sentences import MANY, join_names, who_is_cheapest
-from cachecost.analysis.comparison.summary import Line, Summary, complete, same_order, summarise
-from cachecost.base.formatting import UNKNOWN, all_of, change_text, quote
+from cachecost.analysis.comparison.apart import apart_verdict
+from cachecost.analysis.comparison.sentences import MANY, cheapest_words, join_names, tie_sentence
+from cachecost.analysis.comparison.summary import Line, Summary, ranked, same_order, summarise
+from cachecost.base.formatting import UNKNOWN, all_of, change, change_text, quote
 from cachecost.ledger.results import Comparison
 
+MOST_SHARES = 2
+"""Variants whose own saving is given; of more, the least and the most."""
 
-def verdict_of(comparisons: Sequence[Comparison]) -> str:
-    """What to do, what it saves, and whether that holds in every other variant."""
+
+def verdict_of(comparisons: Sequence[Comparison], question_about: Sequence[str] = ()) -> str:
+    """The costs that the question asks about, what is cheapest, and whether that holds in every other variant."""
     summaries = [summarise(comparison) for comparison in comparisons]
-    return " ".join([*_answer(summaries[0]), *_doubt(summaries[0]), *_others(summaries)])
+    main = summaries[0]
+    parts = [asked_about(main, question_about), *_answer(summaries), *apart_verdict(main), *_doubt(main)]
+    return " ".join(part for part in [*parts, *_others(summaries)] if part)
 
 
-def _answer(summary: Summary) -> Iterator[str]:
+def asked_about(summary: Summary, names: Sequence[str]) -> str:
+    """What the strategies that the question is about cost, against the compared one; "" without any."""
+    lines = [line for name in names if (line := summary.line(name)) is not None and line.total is not None]
+    base = summary.first
+    if not lines:
+        return ""
+    by_question = all(line.question is not None for line in [*lines, *([base] if base else [])])
+    shown = [base, *(line for line in lines if line is not base)] if base is not None else lines
+    costs = [_asked_cost(line, base, by_question) for line in shown if line is not None]
+    return f"{'A question' if by_question else 'The conversation'} costs {all_of(costs)}."
+
+
+def _asked_cost(line: Line, base: Line | None, by_question: bool) -> str:
+    money = line.question_money if by_question else line.answer
+    against = change(line.question, base.question) if by_question and base else line.vs_first
+    versus = f" ({change_text(against)})" if line is not base and against is not None else ""
+    apart = ", which sees less" if line.is_apart else ""
+    return f"{money} {'through' if by_question else 'with'} {quote(line.name)}{versus}{apart}"
+
+
+def _answer(summaries: Sequence[Summary]) -> Iterator[str]:
+    summary = summaries[0]
     best, first = summary.best, summary.first
     if best is None:
         yield "Every strategy had calls that the provider refuses or that could not be evaluated."
-    elif len(summary.best_lines) > 1 and len(summary.best_lines) == len(complete(summary.lines)):
-        yield f"{_every(len(summary.best_lines))} strategies cost the same: {best.answer}."
-    elif first is None or first.is_empty or first in summary.best_lines:
+    elif len(summary.equal_lines) > 1 and len(summary.equal_lines) == len(ranked(summary.lines)):
+        yield f"{_every(len(summary.equal_lines))} strategies cost the same: {best.answer}."
+    elif first is None or first.is_empty or first in summary.equal_lines:
         yield from _cheapest(summary, best)
+    elif first in summary.best_lines:
+        yield f"Nothing is cheaper than {quote(first.name)} by more than the error margin: {first.answer}."
+        yield tie_sentence(summary, best, first)
     elif best.answer == first.answer:
-        yield f"Nothing is cheaper than “{first.name}” by more than rounding: {first.answer}."
+        yield f"Nothing is cheaper than {quote(first.name)} by more than rounding: {first.answer}."
     else:
-        yield from _comparison(best, first)
+        yield from _comparison(summaries, best, first)
         yield from _equals(summary, best)
+        yield tie_sentence(summary, best)
 
 
 def _cheapest(summary: Summary, best: Line) -> Iterator[str]:
     """The cheapest, or those that tie; differences that rounding hides are mentioned, too."""
-    tied = summary.winners
+    tied = [line.name for line in summary.equal_lines]
     if len(tied) > 1:
         yield f"{join_names(tied)} tie as the cheapest: {best.answer} each."
-        return
-    yield f"{quote(best.name)} is the cheapest: {best.answer}."
-    near = [line.name for line in complete(summary.lines) if line is not best and line.answer == best.answer]
-    if near:
-        yield f"{join_names(near)} {'costs' if len(near) == 1 else 'cost'} more by less than rounding."
+    elif tie := tie_sentence(summary, best):
+        yield tie
+    else:
+        yield f"{quote(best.name)} is the cheapest: {best.answer}."
+        near = [line.name for line in ranked(summary.lines) if line is not best and line.answer == best.answer]
+        if near:
+            yield f"{join_names(near)} {'costs' if len(near) == 1 else 'cost'} more by less than rounding."
 
 
 def _equals(summary: Summary, best: Line) -> Iterator[str]:
-    others = [name for name in summary.winners if name != best.name]
+    others = [line.name for line in summary.equal_lines if line is not best]
     if others:
         yield f"{join_names(others)} {'costs' if len(others) == 1 else 'cost'} the same."
 
@@ -58,12 +92,32 @@ def _doubt(summary: Summary) -> Iterator[str]:
         yield "Hits are best effort here, and the ranges overlap: which one is the cheapest is not certain."
 
 
-def _comparison(best: Line, first: Line) -> Iterator[str]:
+def _comparison(summaries: Sequence[Summary], best: Line, first: Line) -> Iterator[str]:
     if best.question is not None and first.question is not None:
         costs = f"{best.question_money} through “{best.name}”, {first.question_money} through “{first.name}”"
         yield f"A question costs {costs}."
     instead = f"{best.answer} instead of {first.answer}"
-    yield f"Over the whole conversation “{best.name}” costs {instead}: {change_text(best.vs_first)}."
+    elsewhere = _shares_elsewhere(summaries, best)
+    yield f"Over the whole conversation “{best.name}” costs {instead}: {change_text(best.vs_first)}{elsewhere}."
+
+
+def _shares_elsewhere(summaries: Sequence[Summary], best: Line) -> str:
+    """The same saving in the variants where it has another figure, as " (43% less with …)"; "" where it is the same."""
+    here = change_text(best.vs_first)
+    there = [(summary, summary.line(best.name)) for summary in summaries[1:]]
+    found = [
+        (change_text(line.vs_first), line.vs_first, summary.comparison.variant)
+        for summary, line in there
+        if line is not None and line.vs_first is not None and change_text(line.vs_first) != here
+    ]
+    if len(found) > MOST_SHARES:
+        (low, *_), (high, *_) = min(found, key=_ratio), max(found, key=_ratio)
+        return f" ({low} to {high} in {len(found)} of {len(there)} variants)"
+    return f" ({', '.join(f'{words} with {variant}' for words, _, variant in found)})" if found else ""
+
+
+def _ratio(share: tuple[str, Decimal, str]) -> Decimal:
+    return share[1]
 
 
 def _others(summaries: Sequence[Summary]) -> Iterator[str]:
@@ -71,7 +125,7 @@ def _others(summaries: Sequence[Summary]) -> Iterator[str]:
     main, *others = summaries
     if not others:
         return
-    differing = [summary for summary in others if summary.winners != main.winners]
+    differing = [summary for summary in others if set(summary.winners) != set(main.winners)]
     stays = "They stay tied" if len(main.winners) > 1 else "It stays the cheapest"
     if not differing:
         yield f"{stays} in {_all(len(others))}."
@@ -86,16 +140,16 @@ def _others(summaries: Sequence[Summary]) -> Iterator[str]:
 
 def _winner(summary: Summary) -> str:
     doubt = "" if summary.is_certain else ", at best"
-    return f"With {summary.comparison.variant}, {who_is_cheapest(summary.winners)}{doubt}: {_money(summary)}."
+    return f"With {summary.comparison.variant}, {cheapest_words(summary)}{doubt}: {_money(summary)}."
 
 
 def _by_winner(stays: str, same: Sequence[Summary], differing: Sequence[Summary]) -> Iterator[str]:
     """Many variants: a sentence for each strategy that is the cheapest in some of them."""
     if same:
         yield f"{stays} with {all_of([summary.comparison.variant for summary in same])}."
-    for winners in dict.fromkeys(summary.winners for summary in differing):
-        won = [summary for summary in differing if summary.winners == winners]
-        yield f"{who_is_cheapest(winners)} with {all_of(list(map(_variant_words, won)))}."
+    for who in dict.fromkeys(map(cheapest_words, differing)):
+        won = [summary for summary in differing if cheapest_words(summary) == who]
+        yield f"{who} with {all_of(list(map(_variant_words, won)))}."
 
 
 def _variant_words(summary: Summary) -> str:

@@ -15,13 +15,15 @@ from cachecost.base.times import day_of
 from cachecost.base.version import __version__
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation
-from cachecost.ledger.results import Comparison, PublishedFigure, RunResult
+from cachecost.ledger.results import Comparison, Ledger, PublishedFigure, RunResult
+from cachecost.providers.assumptions import show_assumption
 from cachecost.providers.rules import data_date
 from cachecost.scenario import Scenario, load_conversations
 from cachecost.scenario.models import PublishedFigureSpec, SystemHead, ToolsHead
 from cachecost.simulation.setup import Progress, ReplaySetup, no_progress
 from cachecost.simulation.strategy_ledger import LowerBound, replay_strategy
 from cachecost.simulation.workload import plan_workload, scenario_setup
+from cachecost.strategies.spec import StrategySpec
 
 
 def run(scenario: Scenario, folder: Path, progress: Progress = no_progress, pictured: bool = False) -> RunResult:
@@ -40,7 +42,7 @@ def run(scenario: Scenario, folder: Path, progress: Progress = no_progress, pict
         scenario.name,
         scenario.question,
         main.about(),
-        verdict_of(comparisons),
+        verdict_of(comparisons, scenario.question_about),
         comparisons,
         main.assumptions(),
         [main.published_figure(published_figure) for published_figure in scenario.published_figures],
@@ -70,12 +72,27 @@ class _Variant:
             scenario.model,
             self.setup.day or data_date(scenario.host),
             {name: str(value) for name, value in scenario.rules.items()},
-            [
-                replay_strategy(spec, self.conversations, self.setup, progress, lower_bound, pictured)
-                for spec in scenario.strategies
-            ],
+            [self.ledger(spec, progress, lower_bound, pictured) for spec in scenario.strategies],
             scenario.first,
         )
+
+    def ledger(
+        self,
+        spec: StrategySpec,
+        progress: Progress = no_progress,
+        lower_bound: LowerBound | None = None,
+        pictured: bool = False,
+    ) -> Ledger:
+        """What a strategy costs, and how much of the conversation it sends."""
+        found = replay_strategy(spec, self.conversations, self.setup, progress, lower_bound, pictured, measured=True)
+        return replace(found, leaves_out=spec.leaves_out, ranked=spec.ranked, assumes=self._own_assumptions(spec))
+
+    def _own_assumptions(self, spec: StrategySpec) -> str:
+        """The assumptions that a strategy makes for itself alone."""
+        common = self.setup.rules.assumptions
+        own = getattr(self.setup.build_strategy(spec), "rules", None) or {}
+        differing = (name for name in sorted(own) if getattr(common, name) != own[name])
+        return ", ".join(f"{name}={show_assumption(own[name])}" for name in differing)
 
     def explanations(self, comparison: Comparison) -> list[Explanation]:
         """What the first and the best strategy pay more than they must; nothing where `explain` knows no such cache."""

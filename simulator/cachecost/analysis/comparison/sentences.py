@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from cachecost.analysis.comparison.summary import Line, Refusal, Summary, complete, same_order
+from cachecost.analysis.comparison.summary import (
+    Line,
+    Refusal,
+    Summary,
+    complete,
+    error_of_difference,
+    ranked,
+    same_order,
+)
 from cachecost.base.formatting import (
     UNKNOWN,
     all_of,
@@ -48,6 +56,32 @@ def who_is_cheapest(winners: Sequence[str]) -> str:
     if not winners:
         return "no strategy ran without a refused call"
     return f"{join_names(winners)} {'tie as' if len(winners) > 1 else 'is'} the cheapest"
+
+
+def cheapest_words(summary: Summary) -> str:
+    """As `who_is_cheapest`; a lead within the error margin is no lead."""
+    if len(summary.best_lines) == len(summary.equal_lines):
+        return who_is_cheapest(summary.winners)
+    return f"{join_names(summary.winners)} are the cheapest, within the error margin of each other"
+
+
+def lead_words(best: Line, line: Line) -> str:
+    """How far `best` leads, and how far that may be wrong: "a lead of $0.79 against ±$0.81"."""
+    margin = error_of_difference(best, line)
+    return f"a lead of {rough_dollars(line.effort - best.effort)} against ±{rough_dollars(margin)}"
+
+
+def tie_sentence(summary: Summary, best: Line, also: Line | None = None) -> str:
+    """The strategies that `best` leads by less than the error margin, `also` among them; "" where there is none."""
+    near = [line for line in summary.best_lines if line not in summary.equal_lines]
+    if not near:
+        return ""
+    named = also if also in near else max(near, key=lambda line: line.effort)
+    if len(summary.best_lines) == 2:
+        costs = f"{quote(best.name)} ({best.answer}) and {quote(named.name)} ({named.answer})"
+        return f"{costs} are within the error margin: {lead_words(best, named)}."
+    tied = f"{join_names(summary.winners)} are within the error margin of each other"
+    return f"{tied}: {quote(best.name)} has {lead_words(best, named)} over {quote(named.name)}."
 
 
 def variant_rows(summaries: Sequence[Summary]) -> list[VariantRow]:
@@ -92,6 +126,13 @@ def refusal_sentences(summary: Summary) -> list[str]:
     return [_refusal(line, refusal) for line in summary.lines for refusal in line.refusals]
 
 
+def bold_words(summary: Summary) -> str:
+    """What bold type means in the table of strategies."""
+    if len(summary.best_lines) == len(summary.equal_lines):
+        return "the cheapest strategy is bold."
+    return "the cheapest strategies are bold: their differences are within the error margin."
+
+
 def dollars_title(summary: Summary) -> str:
     """What the picture of dollars by token class shows."""
     best, first = summary.best, summary.first
@@ -99,9 +140,10 @@ def dollars_title(summary: Summary) -> str:
         return "Every strategy had calls that the provider refuses"
     if len(summary.lines) == 1:
         return f"{_quote_name(best)} costs {best.answer}"
-    if len({line.effort for line in complete(summary.lines)}) == 1 and best.effort:
+    if len({line.effort for line in ranked(summary.lines)}) == 1 and best.effort and not summary.apart:
         return f"All strategies cost the same: {best.answer}"
-    cheapest = f"Cheapest: {join_names(summary.winners)}, {best.answer}"
+    within = "" if len(summary.best_lines) == len(summary.equal_lines) else " within the error margin"
+    cheapest = f"Cheapest{within}: {join_names(summary.winners)}, {best.answer}"
     if first in summary.best_lines or first is None or best.vs_first is None:
         return cheapest
     return f"{cheapest}, {change_text(best.vs_first)} than {_quote_name(first)}"
@@ -109,10 +151,10 @@ def dollars_title(summary: Summary) -> str:
 
 def cumulative_title(summary: Summary) -> str:
     """What the picture of growing dollars shows: how far the strategies are apart at the end."""
-    ranked = sorted(complete(summary.lines), key=lambda line: line.cost.total)
-    if len(ranked) < 2:
+    order = sorted(ranked(summary.lines), key=lambda line: line.cost.total)
+    if len(order) < 2:
         return "Dollars spent, call after call"
-    low, high = ranked[0], ranked[-1]
+    low, high = order[0], order[-1]
     if low.cost.total == high.cost.total:
         return f"All strategies cost the same: {high.money} after {count_text(high.calls, 'call')}"
     factor = f", {times(high.cost.total / low.cost.total)} as much as {_quote_name(low)}" if low.cost.total else ""
@@ -121,7 +163,7 @@ def cumulative_title(summary: Summary) -> str:
 
 def question_title(summary: Summary) -> str:
     """What the picture of one question shows: the cheapest and the most expensive strategy."""
-    known = [(line.question, line) for line in summary.lines if line.question is not None]
+    known = [(line.question, line) for line in ranked(summary.lines) if line.question is not None]
     if not known:
         return "What one question costs"
     (low, cheap), (high, expensive) = min(known, key=_dollars_of), max(known, key=_dollars_of)
@@ -147,7 +189,7 @@ def _variant_row(summary: Summary, main: Summary, places: int) -> VariantRow:
         first=first.answer if first else UNKNOWN,
         best=" = ".join(summary.winners) or UNKNOWN,
         cost=best.answer if best else UNKNOWN,
-        saving=UNKNOWN if best is None or summary.first in summary.best_lines else percent(best.vs_first, signed=True),
+        saving=UNKNOWN if best is None or summary.first in summary.equal_lines else percent(best.vs_first, signed=True),
         order="" if summary is main else _order(summary, main),
     )
 
@@ -168,12 +210,18 @@ def _token_sentence(source: str, error_margin: float, lines: Sequence[Line], fir
     sentence = f"{source}: ±{percent(error_margin)} → at most ±{rough_dollars(error)} on a figure"
     if first is None or first not in lines or len(lines) < 2:
         return sentence
-    return f"{sentence}, ±{rough_dollars(_error_of_differences(lines, first))} on differences (errors are correlated)"
+    widest = max((error_of_difference(first, line) for line in lines), default=ZERO)
+    return f"{sentence}, ±{rough_dollars(widest)} on a difference (errors are correlated){_lead_margin(lines)}"
 
 
-def _error_of_differences(lines: Sequence[Line], first: Line) -> Decimal:
-    """The same text is counted in all strategies, so an error of the counts scales their difference too."""
-    return max((abs(line.error - first.error) for line in lines), default=ZERO)
+def _lead_margin(lines: Sequence[Line]) -> str:
+    """What the cheapest strategy leads by, and the error margin of that difference."""
+    order = sorted(ranked(lines), key=lambda line: line.effort)
+    if len(order) < 2 or order[0].effort == order[1].effort:
+        return ""
+    best, second = order[:2]
+    margin = rough_dollars(error_of_difference(best, second))
+    return f", ±{margin} on the lead of {rough_dollars(second.effort - best.effort)}"
 
 
 def _refusal(line: Line, refusal: Refusal) -> str:

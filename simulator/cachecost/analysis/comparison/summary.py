@@ -10,6 +10,7 @@ from decimal import Decimal
 from itertools import groupby
 
 from cachecost.base.formatting import change, dollar_places, dollar_range, tokens
+from cachecost.ledger.conversation_shares import LessInput
 from cachecost.ledger.results import ZERO, Comparison, Cost, Ledger, most_of
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
@@ -77,6 +78,12 @@ class Line:
     effort: Decimal
     """What strategies are ranked by: USD; tokens to compute where no price is known."""
     is_priced: bool
+    less: LessInput | None = None
+    """What it leaves out of the conversation; None: nothing."""
+    assumes: str = ""
+    """Assumptions of its own, other than those of the comparison, as NAME=VALUE."""
+    is_apart: bool = False
+    """Whether it is not compared with the others, for one of these reasons or because the scenario says so."""
     places: int | None = None
     """Digits after the point of dollars in the column of costs that the line is part of; None: it stands alone."""
     question_places: int | None = None
@@ -124,22 +131,39 @@ class Line:
         """± USD on `total` from the token counts."""
         return self.uncertain * Decimal(str(self.error_margin))
 
+    @property
+    def errors(self) -> list[Decimal]:
+        """`error` by what is counted: each layer of the prompt, then output and what is in no layer."""
+        layers = [self.by_layer.get(layer, ZERO) for layer in Layer]
+        parts = [*layers, self.uncertain - sum(layers, ZERO)]
+        return [part * Decimal(str(self.error_margin)) for part in parts]
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A comparison as its lines, in the scenario's order."""
+    """A comparison as its lines, in the scenario's order; those that are compared apart come last."""
 
     comparison: Comparison
     lines: tuple[Line, ...]
     first: Line | None
     best: Line | None
-    """The cheapest line without a refused call, of equals the first; None if there is none."""
+    """The cheapest of the lines that are compared, of equals the first; None if there is none."""
 
     @property
     def best_lines(self) -> tuple[Line, ...]:
-        """The lines that cost as little as `best`, itself among them; empty if there is none."""
+        """The lines that tie with `best`, itself first: its lead over them is within the error margin of their
+        difference. Empty if there is none.
+        """
         best = self.best
-        return tuple(line for line in complete(self.lines) if best is not None and line.effort == best.effort)
+        if best is None:
+            return ()
+        others = [line for line in ranked(self.lines) if line is not best and is_tied(best, line)]
+        return (best, *others)
+
+    @property
+    def equal_lines(self) -> tuple[Line, ...]:
+        """The lines that cost exactly as little as `best`, itself among them; empty if there is none."""
+        return tuple(line for line in self.best_lines if self.best is not None and line.effort == self.best.effort)
 
     @property
     def winners(self) -> tuple[str, ...]:
@@ -149,8 +173,8 @@ class Summary:
     @property
     def against(self) -> str:
         """The head of the column that compares: "vs first", or "vs NAME" where `compare_to` is not the first."""
-        name = self.comparison.first
-        return AGAINST_FIRST if not self.lines or name == self.lines[0].name else f"vs {name}"
+        name, ledgers = self.comparison.first, self.comparison.ledgers
+        return AGAINST_FIRST if not ledgers or name == ledgers[0].strategy else f"vs {name}"
 
     @property
     def is_priced(self) -> bool:
@@ -162,10 +186,15 @@ class Summary:
         return any(line.questions for line in self.lines)
 
     @property
+    def apart(self) -> tuple[Line, ...]:
+        """The lines that are not compared with the others."""
+        return tuple(line for line in self.lines if line.is_apart)
+
+    @property
     def is_certain(self) -> bool:
         """Whether the best stays the best even if best-effort hits do not happen."""
         best = self.best
-        others = [line for line in complete(self.lines) if line is not best]
+        others = [line for line in ranked(self.lines) if line is not best]
         return best is None or best.most is None or all(best.most <= line.effort for line in others)
 
     @property
@@ -189,8 +218,8 @@ class Summary:
         return {name: self.class_names[name] for name in self.classes}
 
     def order(self) -> list[str]:
-        """Names of complete strategies, the cheapest first; equals in the scenario's order."""
-        return [line.name for line in sorted(complete(self.lines), key=lambda line: line.effort)]
+        """Names of the strategies that are compared, the cheapest first; equals in the scenario's order."""
+        return [line.name for line in sorted(ranked(self.lines), key=lambda line: line.effort)]
 
     def line(self, name: str) -> Line | None:
         return next((line for line in self.lines if line.name == name), None)
@@ -200,12 +229,17 @@ def summarise(comparison: Comparison) -> Summary:
     """Add up a comparison; every row is looked at a fixed number of times."""
     base = next((ledger for ledger in comparison.ledgers if ledger.strategy == comparison.first), None)
     reference = comparison.effort(base) if base and not base.errors else None
-    lines = tuple(
-        _line(ledger, comparison.effort(ledger), None if ledger is base else reference) for ledger in comparison.ledgers
+    less, apart = comparison.less, comparison.apart
+    found = (
+        (ledger, _line(ledger, comparison.effort(ledger), None if ledger is base else reference))
+        for ledger in comparison.ledgers
     )
-    lines = _in_columns(lines)
+    lines = _in_columns(
+        [replace(line, less=less.get(ledger.strategy), is_apart=ledger.strategy in apart) for ledger, line in found]
+    )
+    lines = tuple(sorted(lines, key=lambda line: line.is_apart))
     first = next((line for line in lines if line.name == comparison.first), None)
-    best = min(complete(lines), key=lambda line: line.effort, default=None)
+    best = min(ranked(lines), key=lambda line: line.effort, default=None)
     return Summary(comparison, lines, first, best)
 
 
@@ -221,12 +255,33 @@ def complete(lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if not line.refused]
 
 
+def ranked(lines: Sequence[Line]) -> list[Line]:
+    """The lines that are compared with one another: complete, and none apart. Where all are apart, all of them."""
+    whole = complete(lines)
+    return [line for line in whole if not line.is_apart] or whole
+
+
+def error_of_difference(one: Line, other: Line) -> Decimal:
+    """± USD on the difference of two lines, from the token counts.
+
+    Both count the same text in the same way, so within a layer an error scales the difference too. The layers hold
+    text of other kinds, whose errors need not have the same sign: theirs add up.
+    """
+    return sum((abs(mine - theirs) for mine, theirs in zip(one.errors, other.errors, strict=True)), ZERO)
+
+
+def is_tied(best: Line, line: Line) -> bool:
+    """Whether a lead over `line` is within the error margin of the difference."""
+    lead = line.effort - best.effort
+    return not lead or (best.is_priced and line.is_priced and lead <= error_of_difference(best, line))
+
+
 def same_order(one: Summary, other: Summary) -> bool:
-    """Whether no two strategies that both could run change places; costing the same is no change."""
-    there = {line.name: line.effort for line in complete(other.lines)}
-    ranked = sorted((line.effort, there[line.name]) for line in complete(one.lines) if line.name in there)
+    """Whether no two strategies that are compared in both change places; costing the same is no change."""
+    there = {line.name: line.effort for line in ranked(other.lines)}
+    pairs = sorted((line.effort, there[line.name]) for line in ranked(one.lines) if line.name in there)
     dearest_below = None
-    for _, level in groupby(ranked, key=lambda pair: pair[0]):
+    for _, level in groupby(pairs, key=lambda pair: pair[0]):
         costs = [cost for _, cost in level]
         if dearest_below is not None and min(costs) < dearest_below:
             return False
@@ -271,6 +326,7 @@ def _line(ledger: Ledger, effort: Decimal, reference: Decimal | None) -> Line:
         uncertain=cost.total - sum((row.cost.output for row in ledger.rows if row.output_is_recorded), ZERO),
         effort=effort,
         is_priced=ledger.is_priced,
+        assumes=ledger.assumes,
     )
 
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cachecost.analysis.comparison.sentences import dollars_title, question_title
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, Line, Summary
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, Line, Summary, ranked
 from cachecost.base.formatting import percent
 from cachecost.ledger.results import Cost
 from cachecost.views.charts.palette import CLASS_COLOURS, INK, MUTED, RULE
@@ -43,7 +43,7 @@ HAIRLINE = 0.001
 class Bar:
     """One bar: `parts` are dollars, or tokens, by token class; `label` is bold at its end, `remark` muted after it.
 
-    A `strong` bar is the cheapest; a `pale` one leaves out calls that were refused.
+    A `strong` bar is the cheapest; a `pale` one leaves out calls that were refused, or is compared apart.
     """
 
     name: str
@@ -72,27 +72,31 @@ def dollars_figure(summary: Summary) -> Figure:
 def question_figure(summary: Summary) -> Figure:
     """What one question costs in each arm, by token class: all its calls together, over the number of questions."""
     asking = [line for line in summary.lines if line.questions]
-    known = [line.question for line in asking if line.question is not None]
-    bars = [_question_bar(line, strong=line.question == min(known, default=None)) for line in asking]
+    known = [line.question for line in ranked(asking) if line.question is not None]
+    cheapest = min(known, default=None)
+    bars = [_question_bar(line, strong=not line.is_apart and line.question == cheapest) for line in asking]
     return _figure(question_title(summary), bars, summary.shown_classes)
 
 
 def _session_bar(line: Line, summary: Summary) -> Bar:
     change = percent(line.vs_first, signed=True) if line.vs_first is not None else ""
-    remark, strong = _refusal_words(line) or change, line in summary.best_lines
+    remark, strong = _remark(line) or change, line in summary.best_lines
     parts = _parts(line.cost, 1) if summary.is_priced else _tokens(line, summary)
     label = line.money if summary.is_priced else percent(line.cache_hit_rate)
-    return Bar(line.name, parts, label, remark, strong, bool(line.refused))
+    return Bar(line.name, parts, label, remark, strong, bool(line.refused) or line.is_apart)
 
 
 def _question_bar(line: Line, *, strong: bool) -> Bar:
     """Without a length where a refused call leaves the cost of a question unknown."""
     parts = _parts(line.question_cost, line.questions) if line.question is not None else {}
-    return Bar(line.name, parts, line.question_money, _refusal_words(line), strong, pale=False)
+    return Bar(line.name, parts, line.question_money, _remark(line), strong, pale=line.is_apart)
 
 
-def _refusal_words(line: Line) -> str:
-    return f"{line.refused:,} of {line.calls:,} calls refused" if line.refused else ""
+def _remark(line: Line) -> str:
+    """Why a bar is not compared with the others; "" where it is."""
+    if line.refused:
+        return f"{line.refused:,} of {line.calls:,} calls refused"
+    return "sees less: compared apart" if line.is_apart else ""
 
 
 def _parts(cost: Cost, among: int) -> dict[str, float]:

@@ -8,8 +8,9 @@ from io import StringIO
 from json import dumps
 from typing import Any
 
-from cachecost.analysis.comparison.summary import Line, summarise
+from cachecost.analysis.comparison.summary import Line, Summary, error_of_difference, ranked, summarise
 from cachecost.base.formatting import exact
+from cachecost.ledger.conversation_shares import QUESTIONS, LessInput
 from cachecost.ledger.results import Comparison, PublishedFigure, RunResult
 from cachecost.views.replay.call_rows import FORMAT, write_call_csv
 
@@ -47,15 +48,18 @@ def calls_csv(result: RunResult) -> str:
 
 def _comparison(comparison: Comparison) -> dict[str, Any]:
     summary = summarise(comparison)
+    names = [ledger.strategy for ledger in comparison.ledgers]
     return {
         "host": comparison.host,
         "model": comparison.model,
         "as_of": comparison.as_of.isoformat(),
         "rules": dict(sorted(comparison.rules.items())),
         "compare_to": comparison.first,
-        "strategies": [_strategy(line) for line in summary.lines],
+        "strategies": [_strategy(line) for line in map(summary.line, names) if line is not None],
         "best": summary.best.name if summary.best else None,
         "tied": list(summary.winners) if len(summary.winners) > 1 else [],
+        "tied_with": [name for name in summary.winners if summary.best and name != summary.best.name],
+        "lead": _lead(summary),
     }
 
 
@@ -74,7 +78,33 @@ def _strategy(line: Line) -> dict[str, Any]:
         "token_source": line.token_source,
         "token_error_margin": line.error_margin,
         "notes": list(line.notes),
+        "compared_apart": line.is_apart,
+        "own_assumptions": line.assumes,
+        "sees_less": None if line.less is None else _less(line.less),
     }
+
+
+def _less(less: LessInput) -> dict[str, Any]:
+    """What a strategy leaves out of the calls that the compared one makes too."""
+    return {
+        "calls": less.calls,
+        "of": "questions" if less.what == QUESTIONS else "main",
+        "mean_tokens": less.tokens,
+        "mean_tokens_compared": less.compared_tokens,
+        "calls_under_1000_tokens": less.small,
+        "questions_not_asked": less.unasked,
+        "leaves_out": less.words,
+    }
+
+
+def _lead(summary: Summary) -> dict[str, str] | None:
+    """The lead of the cheapest strategy over the next, and its error margin; None without a next, or a price."""
+    order = sorted(ranked(summary.lines), key=lambda line: line.effort)
+    if len(order) < 2 or not summary.is_priced:
+        return None
+    best, second = order[:2]
+    lead, margin = second.effort - best.effort, error_of_difference(best, second)
+    return {"over": second.name, "usd": exact(lead), "error_usd": exact(margin)}
 
 
 def _dollars(line: Line) -> dict[str, Any]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from cachecost.analysis.comparison.apart import apart_sentences
 from cachecost.analysis.comparison.sentences import (
+    bold_words,
     cumulative_title,
     dollars_title,
     question_title,
@@ -58,7 +60,7 @@ def _head(result: RunResult) -> list[str]:
 def _comparison(summary: Summary, pictures: Collection[str]) -> list[str]:
     if not summary.lines:
         return ["No strategy to compare."]
-    key = "Tokens are sums over all calls; the cheapest strategy is bold."
+    key = f"Tokens are sums over all calls; {bold_words(summary)}"
     if not summary.is_priced:
         key += " No price is known: strategies are ranked by the prefill that is left to do."
     error_margin = " ".join(f"{escape_markdown(sentence)}." for sentence in token_sentences(summary))
@@ -70,6 +72,7 @@ def _comparison(summary: Summary, pictures: Collection[str]) -> list[str]:
     return [
         markdown_table(strategy_table(summary)),
         key,
+        _list([f"{sentence}." for sentence in apart_sentences(summary)]),
         error_margin,
         _list(refusals),
         picture_link(DOLLARS, dollars_title(summary), pictures),

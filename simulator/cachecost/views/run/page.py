@@ -9,13 +9,15 @@ from decimal import Decimal
 
 from markupsafe import Markup
 
+from cachecost.analysis.comparison.apart import APART, apart_sentences
 from cachecost.analysis.comparison.sentences import (
+    bold_words,
+    cheapest_words,
     cumulative_title,
     join_names,
     refusal_sentences,
     rules_sentence,
     token_sentences,
-    who_is_cheapest,
 )
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary, shared_notes, summarise
 from cachecost.base.formatting import UNKNOWN, change_text, count_text, dollars, percent, rough_dollars, tokens
@@ -60,6 +62,8 @@ class StrategyRow:
     """Token class, width in percent, tooltip."""
     is_best: bool
     is_pale: bool
+    mark: str = ""
+    """After the name: it is compared apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,8 @@ def run_page(result: RunResult, again: str | None = None) -> str:
         rows=_rows(main),
         error_margins=token_sentences(main),
         refusals=refusal_sentences(main),
+        apart=apart_sentences(main),
+        bold=bold_words(main),
         questions=question_table(main) if main.has_questions else None,
         class_names=main.class_names,
         strips=_strips(main),
@@ -130,7 +136,7 @@ def _saving(summary: Summary) -> tuple[str, str] | None:
     if best is None or best.is_empty:
         return None
     if first in summary.best_lines or first is None or best.vs_first is None:
-        subject = who_is_cheapest(summary.winners) if len(summary.lines) > 1 else f"“{best.name}”"
+        subject = cheapest_words(summary) if len(summary.lines) > 1 else f"“{best.name}”"
         return best.answer, subject
     return change_text(best.vs_first), f"{best.answer} instead of {first.answer}: {join_names(summary.winners)}"
 
@@ -145,7 +151,8 @@ def _rows(summary: Summary) -> list[StrategyRow]:
             [(column.key, column.cells[number].strip()) for column in columns],
             _bar(line, largest, summary),
             line in summary.best_lines,
-            bool(line.refused),
+            bool(line.refused) or line.is_apart,
+            APART if line.is_apart else "",
         )
         for number, line in enumerate(summary.lines)
     ]

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
+from cachecost.analysis.comparison.apart import shown_name
 from cachecost.analysis.comparison.sentences import MOST_COLUMNS, assumptions_set, variant_name, variant_rows
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary, ranked
 from cachecost.base.formatting import (
     UNKNOWN,
     change,
@@ -53,7 +54,7 @@ DOLLARS_SO_FAR = "Dollars so far, after so many calls"
 def strategy_table(summary: Summary) -> Table:
     """The figures of every strategy, in the order they are read; tokens are sums over all calls."""
     lines = summary.lines
-    columns = [Column("name", "strategy", [line.name for line in lines], right=False)]
+    columns = [Column("name", "strategy", [shown_name(line) for line in lines], right=False)]
     columns.append(Column("calls", "calls", [f"{line.calls:,}" for line in lines], rank=COUNT))
     columns += [_class_column(summary, name) for name in summary.classes]
     if not summary.is_priced:
@@ -68,19 +69,34 @@ def strategy_table(summary: Summary) -> Table:
         columns.append(Column("lower_bound", "above lower bound", above, rank=LOWER_BOUND))
     if summary.has_questions:
         columns.append(Column("question", "a question", point_aligned([line.question_money for line in lines])))
+    if any(line.less is not None and line.less.calls for line in lines):
+        columns.append(
+            Column("conversation", "conversation sent", [_sent_cell(line) for line in lines], rank=COMPARISON)
+        )
     return Table(columns, strong=_best_rows(summary))
+
+
+def _sent_cell(line: Line) -> str:
+    """How much of the compared strategy's conversation it sends in the same calls; "all" where it sees no less."""
+    less = line.less
+    if less is None:
+        return "all"
+    if less.unasked:
+        return f"{less.calls - less.unasked:,} of {less.calls:,} questions"
+    return percent(Decimal(less.tokens) / less.compared_tokens) if less.compared_tokens else "less"
 
 
 def question_table(summary: Summary) -> Table:
     """What one question is made of under each strategy: mean tokens by class, dollars."""
     lines = [line for line in summary.lines if line.questions]
-    cheapest = min((line.question for line in lines if line.question is not None), default=None)
+    compared = ranked(lines)
+    cheapest = min((line.question for line in compared if line.question is not None), default=None)
     classes = [summary.class_names[name] for name in summary.classes]
     return build_table(
         "What one question costs: means over all questions, retries included",
         ["strategy", "questions", "calls", *classes, "a question", summary.against],
         [_question_cells(line, summary) for line in lines],
-        strong=[line.question is not None and line.question == cheapest for line in lines],
+        strong=[line in compared and line.question is not None and line.question == cheapest for line in lines],
     )
 
 
@@ -260,7 +276,7 @@ def _best_rows(summary: Summary) -> frozenset[int]:
 
 
 def _question_cells(line: Line, summary: Summary) -> list[str]:
-    counts = [line.name, f"{line.questions:,}", f"{line.question_calls:,}"]
+    counts = [shown_name(line), f"{line.questions:,}", f"{line.question_calls:,}"]
     if line.question is None and (line.is_priced or any(line.refusals)):
         return [*counts, *([UNKNOWN] * (len(summary.classes) + 2))]
     means = [getattr(line.question_usage, CLASS_FIELDS[name]) / line.questions for name in summary.classes]
@@ -276,7 +292,7 @@ def _outside_layers(line: Line) -> Decimal:
 def _layer_cells(line: Line, with_rest: bool) -> list[str]:
     rest = [_outside_layers(line)] if with_rest else []
     amounts = [*(line.by_layer.get(layer, ZERO) for layer in Layer), *rest, line.cost.output, line.cost.total]
-    return [line.name, *(dollars(None if line.total is None else amount) for amount in amounts)]
+    return [shown_name(line), *(dollars(None if line.total is None else amount) for amount in amounts)]
 
 
 def _costs_by_cause(ledger: Ledger) -> dict[str, tuple[Decimal, int]]:

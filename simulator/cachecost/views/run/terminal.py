@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cachecost.analysis.comparison.apart import apart_sentences
 from cachecost.analysis.comparison.sentences import refusal_sentences, rules_sentence, token_sentences
 from cachecost.analysis.comparison.summary import Summary, shared_notes, summarise
 from cachecost.base.formatting import count_text
@@ -85,8 +86,9 @@ def _strategies(summary: Summary, tables: Sequence[FittedTable], width: int, col
     parts: list[RenderableType] = [_strategy_table(summary, tables[0])]
     if coloured:
         parts.append(_indent(legend(summary.classes, summary.class_names), width))
-    refusals = [Text(f"{REFUSED} {sentence}", ERROR_STYLE) for sentence in refusal_sentences(summary)]
-    return [*parts, *(_indent(text, min(width, REPORT_WIDTH)) for text in refusals)]
+    remarks = [Text(sentence) for sentence in apart_sentences(summary)]
+    remarks += [Text(f"{REFUSED} {sentence}", ERROR_STYLE) for sentence in refusal_sentences(summary)]
+    return [*parts, *(_indent(text, min(width, REPORT_WIDTH)) for text in remarks)]
 
 
 def _strategy_table(summary: Summary, fitted: FittedTable) -> Padding:
