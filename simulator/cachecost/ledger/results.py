@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.formatting import count_text
+from cachecost.ledger.assumptions import Assumption
 from cachecost.ledger.conversation_shares import CallKey, CallSize, LessInput, less_input, sizes_by_call
 from cachecost.ledger.rows import TOKEN_CLASSES as TOKEN_CLASSES
 from cachecost.ledger.rows import ZERO as ZERO
@@ -217,7 +218,7 @@ class RunResult:
     about: str
     verdict: str
     comparisons: list[Comparison]
-    assumptions: list[str]
+    assumptions: list[Assumption]
     published_figures: list[PublishedFigure] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     """Versions that fix the figures: cachecost, rules data, prices data, tiktoken …"""

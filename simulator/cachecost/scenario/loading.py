@@ -28,6 +28,7 @@ from cachecost.scenario.models import Head, Scenario
 from cachecost.scenario.names import unknown_names
 from cachecost.scenario.text import schema
 from cachecost.scenario.ways import get, numbered_path
+from cachecost.strategies.spec import StrategySpec
 
 ONLY_ABOUT_THE_WHOLE = ("variants", "sweep", "budget", "assumptions")
 """What a variant does not inherit."""
@@ -267,10 +268,46 @@ def scenario_at(scenario: Scenario, paths: Sequence[str], value: Any, folder: Pa
 
 def _put_all(placed: PlacedValue, paths: Sequence[str], part: PlacedValue) -> PlacedValue:
     """`part` at each path, whose strategy may be named by its name. Raises LookupError."""
-    names = [name for _, name in sorted(_names(placed, "strategies").items())]
     for path in paths:
-        placed = _put(placed, numbered_path(path, names), part)
+        placed = _put(placed, numbered_path(path, _strategy_names(placed)), part)
     return placed
+
+
+def numbered_paths(scenario: Scenario, paths: Sequence[str]) -> list[str]:
+    """Dotted paths with strategies named by their numbers. Raises LookupError."""
+    return [numbered_path(path, [strategy.name for strategy in scenario.strategies]) for path in paths]
+
+
+def value_as_written(scenario: Scenario, path: str) -> Any:
+    """The value at a dotted path, as `numbered_paths` has it: that of the file, else its default; None if unknown."""
+    assert scenario._placed is not None
+    way: Way = tuple(int(word) if word.isdecimal() else word for word in path.split("."))
+    written = get(scenario._placed, way)
+    return _default(scenario, way) if written is None else written
+
+
+def _default(scenario: Scenario, way: Way) -> Any:
+    """What a scenario has where its file has nothing: of a strategy that is a preset, the preset's."""
+    value: Any = scenario
+    for step in way:
+        if isinstance(value, StrategySpec):
+            value = value.resolve()
+        value = _item(value, step)
+    return value if isinstance(value, str | int | float | bool) else None
+
+
+def _item(value: Any, step: str | int) -> Any:
+    """An item of a list or a mapping, or an attribute; None where there is none."""
+    if isinstance(value, list):
+        return value[step] if isinstance(step, int) and step < len(value) else None
+    return value.get(step) if isinstance(value, Mapping) else getattr(value, str(step), None)
+
+
+def _strategy_names(placed: PlacedValue) -> list[str]:
+    """The names of the strategies by their numbers; "" for one without."""
+    items = get(placed, ("strategies",))
+    names = {way[1]: name for way, name in _names(placed, "strategies").items()}
+    return [names.get(number, "") for number in range(len(items) if isinstance(items, list) else 0)]
 
 
 def _assumption_faults(placed: PlacedValue, context: CheckContext, known: list[Fault]) -> list[Fault]:

@@ -19,7 +19,8 @@ def verdict_of(comparisons: Sequence[Comparison], question_about: Sequence[str] 
     """The costs that the question asks about, what is cheapest, and whether that holds in every other variant."""
     summaries = [summarise(comparison) for comparison in comparisons]
     main = summaries[0]
-    parts = [asked_about(main, question_about), *_answer(summaries), *apart_verdict(main), *_doubt(main)]
+    asked = asked_about(main, question_about)
+    parts = [asked, *_answer(summaries, bool(asked)), *apart_verdict(main), *_doubt(main)]
     return " ".join(part for part in [*parts, *_others(summaries)] if part)
 
 
@@ -30,9 +31,10 @@ def asked_about(summary: Summary, names: Sequence[str]) -> str:
     if not lines:
         return ""
     by_question = all(line.question is not None for line in [*lines, *([base] if base else [])])
-    shown = [base, *(line for line in lines if line is not base)] if base is not None else lines
+    lines = [line for line in lines if by_question or line is not summary.best]
+    shown = [base, *(line for line in lines if line is not base)] if base is not None and lines else lines
     costs = [_asked_cost(line, base, by_question) for line in shown if line is not None]
-    return f"{'A question' if by_question else 'The conversation'} costs {all_of(costs)}."
+    return f"{'A question' if by_question else 'The conversation'} costs {all_of(costs)}." if costs else ""
 
 
 def _asked_cost(line: Line, base: Line | None, by_question: bool) -> str:
@@ -43,7 +45,8 @@ def _asked_cost(line: Line, base: Line | None, by_question: bool) -> str:
     return f"{money} {'through' if by_question else 'with'} {quote(line.name)}{versus}{apart}"
 
 
-def _answer(summaries: Sequence[Summary]) -> Iterator[str]:
+def _answer(summaries: Sequence[Summary], is_asked: bool) -> Iterator[str]:
+    """What is cheapest; without the cost of a question where that `is_asked` and answered already."""
     summary = summaries[0]
     best, first = summary.best, summary.first
     if best is None:
@@ -58,7 +61,7 @@ def _answer(summaries: Sequence[Summary]) -> Iterator[str]:
     elif best.answer == first.answer:
         yield f"Nothing is cheaper than {quote(first.name)} by more than rounding: {first.answer}."
     else:
-        yield from _comparison(summaries, best, first)
+        yield from _comparison(summaries, best, first, is_asked)
         yield from _equals(summary, best)
         yield tie_sentence(summary, best)
 
@@ -92,8 +95,8 @@ def _doubt(summary: Summary) -> Iterator[str]:
         yield "Hits are best effort here, and the ranges overlap: which one is the cheapest is not certain."
 
 
-def _comparison(summaries: Sequence[Summary], best: Line, first: Line) -> Iterator[str]:
-    if best.question is not None and first.question is not None:
+def _comparison(summaries: Sequence[Summary], best: Line, first: Line, is_asked: bool) -> Iterator[str]:
+    if not is_asked and best.question is not None and first.question is not None:
         costs = f"{best.question_money} through “{best.name}”, {first.question_money} through “{first.name}”"
         yield f"A question costs {costs}."
     instead = f"{best.answer} instead of {first.answer}"
@@ -113,7 +116,9 @@ def _shares_elsewhere(summaries: Sequence[Summary], best: Line) -> str:
     if len(found) > MOST_SHARES:
         (low, *_), (high, *_) = min(found, key=_ratio), max(found, key=_ratio)
         return f" ({low} to {high} in {len(found)} of {len(there)} variants)"
-    return f" ({', '.join(f'{words} with {variant}' for words, _, variant in found)})" if found else ""
+    shares = {words: [variant for same, _, variant in found if same == words] for words, _, _ in found}
+    told = [f"{words} with {all_of(variants)}" for words, variants in shares.items()]
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _ratio(share: tuple[str, Decimal, str]) -> Decimal:

@@ -11,6 +11,7 @@ from cachecost.analysis.comparison.summary import Summary, summarise
 from cachecost.base.formatting import change, change_text, count_text, dollars, percent, tokens
 from cachecost.base.times import day_of
 from cachecost.base.version import __version__
+from cachecost.ledger.assumptions import Assumption
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Comparison, Ledger, RunResult
 from cachecost.providers.rules import data_date
@@ -50,7 +51,7 @@ def replay_page(
             " · ".join([count_text(len(ledgers[0].rows), "call"), *_billed_words(billed), models, _days(days)]),
             _verdict(summary, billed),
             [comparison],
-            [*([] if as_of else [OWN_DAY]), LEAST_RECENT if is_bounded else UPPER_BOUND],
+            [Assumption(text) for text in (*([] if as_of else [OWN_DAY]), LEAST_RECENT if is_bounded else UPPER_BOUND)],
             versions={"cachecost": __version__, "prices": prices},
             explanations=list(explanations),
         ),

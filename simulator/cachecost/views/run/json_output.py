@@ -10,8 +10,10 @@ from typing import Any
 
 from cachecost.analysis.comparison.summary import Line, Summary, error_of_difference, ranked, summarise
 from cachecost.base.formatting import exact
+from cachecost.ledger.assumptions import Assumption, BreakEven, TriedValue
 from cachecost.ledger.conversation_shares import QUESTIONS, LessInput
 from cachecost.ledger.results import Comparison, PublishedFigure, RunResult
+from cachecost.scenario.assumed import plain
 from cachecost.views.replay.call_rows import FORMAT, write_call_csv
 
 
@@ -34,7 +36,7 @@ def run_object(result: RunResult) -> dict[str, Any]:
         **_comparison(result.main),
         "variants": [{"variant": each.variant, **_comparison(each)} for each in result.comparisons[1:]],
         "published_figures": [_published_figure(published_figure) for published_figure in result.published_figures],
-        "assumptions": result.assumptions,
+        "assumptions": [_assumption(one) for one in result.assumptions],
         "versions": dict(sorted(result.versions.items())),
     }
 
@@ -117,6 +119,38 @@ def _dollars(line: Line) -> dict[str, Any]:
         **({} if line.most is None else {"cost_range_usd": [exact(line.cost.total), exact(line.most)]}),
         "cost_by_class_usd": _exact_all(line.cost.by_class()),
         "cost_by_layer_usd": _exact_all({layer.value: amount for layer, amount in line.by_layer.items()}),
+    }
+
+
+def _assumption(assumption: Assumption) -> dict[str, Any]:
+    """`changes_answer` is None for what was not tried."""
+    return {
+        "name": assumption.name,
+        "why": assumption.why,
+        "source": assumption.source,
+        "value": assumption.value,
+        "changes_answer": assumption.changes,
+        "effect": assumption.effect,
+        "tried": [_tried(value) for value in assumption.tried],
+        "break_even": [_break_even(each) for each in assumption.break_evens],
+    }
+
+
+def _tried(value: TriedValue) -> dict[str, Any]:
+    return {
+        "value": value.value,
+        "best": value.best,
+        "cost": _exact_all(value.costs),
+        "cost_per_inquiry_usd": _exact_all(value.questions),
+    }
+
+
+def _break_even(found: BreakEven) -> dict[str, Any]:
+    return {
+        "claim": found.claim,
+        "instead": found.instead,
+        "holds_to": plain(found.holds_to),
+        "changes_at": plain(found.changes_at),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from cachecost.analysis.comparison.apart import apart_sentences
+from cachecost.analysis.comparison.assumption_texts import CHANGE, assumption_groups, sentence, summary_sentence
 from cachecost.analysis.comparison.sentences import (
     bold_words,
     cumulative_title,
@@ -40,6 +41,7 @@ def report_markdown(result: RunResult, pictures: Collection[str] = (), again: st
     sections = [
         _head(result),
         _comparison(main, pictures),
+        _assumptions(result),
         _question(main, pictures),
         _over_calls(main, pictures),
         _where(main),
@@ -54,7 +56,17 @@ def report_markdown(result: RunResult, pictures: Collection[str] = (), again: st
 def _head(result: RunResult) -> list[str]:
     question = f"*{escape_markdown(result.question)}*" if result.question else ""
     verdict = f"**{escape_markdown(result.verdict)}**" if result.verdict else ""
-    return [f"# {escape_markdown(result.scenario)}", question, verdict, escape_markdown(result.about)]
+    rests = summary_sentence(result.assumptions)
+    changing = [sentence(one) for one in result.assumptions if one.changes]
+    about = escape_markdown(result.about)
+    return [f"# {escape_markdown(result.scenario)}", question, verdict, escape_markdown(rests), _list(changing), about]
+
+
+def _assumptions(result: RunResult) -> list[str]:
+    """All but what would change the answer: that is next to the verdict."""
+    groups = [(title, texts) for title, texts in assumption_groups(result.assumptions) if title != CHANGE]
+    listed = [part for title, texts in groups for part in (f"{title}:", _list(texts))]
+    return ["## What the answer assumes", *listed] if listed else []
 
 
 def _comparison(summary: Summary, pictures: Collection[str]) -> list[str]:
@@ -129,7 +141,7 @@ def _how_sure(result: RunResult, summary: Summary) -> list[str]:
     facts = [f"Token counts: {sentence}." for sentence in token_sentences(summary)]
     facts.append(f"Rules and prices: {rules_sentence(summary.comparison)}.")
     notes = [f"{note} ({_names(names, summary)})" for note, names in shared_notes(summary.lines)]
-    parts = ["## How sure", _list([*facts, *result.assumptions])]
+    parts = ["## How sure", _list(facts)]
     return [*parts, "Notes on strategies:", _list(notes)] if notes else parts
 
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 from markupsafe import Markup
 
 from cachecost.analysis.comparison.apart import APART, apart_sentences
+from cachecost.analysis.comparison.assumption_texts import assumption_groups, summary_sentence
 from cachecost.analysis.comparison.sentences import (
     bold_words,
     cheapest_words,
@@ -123,6 +124,8 @@ def run_page(result: RunResult, again: str | None = None) -> str:
         variants=[variant_table(summaries), variant_costs(summaries)] if len(summaries) > 1 else [],
         published_figures=published_figure_table(result.published_figures) if result.published_figures else None,
         rules=rules_sentence(main.comparison),
+        rests=summary_sentence(result.assumptions),
+        assumed=assumption_groups(result.assumptions),
         assumptions=assumption_table(main.comparison.rules, main.comparison.host),
         notes=[(note, _names(names, main)) for note, names in shared_notes(main.lines)],
         versions=sorted(result.versions.items()),

@@ -13,10 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from cachecost.analysis.comparison.apart import apart_sentences
+from cachecost.analysis.comparison.assumption_texts import sentence, summary_sentence
 from cachecost.analysis.comparison.sentences import refusal_sentences, rules_sentence, token_sentences
 from cachecost.analysis.comparison.summary import Summary, shared_notes, summarise
 from cachecost.base.formatting import count_text
 from cachecost.base.inert import encodable
+from cachecost.ledger.assumptions import Assumption
 from cachecost.ledger.results import ZERO, RunResult
 from cachecost.views.charts.palette import ERROR_STYLE
 from cachecost.views.run.bars import dollar_bar, legend
@@ -27,6 +29,8 @@ from cachecost.views.tables.table import REFUSED
 from cachecost.views.tables.text import render_table
 
 NARROWEST_BAR, WIDEST_BAR = 6, 24
+MOST_ASSUMED = 2
+"""Assumptions that would change the answer, in the terminal at most."""
 
 
 def print_run(result: RunResult, stream: IO[str], report: Path | None = None) -> None:
@@ -49,7 +53,7 @@ def run_text(
     console = inert_console(page, width=width, color_system=colours, force_terminal=bool(colours), legacy_windows=False)
     summaries = [summarise(comparison) for comparison in result.comparisons]
     tables = _tables(summaries, width)
-    facts = _facts(summaries[0], min(width, REPORT_WIDTH), report is not None)
+    facts = _facts(result, summaries[0], min(width, REPORT_WIDTH), report is not None)
     for part in (*_parts(result, summaries, tables, width, bool(colours)), facts):
         console.print(part, highlight=False)
     if report is not None:
@@ -99,18 +103,29 @@ def _strategy_table(summary: Summary, fitted: FittedTable) -> Padding:
     return render_table(fitted, bars=bars if room >= NARROWEST_BAR else None)
 
 
-def _facts(summary: Summary, width: int, has_report: bool) -> RenderableType:
+def _facts(result: RunResult, summary: Summary, width: int, has_report: bool) -> RenderableType:
     grid = Table.grid(padding=(0, 3, 0, 0))
     grid.add_column(no_wrap=True, min_width=len("tokens"))
     grid.add_column()
-    for label, sentence in _labelled_facts(summary, has_report):
-        grid.add_row(Text(label), Text(sentence))
+    for label, words in _labelled_facts(summary, result.assumptions, has_report):
+        grid.add_row(Text(label), Text(words))
     return _indent(grid, width)
 
 
-def _labelled_facts(summary: Summary, has_report: bool) -> list[tuple[str, str]]:
+def _assumed(assumptions: Sequence[Assumption]) -> list[str]:
+    """How many assumptions there are, and the first of those that would change the answer."""
+    changing = [one for one in assumptions if one.changes]
+    more = f" … {count_text(len(changing) - MOST_ASSUMED, 'more assumption')} in the report or --json"
+    shown = [sentence(one) for one in changing[:MOST_ASSUMED]]
+    return [summary_sentence(assumptions), *shown, *([more.strip()] if len(changing) > MOST_ASSUMED else [])] * bool(
+        assumptions
+    )
+
+
+def _labelled_facts(summary: Summary, assumptions: Sequence[Assumption], has_report: bool) -> list[tuple[str, str]]:
     facts = [("tokens" if not number else "", text) for number, text in enumerate(token_sentences(summary))]
     facts.append(("rules", rules_sentence(summary.comparison)))
+    facts += [("assumes" if not number else "", text) for number, text in enumerate(_assumed(assumptions))]
     notes = shared_notes(summary.lines)
     if notes and not has_report:
         noted = (f"{', '.join(names)}: {note}" for note, names in notes)

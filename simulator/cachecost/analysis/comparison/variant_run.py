@@ -1,0 +1,156 @@
+"""A scenario with one day, model and set of assumptions: its conversations, and what its strategies cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from importlib.metadata import version
+from pathlib import Path
+
+from cachecost.analysis.explain.explaining import explain_workload
+from cachecost.base.times import day_of
+from cachecost.base.version import __version__
+from cachecost.ledger.findings import Explanation
+from cachecost.ledger.results import Comparison, Ledger, PublishedFigure
+from cachecost.providers.assumptions import show_assumption
+from cachecost.providers.rules import data_date
+from cachecost.scenario import Scenario, ScenarioTalks, load_conversations
+from cachecost.scenario.models import PublishedFigureSpec, SystemHead, ToolsHead
+from cachecost.simulation.setup import Progress, no_progress
+from cachecost.simulation.strategy_ledger import LowerBound, replay_strategy
+from cachecost.simulation.workload import plan_workload, scenario_setup
+from cachecost.strategies.spec import StrategySpec
+
+
+class VariantRun:
+    """A scenario with one day, model and set of assumptions."""
+
+    def __init__(self, variant: str, scenario: Scenario, folder: Path, like: VariantRun | None = None) -> None:
+        """Conversations are those of `like` where the scenario names the same. Raises InputError, CannotEvaluate."""
+        self.variant = variant
+        self.scenario = scenario
+        self.folder = folder
+        shares = like is not None and like.scenario.conversation == scenario.conversation
+        self.talks: ScenarioTalks = like.talks if like is not None and shares else load_conversations(scenario, folder)
+        self.conversations, bills = self.talks
+        self.setup = replace(scenario_setup(scenario, folder, bills), may_lack_prices=True)
+
+    def comparison(
+        self, progress: Progress = no_progress, lower_bound: LowerBound | None = None, pictured: bool = False
+    ) -> Comparison:
+        ledgers = [self.ledger(spec, progress, lower_bound, pictured) for spec in self.scenario.strategies]
+        return replace(self.empty_comparison(), ledgers=ledgers)
+
+    def empty_comparison(self) -> Comparison:
+        """The comparison without any strategy."""
+        scenario = self.scenario
+        return Comparison(
+            self.variant,
+            scenario.host,
+            scenario.model,
+            self.setup.day or data_date(scenario.host),
+            {name: str(value) for name, value in scenario.rules.items()},
+            [],
+            scenario.first,
+        )
+
+    def ledger(
+        self,
+        spec: StrategySpec,
+        progress: Progress = no_progress,
+        lower_bound: LowerBound | None = None,
+        pictured: bool = False,
+    ) -> Ledger:
+        """What a strategy costs, and how much of the conversation it sends."""
+        found = replay_strategy(spec, self.conversations, self.setup, progress, lower_bound, pictured, measured=True)
+        return replace(found, leaves_out=spec.leaves_out, ranked=spec.ranked, assumes=self._own_assumptions(spec))
+
+    def _own_assumptions(self, spec: StrategySpec) -> str:
+        """The assumptions that a strategy makes for itself alone."""
+        common = self.setup.rules.assumptions
+        own = getattr(self.setup.build_strategy(spec), "rules", None) or {}
+        differing = (name for name in sorted(own) if getattr(common, name) != own[name])
+        return ", ".join(f"{name}={show_assumption(own[name])}" for name in differing)
+
+    def explanations(self, comparison: Comparison) -> list[Explanation]:
+        """What the first and the best strategy pay more than they must; nothing where `explain` knows no such cache."""
+        if not self.setup.uses_breakpoints:
+            return []
+        names = [ledger.strategy for ledger in comparison.ledgers]
+        asked = dict.fromkeys((comparison.first, comparison.best.strategy))
+        specs = [self.scenario.strategies[names.index(name)] for name in asked]
+        return [explain_workload(plan_workload(spec, self.conversations, self.setup)) for spec in specs]
+
+    def published_figure(self, spec: PublishedFigureSpec) -> PublishedFigure:
+        """The published figure recomputed: tokens × the sum of its prices × times, in exact dollars."""
+        if spec.saving is not None:
+            return self._saving(spec, {str(name): number for name, number in spec.saving.items()})
+        tokens = spec.tokens or 0
+        prices = self.setup.prices.prices(self.scenario.host, self.scenario.model, self.setup.day, tokens)
+        per_token = sum((sign * getattr(prices, name) for sign, name in spec.terms), Decimal(0))
+        times = f" × {spec.times}" if spec.times > 1 else ""
+        how = f"{tokens:,} tokens × ${per_token.normalize():f} per million ({spec.price}){times}"
+        return PublishedFigure(spec.source, spec.says, per_token * tokens * spec.times / 10**6, how)
+
+    def _saving(self, spec: PublishedFigureSpec, tokens: Mapping[str, int]) -> PublishedFigure:
+        """What caching saved of the cost of these input tokens; less than nothing where writing cost more."""
+        whole = sum(tokens.values())
+        prices = self.setup.prices.prices(self.scenario.host, self.scenario.model, self.setup.day, whole)
+        cost = sum((getattr(prices, name) * number for name, number in tokens.items()), Decimal(0))
+        how = " + ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in tokens.items())
+        share = 1 - cost / (prices.input * whole)
+        return PublishedFigure(spec.source, spec.says, share, f"{how}, against {whole:,} uncached", is_share=True)
+
+    def about(self) -> str:
+        """One line: what was replayed, how long it is, on which model, at whose prices."""
+        asked = sum(len(conversation.inquiries) for conversation in self.conversations)
+        questions = [f"{asked} questions"] if asked else []
+        calls = f"{sum(len(conversation.replies) for conversation in self.conversations)} calls of the main thread"
+        prices = f"prices and rules of {self.setup.day}"
+        return " · ".join([self._what(), calls, *questions, self.scenario.model, prices])
+
+    def _what(self) -> str:
+        if self.scenario.conversation.synthetic:
+            return "a synthetic conversation"
+        days = sorted({day_of(event.at) for conversation in self.conversations for event in conversation.events})
+        what = (
+            "a recorded conversation"
+            if len(self.conversations) == 1
+            else f"{len(self.conversations)} recorded conversations"
+        )
+        return f"{what} of " + " to ".join(str(day) for day in dict.fromkeys((days[0], days[-1])))
+
+    def assumptions(self) -> list[str]:
+        """What the figures assume, apart from rules and prices."""
+        head = self.scenario.conversation.head
+        sentences = [
+            f"The recording has no {layer}; {_tokens(given):,} tokens are assumed for it."
+            for layer, given in (("tools", head.tools), ("system prompt", head.system))
+            if given is not None and not self.scenario.conversation.synthetic
+        ]
+        if self.setup.bills:
+            sentences.append("Prefixes that the recording was billed for keep their billed length.")
+        if any(reply.output_tokens is None for conversation in self.conversations for reply in conversation.replies):
+            sentences.append("Output tokens are counted from the replies; the recording has no bill for them.")
+        return [*sentences, self._eviction_sentence()]
+
+    def _eviction_sentence(self) -> str:
+        """Whether entries are evicted before their TTL ends."""
+        capacity = self.setup.rules.rules(self.scenario.host, self.scenario.model, self.setup.day).capacity_tokens
+        if capacity is None:
+            return "No entry is evicted before its TTL ends, so hits are an upper bound."
+        return f"The server keeps {capacity:,} tokens; the least recently used are evicted first."
+
+    def versions(self) -> dict[str, str]:
+        return {
+            "cachecost": __version__,
+            "rules": str(data_date(self.scenario.host)),
+            "prices": self.setup.prices.versions,
+            "tiktoken": version("tiktoken"),
+        }
+
+
+def _tokens(given: ToolsHead | SystemHead) -> int:
+    blocks = given.blocks if isinstance(given, SystemHead) else None
+    return sum(blocks) if blocks else given.tokens or 0
