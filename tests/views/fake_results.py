@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
+from cachecost.ledger.assumptions import Assumption
 from cachecost.ledger.results import CallRow, Comparison, Cost, LayerTokens, Ledger, PublishedFigure, RunResult
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
@@ -93,7 +94,10 @@ def result(*comparisons: Comparison, **fields: Any) -> RunResult:
         about="a made-up session · 60 calls, 12 of them questions · claude-opus-4-6 · prices and rules of 2026-03-07",
         verdict="A question asked through the answer tool (auto) costs a twelfth of one through structured output.",
         comparisons=list(comparisons),
-        assumptions=["No cache entry is evicted early, so hits are an upper bound.", "Nothing is retried."],
+        assumptions=[
+            Assumption("No cache entry is evicted early, so hits are an upper bound."),
+            Assumption("retry rate", "not measured", "RFD 033", 0.05, True, "“a” is the cheapest up to 0.31."),
+        ],
         versions={"cachecost": "0.1.0", "rules": "2026-11-20", "tiktoken": "0.14.0"},
     )
     return replace(made, **fields)

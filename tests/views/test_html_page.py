@@ -19,6 +19,7 @@ from html_page import Page
 
 from cachecost.base.formatting import dollar_places, dollars
 from cachecost.cli import cachecost
+from cachecost.ledger.assumptions import Assumption
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.results import RunResult
 from cachecost.ledger.timelines import BreakpointAt, CallTimeline
@@ -178,7 +179,9 @@ def test_a_column_says_call_layer_tokens_dollars_and_kinds() -> None:
 
 def test_words_are_words_and_never_markup() -> None:
     evil = "<script>alert(1)</script> & \"co\" 'x' --ink {{ 7*7 }}"
-    made = result(comparison([ledger(evil, 0.4), ledger("b", 0.2)]), question=evil, verdict=evil, assumptions=[evil])
+    made = result(
+        comparison([ledger(evil, 0.4), ledger("b", 0.2)]), question=evil, verdict=evil, assumptions=[Assumption(evil)]
+    )
     text = run_page(made)
     assert "<script>alert" not in text
     assert list(Page(text).strategies) == [evil, "b"]

@@ -11,17 +11,27 @@ from cachecost.analysis.comparison.summary import Line, Summary, ranked, same_or
 from cachecost.base.formatting import UNKNOWN, all_of, change, change_text, quote
 from cachecost.ledger.results import Comparison
 
+Elsewhere = tuple[Summary, str]
+"""The comparison of a variant, and its name."""
 MOST_SHARES = 2
 """Variants whose own saving is given; of more, the least and the most."""
 
 
-def verdict_of(comparisons: Sequence[Comparison], question_about: Sequence[str] = ()) -> str:
-    """The costs that the question asks about, what is cheapest, and whether that holds in every other variant."""
+def verdict_of(
+    comparisons: Sequence[Comparison], question_about: Sequence[str] = (), shipped: Comparison | None = None
+) -> str:
+    """The costs that the question asks about, what is cheapest, and whether that holds in every other variant.
+
+    `shipped` is the comparison with the rules and prices of the shipped data, where no variant has another day.
+    """
     summaries = [summarise(comparison) for comparison in comparisons]
     main = summaries[0]
     asked = asked_about(main, question_about)
-    parts = [asked, *_answer(summaries, bool(asked)), *apart_verdict(main), *_doubt(main)]
-    return " ".join(part for part in [*parts, *_others(summaries)] if part)
+    elsewhere = [(summary, summary.comparison.variant) for summary in summaries[1:]]
+    if shipped is not None:
+        elsewhere.append((summarise(shipped), f"rules and prices of {shipped.as_of}"))
+    parts = [asked, *_answer(main, elsewhere, bool(asked)), *_doubt(main), *_others(summaries), *apart_verdict(main)]
+    return " ".join(part for part in parts if part)
 
 
 def asked_about(summary: Summary, names: Sequence[str]) -> str:
@@ -45,9 +55,8 @@ def _asked_cost(line: Line, base: Line | None, by_question: bool) -> str:
     return f"{money} {'through' if by_question else 'with'} {quote(line.name)}{versus}{apart}"
 
 
-def _answer(summaries: Sequence[Summary], is_asked: bool) -> Iterator[str]:
+def _answer(summary: Summary, elsewhere: Sequence[Elsewhere], is_asked: bool) -> Iterator[str]:
     """What is cheapest; without the cost of a question where that `is_asked` and answered already."""
-    summary = summaries[0]
     best, first = summary.best, summary.first
     if best is None:
         yield "Every strategy had calls that the provider refuses or that could not be evaluated."
@@ -61,7 +70,7 @@ def _answer(summaries: Sequence[Summary], is_asked: bool) -> Iterator[str]:
     elif best.answer == first.answer:
         yield f"Nothing is cheaper than {quote(first.name)} by more than rounding: {first.answer}."
     else:
-        yield from _comparison(summaries, best, first, is_asked)
+        yield from _comparison(elsewhere, best, first, is_asked)
         yield from _equals(summary, best)
         yield tie_sentence(summary, best)
 
@@ -95,29 +104,29 @@ def _doubt(summary: Summary) -> Iterator[str]:
         yield "Hits are best effort here, and the ranges overlap: which one is the cheapest is not certain."
 
 
-def _comparison(summaries: Sequence[Summary], best: Line, first: Line, is_asked: bool) -> Iterator[str]:
+def _comparison(elsewhere: Sequence[Elsewhere], best: Line, first: Line, is_asked: bool) -> Iterator[str]:
     if not is_asked and best.question is not None and first.question is not None:
         costs = f"{best.question_money} through “{best.name}”, {first.question_money} through “{first.name}”"
         yield f"A question costs {costs}."
     instead = f"{best.answer} instead of {first.answer}"
-    elsewhere = _shares_elsewhere(summaries, best)
-    yield f"Over the whole conversation “{best.name}” costs {instead}: {change_text(best.vs_first)}{elsewhere}."
+    shares = _shares(elsewhere, best)
+    yield f"Over the whole conversation “{best.name}” costs {instead}: {change_text(best.vs_first)}{shares}."
 
 
-def _shares_elsewhere(summaries: Sequence[Summary], best: Line) -> str:
-    """The same saving in the variants where it has another figure, as " (43% less with …)"; "" where it is the same."""
+def _shares(elsewhere: Sequence[Elsewhere], best: Line) -> str:
+    """The same saving where it has another figure, as " (43% less with …)"; "" where it is the same everywhere."""
     here = change_text(best.vs_first)
-    there = [(summary, summary.line(best.name)) for summary in summaries[1:]]
+    there = [(summary.line(best.name), variant) for summary, variant in elsewhere]
     found = [
-        (change_text(line.vs_first), line.vs_first, summary.comparison.variant)
-        for summary, line in there
+        (change_text(line.vs_first), line.vs_first, variant)
+        for line, variant in there
         if line is not None and line.vs_first is not None and change_text(line.vs_first) != here
     ]
     if len(found) > MOST_SHARES:
         (low, *_), (high, *_) = min(found, key=_ratio), max(found, key=_ratio)
-        return f" ({low} to {high} in {len(found)} of {len(there)} variants)"
+        return f" ({low} to {high} in other variants)"
     shares = {words: [variant for same, _, variant in found if same == words] for words, _, _ in found}
-    told = [f"{words} with {all_of(variants)}" for words, variants in shares.items()]
+    told = [f"{words} {all_of([f'with {variant}' for variant in variants])}" for words, variants in shares.items()]
     return f" ({', '.join(told)})" if told else ""
 
 
@@ -167,4 +176,4 @@ def _money(summary: Summary) -> str:
 
 
 def _all(count: int) -> str:
-    return "the other variant" if count == 1 else f"all {count} other variants"
+    return {1: "the other variant", 2: "both other variants"}.get(count, f"all {count} other variants")

@@ -24,7 +24,7 @@ def apart_sentences(summary: Summary) -> list[str]:
     kept = [line for line in summary.lines if not line.is_apart and (line.less is not None or line.assumes)]
     sentences = [f"{APART} compared apart, never the cheapest: {_reasons(summary.apart)}"] if summary.apart else []
     if kept:
-        sentences.append(f"compared though not alike, as the scenario says: {_reasons(kept)}")
+        sentences.append(f"compared all the same, as the scenario says: {_reasons(kept)}")
     return sentences
 
 

@@ -3,71 +3,94 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import date
 from decimal import Decimal
 
 from cachecost.analysis.comparison.long_context import long_context_assumption
-from cachecost.analysis.comparison.sentences import cheapest_words, join_names, tie_sentence, token_sentences
+from cachecost.analysis.comparison.sentences import cheapest_words, join_names, lead_words, tie_sentence
 from cachecost.analysis.comparison.summary import Line, Summary, complete, ranked, summarise
 from cachecost.analysis.comparison.trial_assumptions import stated_assumptions
 from cachecost.analysis.comparison.variant_run import VariantRun
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.formatting import change_text, count_text, dollars, percent, quote
+from cachecost.base.formatting import all_of, change_text, count_text, dollars, percent, quote
 from cachecost.ledger.assumptions import Assumption
 from cachecost.ledger.results import Comparison
 from cachecost.providers.rules import data_date
 
 
-def assumptions_of(main: VariantRun, comparisons: Sequence[Comparison]) -> list[Assumption]:
+def assumptions_of(
+    main: VariantRun, comparisons: Sequence[Comparison], shipped: Comparison | None = None
+) -> list[Assumption]:
     """What the answer assumes; what would change it first, then what would not, then what was not tried.
 
+    `shipped` is the comparison with the rules and prices of the shipped data, where no variant has another day.
     Raises CannotEvaluate for a value that cannot be simulated.
     """
     summaries = [summarise(comparison) for comparison in comparisons]
     found = [
         *stated_assumptions(main, comparisons[0]),
         *_token_counts(summaries[0]),
-        *_day(main, summaries),
+        *_day(summaries, shipped),
+        *_variants(summaries),
         *long_context_assumption(main, summaries[0]),
-        *_never_missed(summaries[0]),
+        *_never_missed(summaries[0], main.scenario.question_about),
         *_output(main, summaries[0]),
         *map(Assumption, main.assumptions()),
     ]
     return sorted(found, key=lambda assumption: (not assumption.changes, assumption.changes is None))
 
 
+def comparison_when_shipped(main: VariantRun, comparisons: Sequence[Comparison]) -> Comparison | None:
+    """The comparison with the rules and prices of the shipped data; None where one has another day than the first
+    already, these rules and prices are used, or they lack the model.
+    """
+    days = {comparison.as_of for comparison in comparisons}
+    if len(days) > 1 or data_date(main.scenario.host) in days:
+        return None
+    try:
+        return VariantRun("", main.scenario.model_copy(update={"as_of": None}), main.folder, main).comparison()
+    except CannotEvaluate:
+        return None
+
+
 def _token_counts(summary: Summary) -> Iterator[Assumption]:
-    best = summary.best
-    if best is None or not any(line.error_margin for line in complete(summary.lines)):
+    """Whether the error margin of the counts is wider than the lead."""
+    best, order = summary.best, sorted(ranked(summary.lines), key=lambda line: line.effort)
+    margin = max((line.error_margin for line in complete(summary.lines)), default=0.0)
+    if best is None or not margin or not best.is_priced:
         return
-    name = f"Token counts: {'; '.join(token_sentences(summary))}"
+    second = next((line for line in order if line not in summary.equal_lines), None)
+    stays = f"{join_names(summary.winners)} {'stays' if len(summary.winners) == 1 else 'stay'} the cheapest"
+    lead = f": {lead_words(best, second)}" if second is not None else ""
     tie = tie_sentence(summary, best)
-    stays = f"{join_names(summary.winners)} {'stays' if len(summary.winners) == 1 else 'stay'} the cheapest within it."
-    yield Assumption(name, changes=bool(tie), effect=tie or stays)
+    yield Assumption(
+        f"Token counts are right within ±{percent(margin)}", changes=bool(tie), effect=tie or f"{stays}{lead}."
+    )
 
 
-def _day(main: VariantRun, summaries: Sequence[Summary]) -> Iterator[Assumption]:
-    """Rules and prices of another day: that of the shipped data, where no variant has another."""
+def _day(summaries: Sequence[Summary], shipped: Comparison | None) -> Iterator[Assumption]:
+    """Rules and prices of another day."""
     day = summaries[0].comparison.as_of
-    name = f"Rules and prices of {day}"
-    others = [summary for summary in summaries[1:] if summary.comparison.as_of != day] or _on_shipped_day(main, day)
+    others = [summary for summary in summaries[1:] if summary.comparison.as_of != day]
+    others += [summarise(shipped)] if shipped is not None else []
+    if others:
+        changes = any(_winners(summary) != _winners(summaries[0]) for summary in others)
+        effect = " ".join(_on_day(summary, summaries[0]) for summary in others)
+        yield Assumption(f"Rules and prices of {day}", changes=changes, effect=effect)
+
+
+def _variants(summaries: Sequence[Summary]) -> Iterator[Assumption]:
+    """What else the variants change."""
+    others = [one for one in summaries[1:] if one.comparison.as_of == summaries[0].comparison.as_of]
     if not others:
         return
-    changes = any(set(summary.winners) != set(summaries[0].winners) for summary in others)
-    effect = " ".join(_on_day(summary, summaries[0]) for summary in others)
-    yield Assumption(name, changes=changes, effect=effect)
+    differing = [quote(one.comparison.variant) for one in others if _winners(one) != _winners(summaries[0])]
+    another = f"The cheapest is another one with {all_of(differing)}." if differing else ""
+    name = f"The scenario as written, not one of its {count_text(len(others), 'variant')} of the same day"
+    yield Assumption(name, changes=bool(differing), effect=another or "The cheapest is the same in all.")
 
 
-def _on_shipped_day(main: VariantRun, day: date) -> list[Summary]:
-    """The comparison with the rules and prices of the shipped data; none where they are used, or lack the model."""
-    shipped = data_date(main.scenario.host)
-    if day == shipped:
-        return []
-    try:
-        run = VariantRun("", main.scenario.model_copy(update={"as_of": None}), main.folder, main)
-        return [summarise(run.comparison())]
-    except CannotEvaluate:
-        return []
+def _winners(summary: Summary) -> frozenset[str]:
+    return frozenset(summary.winners)
 
 
 def _on_day(summary: Summary, main: Summary) -> str:
@@ -82,18 +105,14 @@ def _on_day(summary: Summary, main: Summary) -> str:
     return f"On {day}{with_variant}, {words}: {best.answer}{against}."
 
 
-def _never_missed(summary: Summary) -> Iterator[Assumption]:
+def _never_missed(summary: Summary, asked: Sequence[str]) -> Iterator[Assumption]:
     """What strategies leave out that are compared all the same: how much missing it may cost."""
     first = summary.first
     leaving = [line for line in ranked(summary.lines) if line.less is not None and line is not first]
     if first is None or not leaving:
         return
-    room = [
-        f"{quote(line.name)} may lose {dollars(first.effort - line.effort)} that way until it costs as much as"
-        f" {quote(first.name)}: {count_text(int((first.effort - line.effort) / _per_call(line)), 'call')} at its mean."
-        for line in leaving
-        if line.effort < first.effort and line.is_priced and line.effort
-    ]
+    shown = [line for line in leaving if line is summary.best or line.name in asked]
+    room = [_room(line, first) for line in shown if line.is_priced and line.calls and 0 < line.effort < first.effort]
     name = f"What {join_names([line.name for line in leaving])} {_leave(leaving)} out is never missed"
     yield Assumption(name, "no call is repeated, no answer is worse", effect=" ".join(room))
 
@@ -102,29 +121,38 @@ def _leave(lines: Sequence[Line]) -> str:
     return "leaves" if len(lines) == 1 else "leave"
 
 
-def _per_call(line: Line) -> Decimal:
-    return line.effort / line.calls
+def _room(line: Line, first: Line) -> str:
+    """How many more calls a strategy may make until it costs as much as the compared one."""
+    lead = first.effort - line.effort
+    calls = count_text(int(lead / (line.effort / line.calls)), "more call")
+    return f"{quote(line.name)} costs as much as {quote(first.name)} after {calls} at its mean cost ({dollars(lead)})."
 
 
 def _output(main: VariantRun, summary: Summary) -> Iterator[Assumption]:
     """The answers of every strategy are as long: how much shorter they would have to be for another one to win."""
     whence = "that the scenario states" if main.scenario.conversation.synthetic else "of the recording"
-    yield Assumption(
-        f"The answers are those {whence}, equally long in every strategy",
-        effect=_shorter(summary) if summary.best else "",
-    )
+    name = f"The answers are those {whence}, equally long in every strategy"
+    yield Assumption(name, effect=_shorter(summary, main.scenario.question_about))
 
 
-def _shorter(summary: Summary) -> str:
-    """The strategy that needs the least saving of output to become the cheapest."""
+def _shorter(summary: Summary, asked: Sequence[str]) -> str:
+    """How much less output the strategies need that the question is about, else the one that needs the least."""
     best = summary.best
-    assert best is not None
-    needed = {
-        line.name: (line.effort - best.effort) / line.cost.output
-        for line in ranked(summary.lines)
-        if line not in summary.equal_lines and line.is_priced and line.cost.output
-    }
-    name = min(needed, key=lambda name: needed[name], default=None)
-    if name is None or needed[name] >= 1:
-        return "No saving of output makes another strategy the cheapest." if needed else ""
-    return f"With {percent(needed[name])} less output, {quote(name)} would cost as little as {quote(best.name)}."
+    others = [line for line in ranked(summary.lines) if line not in summary.equal_lines and line.is_priced]
+    lines = [line for line in others if line.cost.output]
+    if best is None or not lines:
+        return ""
+    least = min(lines, key=lambda line: _needed(line, best))
+    shown = [line for line in lines if line.name in asked] or [least]
+    return " ".join(_needed_words(line, best) for line in shown)
+
+
+def _needed(line: Line, best: Line) -> Decimal:
+    """The part of its output that a strategy must save to cost as little as the best."""
+    return (line.effort - best.effort) / line.cost.output
+
+
+def _needed_words(line: Line, best: Line) -> str:
+    if (needed := _needed(line, best)) >= 1:
+        return f"{quote(line.name)} costs more than {quote(best.name)} even without any output."
+    return f"{quote(line.name)} costs as little as {quote(best.name)} with {percent(needed)} less output."

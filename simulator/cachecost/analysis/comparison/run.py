@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from cachecost.analysis.comparison.answer import verdict_of
-from cachecost.analysis.comparison.assumed import assumptions_of
+from cachecost.analysis.comparison.assumed import assumptions_of, comparison_when_shipped
 from cachecost.analysis.comparison.variant_run import VariantRun
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
 from cachecost.conversations.calls import Call
@@ -28,13 +28,14 @@ def run(scenario: Scenario, folder: Path, progress: Progress = no_progress, pict
     main = readings[0]
     comparisons = [main.comparison(progress, _lower_bound, pictured)]
     comparisons += [reading.comparison(progress, None, False) for reading in readings[1:]]
+    shipped = comparison_when_shipped(main, comparisons)
     return RunResult(
         scenario.name,
         scenario.question,
         main.about(),
-        verdict_of(comparisons, scenario.question_about),
+        verdict_of(comparisons, scenario.question_about, shipped),
         comparisons,
-        assumptions_of(main, comparisons),
+        assumptions_of(main, comparisons, shipped),
         [main.published_figure(published_figure) for published_figure in scenario.published_figures],
         main.versions(),
         main.explanations(comparisons[0]) if pictured else [],

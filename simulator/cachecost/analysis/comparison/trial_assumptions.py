@@ -17,7 +17,7 @@ from cachecost.analysis.comparison.break_even import (
 )
 from cachecost.analysis.comparison.trials import Trials
 from cachecost.analysis.comparison.variant_run import VariantRun
-from cachecost.base.formatting import dollars, quote, tokens
+from cachecost.base.formatting import all_of, dollars, quote, tokens
 from cachecost.ledger.assumptions import Assumption, BreakEven, TriedValue
 from cachecost.ledger.results import Comparison
 from cachecost.scenario.assumed import AssumptionSpec
@@ -39,7 +39,8 @@ def _assumption(main: VariantRun, comparison: Comparison, spec: AssumptionSpec) 
     shown = trials.strategies or list(dict.fromkeys((comparison.best.strategy, comparison.first)))
     watched = dict.fromkeys((*trials.strategies, *main.scenario.question_about))
     claims: list[Claim] = [CheapestClaim()]
-    claims += [DifferenceClaim(name, comparison.first) for name in watched if name != comparison.first]
+    known = (comparison.first, comparison.best.strategy)
+    claims += [DifferenceClaim(name, comparison.first) for name in watched if name not in known]
     tried = [_tried(trials, value, shown) for value in spec.tried]
     stated = replace(stated, value=trials.as_written, tried=tuple(tried))
     if spec.range is None:
@@ -93,17 +94,27 @@ def _ends(stated: Assumption, comparison: Comparison, shown: Sequence[str], chan
     """What the strategies cost at both ends of the range, and that the answer stays where it does."""
     low, high = stated.tried
     span = f"from {show_number(low.value)} to {show_number(high.value)}"
-    costs = [_cost_words(name, low, high, comparison) for name in shown[:MOST_COSTS]]
     lead = span[0].upper() + span[1:] if changes else f"{quote(low.best)} stays the cheapest {span}"
-    return f"{lead}: {'; '.join(costs)}."
+    return f"{lead}: {'; '.join(_costs(low, high, comparison, shown[:MOST_COSTS]))}."
+
+
+def _costs(low: TriedValue, high: TriedValue, comparison: Comparison, shown: Sequence[str]) -> Iterator[str]:
+    """What strategies cost at both ends; those that cost the same together."""
+    names: dict[str, list[str]] = {}
+    for name in shown:
+        names.setdefault(_cost_words(name, low, high, comparison), []).append(quote(name))
+    return (f"{all_of(who)} {'costs' if len(who) == 1 else 'cost'} {words}" for words, who in names.items())
 
 
 def _cost_words(name: str, low: TriedValue, high: TriedValue, comparison: Comparison) -> str:
-    whole = f"{_amount(low.costs[name], comparison)} to {_amount(high.costs[name], comparison)}"
+    whole = _span(_amount(low.costs[name], comparison), _amount(high.costs[name], comparison))
     if name not in low.questions or name not in high.questions:
-        return f"{quote(name)} costs {whole}"
-    each = f"{dollars(low.questions[name])} to {dollars(high.questions[name])} a question"
-    return f"{quote(name)} costs {each}, {whole} in all"
+        return whole
+    return f"{_span(dollars(low.questions[name]), dollars(high.questions[name]))} a question, {whole} in all"
+
+
+def _span(low: str, high: str) -> str:
+    return low if low == high else f"{low} to {high}"
 
 
 def _amount(effort: Decimal, comparison: Comparison) -> str:
