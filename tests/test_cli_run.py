@@ -87,6 +87,52 @@ def test_run_json_prints_one_object_with_what_the_contract_promises(folder: Path
     assert not (folder / "reports").exists()
 
 
+ASSUMING = """\
+question_about: ["answer tool, auto"]
+assumptions:
+  - name: retry rate
+    set: strategies.answer tool, auto.inquiry.retry_rate
+    range: [0, 1]
+    why: nobody measured it
+  - {name: nobody misses anything}
+"""
+
+
+def test_run_says_what_the_answer_assumes_in_terminal_report_and_json(folder: Path) -> None:
+    compared = SCENARIO.replace("compare_to: none", 'compare_to: "structured output, same tools"')
+    (folder / "scenarios" / "small.yaml").write_text(compared + ASSUMING)
+    done = cachecost("run", "scenarios/small.yaml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "assumes   The answer rests on " in done.stdout
+    assert "\n\nA question costs $" in done.stdout, "the answer to the question comes first"
+    assert "none †" in done.stdout, "a strategy that asks nothing is compared apart"
+    report = (folder / "reports" / "small" / "report.md").read_text()
+    assert "- Retry rate: 0.1 (nobody measured it). “answer tool, auto” stays the cheapest from 0 to 1: " in report
+    assert "- Nobody misses anything." in report.partition("Not tried:")[2]
+    assert 'id="assumes">What the answer assumes</h2>' in (folder / "reports" / "small" / "index.html").read_text()
+    result = json.loads((folder / "reports" / "small" / "result.json").read_text())
+    rate = next(one for one in result["assumptions"] if one["name"] == "retry rate")
+    assert (rate["value"], rate["changes_answer"], rate["break_even"]) == (0.1, False, [])
+    assert [(one["value"], one["best"]) for one in rate["tried"]] == [
+        (0, "answer tool, auto"),
+        (1, "answer tool, auto"),
+    ]
+    assert result["lead"]["over"] == "structured output, same tools" and result["tied_with"] == []
+
+
+def test_faults_of_assumptions_are_named_at_their_lines(folder: Path) -> None:
+    wrong = ASSUMING.replace("[0, 1]", "[0, 7]").replace('["answer tool, auto"]', "[ans]")
+    (folder / "scenarios" / "small.yaml").write_text(SCENARIO + wrong + "  - {name: x, set: name, values: [y]}\n")
+    done = cachecost("run", "scenarios/small.yaml", cwd=folder)
+    assert done.returncode == 2
+    told = [line.partition(" ")[2] for line in done.stderr.splitlines()[:-1]]
+    assert told[0].startswith("question_about[0]: expected one of 'answer tool, auto'")
+    assert told[1:] == [
+        "assumptions[0].range[1]: strategies[2].inquiry.retry_rate: expected at most 1.0; got 7",
+        "assumptions[2].set: expected a path to what changes a cost; got 'name', which is only reported",
+    ]
+
+
 def test_the_same_bytes_come_out_in_any_process_and_hash_seed(folder: Path) -> None:
     outcomes = []
     for seed in ("1", "2"):

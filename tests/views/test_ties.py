@@ -6,12 +6,14 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from fake_results import comparison, ledger, result
+from fake_results import comparison, ledger, result, row
 
 from cachecost.analysis.comparison.answer import verdict_of
 from cachecost.analysis.comparison.sentences import dollars_title, who_is_cheapest
-from cachecost.analysis.comparison.summary import summarise
-from cachecost.ledger.results import Comparison
+from cachecost.analysis.comparison.summary import error_of_difference, summarise
+from cachecost.ledger.results import Comparison, Cost, Ledger
+from cachecost.prompts.blocks import Layer
+from cachecost.providers.usage import Usage
 from cachecost.views.run.json_output import run_object
 from cachecost.views.run.markdown import report_markdown
 from cachecost.views.run.terminal import run_text
@@ -85,3 +87,55 @@ def test_the_column_names_what_it_compares_with(first: str, head: str) -> None:
     page = report_markdown(shown)
     assert f"| {head} |" in page
     assert ("vs first" in page) is (head == "vs first")
+
+
+def by_layer(name: str, tools: str, messages: str, output: str = "0", margin: float = 0.1) -> Ledger:
+    """A strategy of one call with these dollars; its output was recorded, so no count is in it."""
+    cost = Cost(read=Decimal(tools) + Decimal(messages), output=Decimal(output))
+    layers = {Layer.TOOLS: Decimal(tools), Layer.SYSTEM: Decimal(0), Layer.MESSAGES: Decimal(messages)}
+    made = row(name, 1, Usage(), cost=cost, cost_by_layer=layers)
+    return Ledger(name, [made], error_margin=margin)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "margin", "tied"),
+    [
+        # the same text at another price: an error of its count scales the lead and can never turn it
+        (("1", "4"), ("1", "5"), "0.1", False),
+        # two layers whose counts may err apart: ±(2.00 + 3.00) × 10% against a lead of 1.00, of 0.50, of 0.49
+        (("3", "4"), ("1", "7"), "0.5", False),
+        (("3", "4"), ("1", "6.5"), "0.45", False),
+        (("3", "4"), ("1.2", "6.17"), "0.397", True),
+        # recorded output has no error: a lead of 0.05 out of input that differs by 0.50
+        (("0", "4", "1"), ("0", "4.5", "0.55"), "0.05", True),
+        (("0", "4", "1"), ("0", "4.5", "0.56"), "0.05", False),
+    ],
+)
+def test_a_lead_within_the_error_margin_of_its_pair_is_a_tie(
+    first: tuple[str, ...], second: tuple[str, ...], margin: str, tied: bool
+) -> None:
+    made = comparison([by_layer("one", *first), by_layer("two", *second), by_layer("none", "90", "900")])
+    summary = summarise(made)
+    one, two, _ = summary.lines
+    assert error_of_difference(one, two) == error_of_difference(two, one) == Decimal(margin)
+    assert (summary.winners == ("one", "two")) is tied
+    assert run_object(result(made))["best"] == "one"
+    assert run_object(result(made))["tied_with"] == (["two"] if tied else [])
+
+
+def test_a_tie_within_the_margin_is_told_in_verdict_title_and_variants() -> None:
+    near = [by_layer("one", "3", "4"), by_layer("two", "1.2", "6.17"), by_layer("none", "20", "20")]
+    told = "“one” ($7.00) and “two” ($7.37) are within the error margin: a lead of $0.37 against ±$0.40."
+    assert verdict_of([comparison(near)]) == told
+    against_two = comparison(near, first="two")
+    assert verdict_of([against_two]) == (f"Nothing is cheaper than “two” by more than the error margin: $7.37. {told}")
+    assert dollars_title(summarise(comparison(near))) == "Cheapest within the error margin: “one” and “two”, $7.00"
+    far = comparison([by_layer("one", "3", "4"), by_layer("two", "3", "9"), near[2]])
+    variant = comparison(near, "another day", "one")
+    assert verdict_of([far, variant]) == (
+        "“one” is the cheapest: $7.00. With another day, “one” and “two” are the cheapest, "
+        "within the error margin of each other: $7.00."
+    )
+    page = report_markdown(result(comparison(near)))
+    assert "| **one** |" in page and "| **two** |" in page and "| none |" in page
+    assert "the cheapest strategies are bold: their differences are within the error margin." in page
