@@ -8,7 +8,7 @@ from decimal import Decimal
 from cachecost.analysis.comparison.apart import apart_verdict
 from cachecost.analysis.comparison.sentences import MANY, cheapest_words, join_names, tie_sentence
 from cachecost.analysis.comparison.summary import Line, Summary, ranked, same_order, summarise
-from cachecost.base.formatting import UNKNOWN, all_of, change, change_text, quote
+from cachecost.base.formatting import UNKNOWN, all_of, change, change_text, percent, quote
 from cachecost.ledger.results import Comparison
 
 Elsewhere = tuple[Summary, str]
@@ -123,15 +123,18 @@ def _shares(elsewhere: Sequence[Elsewhere], best: Line) -> str:
         if line is not None and line.vs_first is not None and change_text(line.vs_first) != here
     ]
     if len(found) > MOST_SHARES:
-        (low, *_), (high, *_) = min(found, key=_ratio), max(found, key=_ratio)
-        return f" ({low} to {high} in other variants)"
+        return f" ({_share_span([ratio for _, ratio, _ in found])} in other variants)"
     shares = {words: [variant for same, _, variant in found if same == words] for words, _, _ in found}
     told = [f"{words} {all_of([f'with {variant}' for variant in variants])}" for words, variants in shares.items()]
     return f" ({', '.join(told)})" if told else ""
 
 
-def _ratio(share: tuple[str, Decimal, str]) -> Decimal:
-    return share[1]
+def _share_span(ratios: Sequence[Decimal]) -> str:
+    """ "56% to 75% less", or "12% less to 6% more"."""
+    low, high = min(ratios), max(ratios)
+    if low < 0 > high:
+        return f"{percent(abs(high))} to {change_text(low)}"
+    return f"{percent(low) if low > 0 else change_text(low)} to {change_text(high)}"
 
 
 def _others(summaries: Sequence[Summary]) -> Iterator[str]:
