@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from cachecost.analysis.comparison.long_context import long_context_assumption
 from cachecost.analysis.comparison.sentences import cheapest_words, join_names, lead_words, tie_sentence
-from cachecost.analysis.comparison.summary import Line, Summary, complete, ranked, summarise
+from cachecost.analysis.comparison.summary import Line, Summary, best_and_next, complete, ranked, summarise
 from cachecost.analysis.comparison.trial_assumptions import stated_assumptions
 from cachecost.analysis.comparison.variant_run import VariantRun
 from cachecost.base.errors import CannotEvaluate
@@ -54,13 +54,13 @@ def comparison_when_shipped(main: VariantRun, comparisons: Sequence[Comparison])
 
 def _token_counts(summary: Summary) -> Iterator[Assumption]:
     """Whether the error margin of the counts is wider than the lead."""
-    best, order = summary.best, sorted(ranked(summary.lines), key=lambda line: line.effort)
+    best = summary.best
     margin = max((line.error_margin for line in complete(summary.lines)), default=0.0)
     if best is None or not margin or not best.is_priced:
         return
-    second = next((line for line in order if line not in summary.equal_lines), None)
+    found = best_and_next(summary.lines)
     stays = f"{join_names(summary.winners)} {'stays' if len(summary.winners) == 1 else 'stay'} the cheapest"
-    lead = f": {lead_words(best, second)}" if second is not None else ""
+    lead = f": {lead_words(*found)}" if found is not None else ""
     tie = tie_sentence(summary, best)
     yield Assumption(
         f"Token counts are right within ±{percent(margin)}", changes=bool(tie), effect=tie or f"{stays}{lead}."

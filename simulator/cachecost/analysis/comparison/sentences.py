@@ -10,6 +10,7 @@ from cachecost.analysis.comparison.summary import (
     Line,
     Refusal,
     Summary,
+    best_and_next,
     complete,
     error_of_difference,
     ranked,
@@ -113,12 +114,10 @@ def rules_sentence(comparison: Comparison) -> str:
 
 def token_sentences(summary: Summary) -> list[str]:
     """Where the token counts come from, and what their error band is in dollars: one sentence a source."""
-    groups: dict[tuple[str, float], list[Line]] = {}
+    groups: dict[str, list[Line]] = {}
     for line in complete(summary.lines):
-        groups.setdefault((line.token_source, line.error_margin), []).append(line)
-    return [
-        _token_sentence(source, error_margin, lines, summary.first) for (source, error_margin), lines in groups.items()
-    ]
+        groups.setdefault(line.token_source, []).append(line)
+    return [_token_sentence(source, lines, summary.first) for source, lines in groups.items()]
 
 
 def refusal_sentences(summary: Summary) -> list[str]:
@@ -201,13 +200,14 @@ def _order(summary: Summary, main: Summary) -> str:
     return "same" if summary.winners == main.winners else "ties"
 
 
-def _token_sentence(source: str, error_margin: float, lines: Sequence[Line], first: Line | None) -> str:
-    if not error_margin:
+def _token_sentence(source: str, lines: Sequence[Line], first: Line | None) -> str:
+    margins = {line.error_margin for line in lines}
+    if not any(margins):
         return f"{source or 'counted'}, exact"
+    within = f"{source}: {'up to ' if len(margins) > 1 else ''}±{percent(max(margins))}"
     if not all(line.is_priced for line in lines):
-        return f"{source}: ±{percent(error_margin)}"
-    error = max(line.error for line in lines)
-    sentence = f"{source}: ±{percent(error_margin)} → at most ±{rough_dollars(error)} on a figure"
+        return within
+    sentence = f"{within} → at most ±{rough_dollars(max(line.error for line in lines))} on a figure"
     if first is None or first not in lines or len(lines) < 2:
         return sentence
     widest = max((error_of_difference(first, line) for line in lines), default=ZERO)
@@ -216,10 +216,10 @@ def _token_sentence(source: str, error_margin: float, lines: Sequence[Line], fir
 
 def _lead_margin(lines: Sequence[Line]) -> str:
     """What the cheapest strategy leads by, and the error margin of that difference."""
-    order = sorted(ranked(lines), key=lambda line: line.effort)
-    if len(order) < 2 or order[0].effort == order[1].effort:
+    found = best_and_next(lines)
+    if found is None:
         return ""
-    best, second = order[:2]
+    best, second = found
     margin = rough_dollars(error_of_difference(best, second))
     return f", ±{margin} on the lead of {rough_dollars(second.effort - best.effort)}"
 

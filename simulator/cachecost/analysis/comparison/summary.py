@@ -261,6 +261,13 @@ def ranked(lines: Sequence[Line]) -> list[Line]:
     return [line for line in whole if not line.is_apart] or whole
 
 
+def best_and_next(lines: Sequence[Line]) -> tuple[Line, Line] | None:
+    """The cheapest of the lines that are compared, and the cheapest that costs more; None where there is none."""
+    order = sorted(ranked(lines), key=lambda line: line.effort)
+    second = next((line for line in order if line.effort > order[0].effort), None)
+    return None if second is None else (order[0], second)
+
+
 def error_of_difference(one: Line, other: Line) -> Decimal:
     """± USD on the difference of two lines, from the token counts.
 

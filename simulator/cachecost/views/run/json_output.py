@@ -8,7 +8,7 @@ from io import StringIO
 from json import dumps
 from typing import Any
 
-from cachecost.analysis.comparison.summary import Line, Summary, error_of_difference, ranked, summarise
+from cachecost.analysis.comparison.summary import Line, Summary, best_and_next, error_of_difference, summarise
 from cachecost.base.formatting import exact
 from cachecost.ledger.assumptions import Assumption, BreakEven, TriedValue
 from cachecost.ledger.conversation_shares import QUESTIONS, LessInput
@@ -101,10 +101,10 @@ def _less(less: LessInput) -> dict[str, Any]:
 
 def _lead(summary: Summary) -> dict[str, str] | None:
     """The lead of the cheapest strategy over the next, and its error margin; None without a next, or a price."""
-    order = sorted(ranked(summary.lines), key=lambda line: line.effort)
-    if len(order) < 2 or not summary.is_priced:
+    found = best_and_next(summary.lines)
+    if found is None or not summary.is_priced:
         return None
-    best, second = order[:2]
+    best, second = found
     lead, margin = second.effort - best.effort, error_of_difference(best, second)
     return {"over": second.name, "usd": exact(lead), "error_usd": exact(margin)}
 
