@@ -18,7 +18,8 @@
 #
 # **Answer.** It is not the tool that saves, it is the cache. A *forced* tool choice rewrites the conversation just as
 # structured output does, and costs as much. A tool that is always there and *not* forced reads what is cached: about
-# a tenth of the price of a question. A cheaper model is cheaper still, but its answers are another model's.
+# a tenth of the price of a question. A cheaper model is cheaper still, but it is another model, and its window holds
+# a quarter of this conversation: the report compares it apart.
 
 # %%
 from pathlib import Path
@@ -29,7 +30,7 @@ root = Path() if Path("scenarios").exists() else Path("..")
 scenario = root / "scenarios/answer-inquiry.yaml"
 structured, forced, auto = "structured output, no tools", "answer_inquiry, forced", "answer tool, auto"
 early, cheaper = "answer_inquiry, forced, marked before the question", "cheaper model, with cache hint"
-result = cachecost.compare(scenario, sets={"variants": []})
+result = cachecost.compare(scenario, sets={"variants": [], "assumptions": []})
 
 asked = result.frame()["question_usd"]
 print(
@@ -88,7 +89,12 @@ assert asked[early] < asked[forced] / 3
 readings = {
     reading: cachecost.compare(
         scenario,
-        sets={"variants": [], "strategies": [structured, forced, auto], "rules": {"tool_choice_invalidation": reading}},
+        sets={
+            "variants": [],
+            "assumptions": [],
+            "strategies": [structured, forced, auto],
+            "rules": {"tool_choice_invalidation": reading},
+        },
     )
     for reading in ("rendered_class", "any_change", "never")
 }

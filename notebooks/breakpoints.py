@@ -16,8 +16,9 @@
 # **Question.** The API takes four breakpoints. When do more than two of them save anything?
 #
 # **Answer.** Mostly never: a charge depends on the last hit and the last breakpoint, not on their number. The
-# third one pays in one case, when an entry is further back than the lookback reaches. Then it saves a third here. The
-# fourth one, on the tools, never did.
+# third one pays in one case, when an entry is further back than the lookback reaches. Until August 2026 every tool
+# block was a position, and it saved a third here; since September a run of them is one, and it takes a turn of ten
+# calls. The fourth one, on the tools, never did.
 
 # %%
 from pathlib import Path
@@ -32,38 +33,42 @@ one, two = "one, on the system prompt", "two, system and last message"
 three, four = "three, with the previous human message", "four, with the last tool"
 result = cachecost.compare(scenario)
 
-usd = result.frame()["cost_usd"]
-print(f"one ${usd[one]:.2f}, two ${usd[two]:.2f}, three ${usd[three]:.2f}, four ${usd[four]:.2f}")
-assert usd[three] < usd[two] * 7 / 10
-assert usd[four] == usd[three]
+until_august = result.variants["every tool block a position, as until 31 August 2026"]
+today, before = result.frame()["cost_usd"], until_august.frame()["cost_usd"]
+for when, usd in (("today", today), ("until August 2026", before)):
+    print(f"{when}: one ${usd[one]:.2f}, two ${usd[two]:.2f}, three ${usd[three]:.2f}, four ${usd[four]:.2f}")
+assert today[four] == today[three] == today[two]
+assert before[four] == before[three] < before[two] * 7 / 10
 
 # %%
 result.plot("calls")
 
 # %% [markdown]
 # The conversation is made up: eight turns of five calls, three tools at once, on a model that drops earlier thinking
-# when a person speaks, by the rules of August 2026. We made it so that the edge can be seen. In the same conversation
-# with other habits the third breakpoint is worth nothing:
+# when a person speaks. We made it so that the edge can be seen. What the third breakpoint saves in it, and with other
+# habits and by other rules:
 
 # %%
-saved = {"as it is": 1 - usd[three] / usd[two]}
+saved = {"as it is": 1 - today[three] / today[two]}
 for name, variant in result.variants.items():
     costs = variant.frame()["cost_usd"]
     saved[name] = 1 - costs[three] / costs[two]
 for name, share in saved.items():
     print(f"{name:40} the third breakpoint saves {share:.0%}")
 
-assert saved["one tool a call"] == saved["tool runs collapse"] == saved["a model that keeps thinking"] == 0
-assert saved["tool runs collapse, 14 calls a turn"] > 0.1
+assert saved["as it is"] == saved["every tool block a position, one tool a call"] == 0
+assert saved["every tool block a position, a model that keeps thinking"] == 0
+assert saved["14 calls a turn"] > 0.1
 
 # %% [markdown]
 # ## Where the edge is
 #
-# A breakpoint looks back at most 20 positions. Each parallel tool adds two positions a call (when every block counts).
+# A breakpoint looks back at most 20 positions. Each parallel tool adds two positions a call while every block counts.
 
 # %%
 tools = [1, 2, 3, 4, 5]
-found = [cachecost.compare(scenario, sets={"variants": [], "conversation.synthetic.tools": n}) for n in tools]
+then = {"variants": [], "assumptions": [], "as_of": "2026-08-22"}
+found = [cachecost.compare(scenario, sets={**then, "conversation.synthetic.tools": n}) for n in tools]
 dollars = {name: [float(each[name].cost.total) for each in found] for name in (two, three)}
 
 figure, axes = plt.subplots(figsize=(8, 3.6))
@@ -84,7 +89,7 @@ assert gaps[0] == gaps[1] == 0
 assert all(gap > 0.5 for gap in gaps[2:])
 
 # %% [markdown]
-# ## What the two-breakpoint arm lost, and why
+# ## What the two-breakpoint arm lost until August, and why
 #
 # When a person speaks, this model's earlier thinking is taken out, and all after it is another prompt. What is left to
 # read ends at the human message before. Only a breakpoint there (or within 20 positions) finds it.
@@ -92,7 +97,7 @@ assert all(gap > 0.5 for gap in gaps[2:])
 # %%
 at_the_turn = {}
 for name in (two, three):
-    calls = result[name].frame()
+    calls = until_august[name].frame()
     turns = calls[calls["cause"] == "thinking_stripped"]
     at_the_turn[name] = turns["cost_usd"].sum()
     print(f"{name}: {len(turns)} turns begin with stripped thinking; they cost ${at_the_turn[name]:.2f}")

@@ -42,12 +42,12 @@ assert result.best.strategy == "1h"
 result.plot()
 
 # %% [markdown]
-# An hour on the head alone (tools and system) is nearly no help here: the messages are what is long.
+# An hour on the static prefix alone (tools and system) is nearly no help here: the messages are what is long.
 
 # %%
-head = usd["1h on the head, 5m on the messages"]
-assert usd["1h"] < head < usd["5m"]
-assert (usd["5m"] - head) / (usd["5m"] - usd["1h"]) < 0.25
+prefix = usd["1h on the static prefix, 5m on the messages"]
+assert usd["1h"] < prefix < usd["5m"]
+assert (usd["5m"] - prefix) / (usd["5m"] - usd["1h"]) < 0.25
 
 # %% [markdown]
 # ## Where it turns
@@ -58,7 +58,8 @@ assert (usd["5m"] - head) / (usd["5m"] - usd["1h"]) < 0.25
 # %%
 scenario = root / "scenarios/two-or-four-breakpoints.yaml"
 short, hour = "automatic@5m", "automatic@1h"
-base = {"variants": [], "published_figures": [], "budget": [], "strategies": [short, hour], "compare_to": short}
+base = {"variants": [], "assumptions": [], "question_about": [], "published_figures": [], "budget": []}
+base |= {"strategies": [short, hour], "compare_to": short}
 base["model"] = "claude-opus-4-6"
 minutes = [1, 3, 4.7, 5.3, 15, 30, 45, 58, 61, 75]
 found = [

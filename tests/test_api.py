@@ -86,16 +86,19 @@ def test_a_conversation_without_a_model_needs_one() -> None:
 def test_a_scenario_compares_itself_and_its_other_readings() -> None:
     path = ROOT / "scenarios" / "two-or-four-breakpoints.yaml"
     result = cachecost.compare(path)
-    assert result.question == "When do four breakpoints cost less than two?"
-    assert next(iter(result.variants)) == "tool runs collapse"
-    assert result.best.strategy == "three, with the previous human message"
-    assert result.verdict.startswith(
-        f"Over the whole conversation “{result.best.strategy}” costs $1.63 instead of $2.53"
-    )
+    assert result.question.startswith("When do four breakpoints cost less than two, today and before")
+    assert next(iter(result.variants)) == "14 calls a turn"
+    assert result.best.strategy == "two, system and last message"
+    assert result.verdict.startswith("“two, system and last message”, “three, with the previous human message”, ")
+    assert "tie as the cheapest: $1.63 each" in result.verdict
     assert result.frame()["lower_bound_usd"].notna().all()
-    one = cachecost.compare(path, sets={"variants": [], "conversation.synthetic.tools": 1})
+    sets = {"variants": [], "as_of": "2026-08-22", "conversation.synthetic.tools": 1}
+    one = cachecost.compare(path, sets=sets)
     assert one.variants == {}
-    assert one.frame()["cost_usd"].to_dict() == result.variants["one tool a call"].frame()["cost_usd"].to_dict()
+    assert (
+        one.frame()["cost_usd"].to_dict()
+        == result.variants["every tool block a position, one tool a call"].frame()["cost_usd"].to_dict()
+    )
 
 
 NAMES = (

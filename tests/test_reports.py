@@ -12,8 +12,8 @@ from cachecost.views.run.report import report_files
 
 ROOT = Path(__file__).parent.parent
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))
-LONG = ("answer-inquiry", "every-provider")
-"""Half a minute together: CI asks for them apart."""
+LONG = ("agents-side-by-side", "answer-inquiry", "compaction", "every-provider")
+"""A minute and a half together: CI asks for them apart."""
 NUMBERS = ("report.md", "result.json", "calls.csv")
 """Pictures are left out: their bytes follow the machine's fonts and matplotlib's version."""
 

@@ -141,7 +141,7 @@ def test_questions_are_asked_with_the_head_of_their_time() -> None:
 def test_every_change_and_breakpoint_is_listed_with_its_options() -> None:
     changes = {row.name: row for row in CHANGES_TABLE.list_options()}
     assert sorted(changes) == sorted(CHANGES)
-    assert changes["switch"].options == "turn 2, model unset, effort unset, thinking unset, every 0"
+    assert changes["switch"].options == "turn 2, model unset, effort unset, thinking unset, every 0, output_share 1.0"
     assert all(row.what for row in (*changes.values(), *BREAKPOINTS.list_options()))
 
 

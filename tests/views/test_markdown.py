@@ -68,7 +68,7 @@ def test_order_is_answer_comparison_why_how_sure_where() -> None:
 
 def test_every_table_row_has_the_cells_of_its_head() -> None:
     tables = _tables(report_markdown(ten_arms(), PICTURES))
-    assert len(tables) == 7
+    assert len(tables) == 8
     for rows in tables:
         assert {len(cells) for cells in rows} == {len(rows[0])}
         assert rows[0][0] in ("strategy", "variant", "source")

@@ -23,6 +23,7 @@ from cachecost.conversations.sessions import read_conversations
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.prompts.blocks import NOTHING, Part, given_block
 from cachecost.providers.assumptions import read_assumptions
+from cachecost.scenario.adjusting import begin_at_turn, stretch_pauses
 from cachecost.scenario.models import Head, Scenario
 from cachecost.scenario.names import unknown_names
 from cachecost.scenario.text import schema
@@ -404,9 +405,10 @@ def _add_head(scenario: Scenario, conversation: Conversation) -> Conversation:
     """A conversation with the head, the parameters and the turns that the scenario asks for."""
     source = scenario.conversation
     tools, system = head_parts(source.head)
+    begun = stretch_pauses(begin_at_turn(conversation, source.from_turn), source.pause_factor)
     return replace(
-        conversation,
-        events=_turns(conversation.events, source.turns),
+        begun,
+        events=_turns(begun.events, source.turns),
         tools=_pick_part(scenario, "tools", conversation.tools, tools),
         system=_pick_part(scenario, "system", conversation.system, system),
         params={**conversation.params, **source.params.model_dump(exclude_none=True)},

@@ -211,8 +211,12 @@ class ConversationSource(Strict):
     """Path of a recording, relative to the scenario's folder."""
     synthetic: Annotated[SyntheticSpec, SYNTHETIC] | None = None
     """A synthetic conversation, generated from numbers."""
+    from_turn: Tokens = 1
+    """Begin at this human turn, 1 being the first: what was said before is in no prompt."""
     turns: Tokens | None = None
-    """Only the first N human turns; null is all."""
+    """Only N human turns from there; null is all."""
+    pause_factor: Annotated[float, Field(ge=0)] = 1.0
+    """Every pause before a human message is this many times as long."""
     head: Head = Head()
     """Tools and system prompt that the recording lacks."""
     params: Params = Params()

@@ -12,6 +12,7 @@ from cachecost.strategies.changes import (
     pruning,
     reminders,
     repairs,
+    rereading,
     results,
     routing,
     sessions,
@@ -27,7 +28,7 @@ from cachecost.strategies.changes.base import AgentChange
 
 MODULES = (
     *(switching, system_parts, text_tools, reminders, attachments),
-    *(compaction, pruning, truncation, results),
+    *(compaction, pruning, truncation, results, rereading),
     *(final_answer, tool_answers, repairs, sessions, subagents),
     *(keepalive, warming, fanout, routing, adapting),
 )

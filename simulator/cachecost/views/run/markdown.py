@@ -18,6 +18,7 @@ from cachecost.analysis.comparison.sentences import (
 from cachecost.analysis.comparison.summary import AGAINST_FIRST, Summary, shared_notes, summarise
 from cachecost.ledger.results import RunResult
 from cachecost.views.run.files import CUMULATIVE, DOLLARS, QUESTION
+from cachecost.views.run.question_variants import TITLE, question_variants
 from cachecost.views.run.tables import (
     cause_table,
     layer_table,
@@ -128,6 +129,7 @@ def _variants(summaries: Sequence[Summary]) -> list[str]:
         markdown_table(variant_table(summaries)),
         key,
         markdown_table(variant_costs(summaries)),
+        *([f"{TITLE}:", markdown_table(questions)] if (questions := question_variants(summaries)) else []),
     ]
 
 

@@ -30,6 +30,7 @@ from cachecost.views.explain.text import headline
 from cachecost.views.html.frame import render_page
 from cachecost.views.run.area_charts import area_figure
 from cachecost.views.run.line_charts import cumulative_figure
+from cachecost.views.run.question_variants import question_variants
 from cachecost.views.run.tables import (
     assumption_table,
     cumulative_table,
@@ -123,7 +124,7 @@ def run_page(result: RunResult, again: str | None = None) -> str:
         charts=[*_cumulative(main), *_parts(main)],
         layers=layer_table(main) if main.lines else None,
         findings=[_finding_section(explanation) for explanation in result.explanations],
-        variants=[variant_table(summaries), variant_costs(summaries)] if len(summaries) > 1 else [],
+        variants=_variants(summaries),
         published_figures=published_figure_table(result.published_figures) if result.published_figures else None,
         rules=rules_sentence(main.comparison),
         rests=summary_sentence(result.assumptions),
@@ -270,6 +271,14 @@ def _parts(summary: Summary) -> list[ChartView]:
         picture = inline(area_figure(ledgers[name], top), f"parts{number}", title)
         charts.append(ChartView(f"parts-{number}", title, picture, parts_table(ledgers[name])))
     return charts
+
+
+def _variants(summaries: Sequence[Summary]) -> list[Table]:
+    """The tables that set the variants side by side; none where there is one reading alone."""
+    if len(summaries) < 2:
+        return []
+    questions = question_variants(summaries)
+    return [variant_table(summaries), variant_costs(summaries), *([questions] if questions else [])]
 
 
 def _finding_section(explanation: Explanation) -> tuple[str, Table | None]:
