@@ -14,10 +14,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from click.testing import CliRunner
 
-from cachecost.cli import cachecost
-from planted.catalogue import BASES, FAULTS
+from cachecost.analysis.comparison.run import run
+from cachecost.scenario import load
+from cachecost.views.run.json_output import calls_csv
+from planted.catalogue import FAULTS, base_of
 from planted.check import Found, asked, causes_replayed, explained, problems, written
 from planted.fault import expected, sent
 from planted.healthy import SHAPES
@@ -68,7 +69,7 @@ class Account:
 @cache
 def account(name: str) -> Account:
     faults = NAMED[name]
-    log = sent(BASES[faults[0].base](), [(fault, "planted") for fault in faults])
+    log = sent(base_of(faults[0].base), [(fault, "planted") for fault in faults])
     return told(log)
 
 
@@ -82,7 +83,7 @@ def told(log: Log) -> Account:
 def test_planted_faults_are_found_and_nothing_else(name: str) -> None:
     made, faults = account(name), NAMED[name]
     assert Decimal(made.found["cost_usd"]) == cost(made.log)
-    assert not problems(made.found, faults, expected(BASES[faults[0].base](), faults))
+    assert not problems(made.found, faults, expected(base_of(faults[0].base), faults))
 
 
 @pytest.mark.parametrize("name", cases("healthy", list(SHAPES)))
@@ -108,15 +109,13 @@ def is_named(cause: str, call: int, found: dict[str, list[dict[str, object]]]) -
     return cause in {one["cause"] for one in [*found["findings"], *found.get("notes", [])] if one["call"] == call}
 
 
-@pytest.mark.parametrize("name", cases("run", ["run"]))
-def test_run_names_the_causes_that_explain_names(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("strategies", cases("run", ["all"]))
+def test_run_names_the_causes_that_explain_names(strategies: str, tmp_path: Path) -> None:
     recording = Path(__file__).parents[2] / "scenarios" / "recordings" / "jp-17727391057.jsonl"
     scenario = tmp_path / "causes.yaml"
     scenario.write_text(SCENARIO.format(recording=recording), encoding="utf-8")
-    result = CliRunner().invoke(cachecost, [name, str(scenario), "--out", str(tmp_path)], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    with (tmp_path / "calls.csv").open(encoding="utf-8") as table:
-        causes = {(row["strategy"], int(row["call"])): row["cause"] for row in csv.DictReader(table)}
+    table = calls_csv(run(load(scenario), tmp_path)).splitlines()
+    causes = {(row["strategy"], int(row["call"])): row["cause"] for row in csv.DictReader(table)}
     explained = [json.loads(line) for line in asked("explain", scenario, tokens=None).splitlines()]
     assert not [
         (one["strategy"], finding["call"], finding["cause"], causes[one["strategy"], finding["call"]])

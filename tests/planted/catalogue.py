@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 from planted import breakpoint_faults, parameter_faults, prompt_faults, recorded_faults, time_faults
 from planted.fault import Fault
@@ -20,7 +21,7 @@ from planted.logs import (
 )
 from planted.recorded import recorded
 
-BASES: Mapping[str, Callable[[], Log]] = {
+_BASES: Mapping[str, Callable[[], Log]] = {
     "loop": loop,
     "loop with thinking": lambda: loop(thinking=12),
     "loop on sonnet": lambda: loop(model=STRIPS, thinking=12),
@@ -35,6 +36,14 @@ BASES: Mapping[str, Callable[[], Log]] = {
     "recorded": lambda: recorded("claude-code.jsonl", recorded_faults.CALLS),
     "recorded, 56 minutes": lambda: recorded("claude-code-56-minutes.jsonl", recorded_faults.CALLS),
 }
+
+
+@cache
+def base_of(name: str) -> Log:
+    """A healthy log by its name; never changed."""
+    return _BASES[name]()
+
+
 FAULTS: Mapping[str, Fault] = {
     fault.name: fault
     for fault in [

@@ -192,7 +192,7 @@ NOT_YET: frozenset[str] = frozenset(
         "cause: model alternates + no message breakpoint once",
         "cause: written for nobody + too short",
         "cause: first message edited, chat + no breakpoint once, chat",
-        "run: run",
+        "run: all",
         "note: 20 hours",
         "note: 9 hours, twice",
         "call: range(0, 50)",
