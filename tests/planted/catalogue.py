@@ -58,6 +58,7 @@ FAULTS: Mapping[str, Fault] = {
         *prompt_faults.more_messages_of("loop with thinking"),
         *prompt_faults.more_messages_of("loop on sonnet", ", on sonnet"),
         prompt_faults.COMPACTION,
+        prompt_faults.FORK,
         *parameter_faults.parameters_of("loop"),
         *parameter_faults.OTHERS,
         *time_faults.FAULTS,

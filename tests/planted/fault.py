@@ -21,7 +21,21 @@ Range = tuple[Decimal, Decimal]
 Codes = tuple[str, ...]
 ZERO = Decimal()
 ORDER = (
-    *("CC103", "CC101", "CC102", "CC105", "CC110", "CC120", "CC121", "CC201", "CC205", "CC210", "CC215", "CC220"),
+    *(
+        "CC103",
+        "CC101",
+        "CC102",
+        "CC105",
+        "CC110",
+        "CC120",
+        "CC121",
+        "CC122",
+        "CC201",
+        "CC205",
+        "CC210",
+        "CC215",
+        "CC220",
+    ),
     *("CC301", "CC305"),
     *("CC401", "CC402", "CC403", "CC404", "CC211", "CC405"),
 )

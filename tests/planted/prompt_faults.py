@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 
 from planted.fault import Edit, Fault, as_is, both, changed, since
-from planted.logs import Body, append_block, assistant, bare, exchange, place, place_last, text, unplace, user
+from planted.logs import (
+    Body,
+    Log,
+    append_block,
+    assistant,
+    bare,
+    copied,
+    exchange,
+    in_order,
+    place,
+    place_last,
+    text,
+    unplace,
+    user,
+)
 
 ALL = tuple(range(2, 11))
 
@@ -307,6 +322,29 @@ def more_messages_of(base: str, tail: str = "") -> list[Fault]:
     ]
 
 
+def ask_again(log: Log) -> Log:
+    """The last question of a chat is asked again in other words: the answer before it is not cached."""
+    log = in_order(copied(log))
+    again = replace(copied(log)[-1], start=log[-1].start + 30)
+    again.body["messages"][-1]["content"][0]["text"] = "Once more. " + text("note", 5)["text"]
+    return [*log, again]
+
+
+def place_before_question(body: Body, _: int) -> None:
+    body["messages"][-2]["content"][-1] = place(body["messages"][-2]["content"][-1])
+
+
+FORK = Fault(
+    "last question asked again",
+    ("CC122",),
+    "chat",
+    (),
+    "",
+    ask_again,
+    both(ask_again, changed((10, 11), place_before_question)),
+    ask_again,
+    echo=(11,),
+)
 COMPACTION = Fault(
     "compaction, no breakpoint on system",
     ("CC121", "CC402", "CC403"),
