@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from planted.fault import Edit, Fault, as_is, both, changed, since
+from planted.fault import ALL, Edit, Fault, as_is, both, changed, last_message, since
 from planted.logs import EPHEMERAL, Body, padded, place, place_last, text, unplace
-from planted.prompt_faults import ALL, last_message
 from planted.time_faults import paused
 
 MESSAGES, TOOLS, SYSTEM = "messages.0.content.0", "tools.0", "system.0"

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from planted import breakpoint_faults, parameter_faults, prompt_faults, recorded_faults, time_faults
+from planted import (
+    breakpoint_faults,
+    message_faults,
+    parameter_faults,
+    recorded_faults,
+    system_faults,
+    time_faults,
+    tool_faults,
+)
 from planted.fault import Fault
 from planted.logs import (
     STRIPS,
@@ -47,18 +55,18 @@ def base_of(name: str) -> Log:
 FAULTS: Mapping[str, Fault] = {
     fault.name: fault
     for fault in [
-        *prompt_faults.tools_of("loop"),
-        *prompt_faults.system_of("loop"),
-        *prompt_faults.system_of("chat", ", chat"),
-        *prompt_faults.messages_of("loop"),
-        *prompt_faults.messages_of("chat", ", chat"),
-        prompt_faults.inserted_into("loop"),
-        prompt_faults.inserted_into("chat", ", chat"),
-        *prompt_faults.messages_of("loop on sonnet", ", thinking dropped"),
-        *prompt_faults.more_messages_of("loop with thinking"),
-        *prompt_faults.more_messages_of("loop on sonnet", ", on sonnet"),
-        prompt_faults.COMPACTION,
-        prompt_faults.FORK,
+        *tool_faults.tools_of("loop"),
+        *system_faults.system_of("loop"),
+        *system_faults.system_of("chat", ", chat"),
+        *message_faults.messages_of("loop"),
+        *message_faults.messages_of("chat", ", chat"),
+        message_faults.inserted_into("loop"),
+        message_faults.inserted_into("chat", ", chat"),
+        *message_faults.messages_of("loop on sonnet", ", thinking dropped"),
+        *message_faults.more_messages_of("loop with thinking"),
+        *message_faults.more_messages_of("loop on sonnet", ", on sonnet"),
+        message_faults.COMPACTION,
+        message_faults.FORK,
         *parameter_faults.parameters_of("loop"),
         *parameter_faults.OTHERS,
         *time_faults.FAULTS,

@@ -202,3 +202,12 @@ def both(*changes: Change) -> Change:
         return log
 
     return plant
+
+
+ALL = tuple(range(2, 11))
+"""Every call of a loop or a chat that an earlier one could have written for."""
+
+
+def last_message(call: int) -> int:
+    """The index of the last message of a call, from 1, of a loop or a chat."""
+    return 2 * call - 2

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from planted.breakpoint_faults import no_breakpoint, no_message_breakpoint, place_before
-from planted.fault import Fault, both, changed, put, since
+from planted.fault import Fault, both, changed, last_message, put, since
 from planted.logs import Body, append_block, bare, place, place_last
 from planted.parameter_faults import FORMAT, models
-from planted.prompt_faults import last_message
 from planted.recorded import block_of
 from planted.time_faults import paused
 

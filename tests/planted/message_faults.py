@@ -1,11 +1,11 @@
-"""Faults in what is sent: tools, system prompt, earlier messages."""
+"""Faults in earlier messages: edited, inserted, dropped, compacted."""
 
 from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
 
-from planted.fault import Edit, Fault, as_is, both, changed, since
+from planted.fault import Edit, Fault, as_is, both, changed, last_message, since
 from planted.logs import (
     Body,
     Log,
@@ -21,99 +21,6 @@ from planted.logs import (
     unplace,
     user,
 )
-
-ALL = tuple(range(2, 11))
-
-
-def last_message(call: int) -> int:
-    """The index of the last message of a call, from 1, of a loop or a chat."""
-    return 2 * call - 2
-
-
-# ------------------------------------------------------------------------------------------- tools
-
-
-def swap_tools(body: Body, _: int) -> None:
-    one, two, *others = body["tools"]
-    body["tools"] = [two, one, *others]
-
-
-def sort_schema(body: Body, _: int) -> None:
-    properties = body["tools"][1]["input_schema"]["properties"]
-    body["tools"][1]["input_schema"]["properties"] = dict(reversed(properties.items()))
-
-
-def add_tool(body: Body, _: int) -> None:
-    more = {"name": "late", "description": text("late", 60)["text"], "input_schema": {"type": "object"}}
-    body["tools"].append(more | {"cache_control": body["tools"][-1].pop("cache_control")})
-
-
-def drop_tool(body: Body, _: int) -> None:
-    del body["tools"][2]
-
-
-def edit_tool(body: Body, _: int) -> None:
-    body["tools"][2]["description"] = body["tools"][2]["description"].replace("tool 2-1 ", "tool 2-I ")
-
-
-def drop_all_tools(body: Body, _: int) -> None:
-    del body["tools"]
-
-
-# ------------------------------------------------------------------------------------------- system prompt
-
-
-def edit_system(body: Body, _: int) -> None:
-    body["system"][1]["text"] = "In another folder. " + body["system"][1]["text"]
-
-
-def send_edited_system(call: int) -> Edit:
-    """The changed block as new content of the call in which it changed."""
-
-    def change(body: Body, _: int) -> None:
-        edited = deepcopy(body)
-        edit_system(edited, 0)
-        append_block(body, last_message(call), bare(edited["system"][1]))
-
-    return change
-
-
-def send_first_system(call: int) -> Edit:
-    return lambda body, _: append_block(body, last_message(call), bare(body["system"][1]))
-
-
-def clock(body: Body, call: int) -> None:
-    body["system"][1]["text"] = f"Current time: 12:{call:02d}. " + body["system"][1]["text"]
-
-
-def clock_in_front(body: Body, call: int) -> None:
-    body["system"].insert(0, {"type": "text", "text": f"Current time: 12:{call:02d}."})
-
-
-def first_clock(body: Body, _: int) -> None:
-    clock(body, 1)
-
-
-def clock_in_messages(body: Body, call: int) -> None:
-    """The block of the system prompt as first sent; what it became, in each message since."""
-    at = [deepcopy(body) for _ in range(2, call + 1)]
-    for number, copy in enumerate(at, 2):
-        clock(copy, number)
-        append_block(body, last_message(number), bare(copy["system"][1]))
-    first_clock(body, 1)
-
-
-def front_clock_in_messages(body: Body, call: int) -> None:
-    for number in range(2, call + 1):
-        append_block(body, last_message(number), {"type": "text", "text": f"Current time: 12:{number:02d}."})
-    clock_in_front(body, 1)
-
-
-def first_clock_in_front(body: Body, _: int) -> None:
-    clock_in_front(body, 1)
-
-
-# ------------------------------------------------------------------------------------------- earlier messages
 
 
 def first_text(body: Body, at: int) -> Body:
@@ -198,65 +105,6 @@ def only_last(body: Body, _: int) -> None:
 
 def place_on_system(body: Body, _: int) -> None:
     body["system"][-1] = place(body["system"][-1])
-
-
-def tools_of(base: str, tail: str = "") -> list[Fault]:
-    return [
-        Fault("tools reordered" + tail, ("CC105",), base, (5,), "tools.0", since(5, swap_tools)),
-        Fault("tools alternate" + tail, ("CC105",), base, ALL, "tools.0", changed(range(2, 11, 2), swap_tools)),
-        Fault("schema keys reordered" + tail, ("CC105",), base, (5,), "tools.1", since(5, sort_schema)),
-        Fault("tool text changed" + tail, ("CC105",), base, (5,), "tools.2", since(5, edit_tool)),
-        Fault("tool added" + tail, ("CC105",), base, (5,), "tools.4", since(5, add_tool), since(1, add_tool)),
-        Fault("tool gone and back" + tail, ("CC105",), base, (5, 7), "tools.2", changed((5, 6), drop_tool)),
-        Fault("no tools once" + tail, ("CC105",), base, (5, 6), "system.0", changed((5,), drop_all_tools)),
-    ]
-
-
-def system_of(base: str, tail: str = "") -> list[Fault]:
-    reverted = both(since(5, send_edited_system(5)), since(7, send_first_system(7)))
-    code = ("CC110",)
-    return [
-        Fault(
-            "clock in system" + tail,
-            code,
-            base,
-            ALL,
-            "system.1",
-            since(1, clock),
-            since(1, clock_in_messages),
-            since(1, first_clock),
-        ),
-        Fault(
-            "clock first in system" + tail,
-            code,
-            base,
-            ALL,
-            "system.0",
-            since(1, clock_in_front),
-            since(1, front_clock_in_messages),
-            since(1, first_clock_in_front),
-        ),
-        Fault(
-            "system edited" + tail,
-            code,
-            base,
-            (5,),
-            "system.1",
-            since(5, edit_system),
-            since(5, send_edited_system(5)),
-            as_is,
-        ),
-        Fault(
-            "system edited and reverted" + tail,
-            code,
-            base,
-            (5, 7),
-            "system.1",
-            changed((5, 6), edit_system),
-            reverted,
-            as_is,
-        ),
-    ]
 
 
 def messages_of(base: str, tail: str = "") -> list[Fault]:
