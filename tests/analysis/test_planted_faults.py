@@ -128,7 +128,7 @@ def test_run_names_the_causes_that_explain_names(strategies: str, tmp_path: Path
 @pytest.mark.parametrize("name", cases("note", ["20 hours", "9 hours, twice"]))
 def test_a_pause_that_no_policy_bridges_is_a_note(name: str) -> None:
     found = told(paused(20 * 60, 6)(loop()) if name == "20 hours" else paused(9 * 60, 4, 8)(loop())).found
-    assert (found["findings"], Decimal(found["avoidable_usd"])) == ([], 0)
+    assert (found["findings"], Decimal(found["avoidable_usd"])) == ([], Decimal())
     assert {(note["code"], note["call"]) for note in found["notes"]} == (
         {("CC301", 6)} if name == "20 hours" else {("CC301", 4), ("CC301", 8)}
     )

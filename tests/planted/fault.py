@@ -10,7 +10,7 @@ from itertools import product
 from typing import Literal
 
 from planted.logs import Body, Log, Sending, copied, in_order
-from planted.policies import bridged, policies
+from planted.policies import bridges, policies
 from planted.prices import cheapest, cost
 
 Change = Callable[[Log], Log]
@@ -88,7 +88,7 @@ def sent(base: Log, states: Iterable[tuple[Fault, State]]) -> Log:
     policy = next((state for fault, state in states if fault.by_policy), "planted")
     if policy == "fixed":
         return cheapest(policies(log))
-    return cheapest([log, bridged(log)]) if policy == "spared" else in_order(log)
+    return cheapest(bridges(log)) if policy == "spared" else in_order(log)
 
 
 @dataclass(frozen=True)

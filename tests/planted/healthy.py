@@ -134,7 +134,7 @@ def two_workspaces() -> Log:
 
 def helped(tools_of: list[Body], system_of: list[Body]) -> Callable[[], Log]:
     """A main loop, and in it a sub-agent with other tools, or another system prompt, or both."""
-    own = {"tools": tools_of, "system": system_of}
+    own: Body = {"tools": tools_of, "system": system_of}
     return lambda: in_order([*loop(7, every=30.0), *loop(4, topic="sub", begin=70.0, every=8.0, **own)])
 
 

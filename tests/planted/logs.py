@@ -188,7 +188,7 @@ def chat(turns: int = 10, model: str = KEEPS, topic: str = "one", begin: float =
 
 def agents(calls: int = 6) -> Log:
     """A main loop, and two sub-agents of one kind with tools and a system prompt of their own, one after the other."""
-    own = {"tools": tools("sub", 3), "system": system("helper")}
+    own: Body = {"tools": tools("sub", 3), "system": system("helper")}
     subs = [loop(calls - 2, topic=f"sub {n}", begin=23.0 + 41 * n, every=10.0, **own) for n in range(2)]
     return in_order([*loop(calls, every=30.0), *subs[0], *subs[1]])
 

@@ -44,11 +44,21 @@ PLACES: tuple[Edit, ...] = (
 
 
 def random_log(seed: int, prompt_faults: bool = True) -> Log:
+    """Without `prompt_faults` only times and breakpoints are wrong, and no calls are at once."""
     dice = Random(seed)
     log = in_order([sending for topic in "ab"[: dice.randint(1, 2)] for sending in _conversation(dice, topic)])
     for _ in range(dice.randint(0, 4)):
         log = _spoiled(log, dice, prompt_faults)
-    return in_order(log)
+    return in_order(log) if prompt_faults else _one_after_another(in_order(log))
+
+
+def _one_after_another(log: Log) -> Log:
+    """No two calls at once: no breakpoints help those, only other times."""
+    spaced: Log = []
+    for sending in log:
+        earliest = spaced[-1].start + 2 * sending.first_token_s if spaced else 0.0
+        spaced.append(replace(sending, start=max(sending.start, earliest)))
+    return spaced
 
 
 def _conversation(dice: Random, topic: str) -> Log:
