@@ -20,7 +20,7 @@ from cachecost.scenario import load
 from cachecost.views.run.json_output import calls_csv
 from planted.catalogue import FAULTS, base_of
 from planted.check import Found, asked, causes_replayed, explained, problems, written
-from planted.fault import expected, sent
+from planted.fault import Fault, as_is, expected, sent
 from planted.healthy import SHAPES
 from planted.logs import Log, loop
 from planted.not_yet import cases
@@ -49,6 +49,11 @@ strategies:
     breakpoints: [last_tool, last_system, automatic]
     inquiry: {{through: answer_tool, tool_choice: forced}}
 """
+
+
+def is_sendable(fault: Fault) -> bool:
+    """Whether its fix sends something else, and no call is only priced as if another model had cached it."""
+    return fault.fix is not as_is and not any(call.cached_as for call in fault.fix(base_of(fault.base)))
 
 
 def test_there_are_enough_of_them() -> None:
@@ -86,11 +91,19 @@ def test_planted_faults_are_found_and_nothing_else(name: str) -> None:
     assert not problems(made.found, faults, expected(base_of(faults[0].base), faults))
 
 
-@pytest.mark.parametrize("name", cases("healthy", list(SHAPES)))
+@pytest.mark.parametrize("name", cases("healthy", [*SHAPES, *sorted({fault.base for fault in FAULTS.values()})]))
 def test_healthy_shapes_have_no_finding(name: str) -> None:
-    made = told(SHAPES[name]())
+    made = told(SHAPES[name]() if name in SHAPES else base_of(name))
     assert Decimal(made.found["cost_usd"]) == cost(made.log)
     assert not made.found["findings"]
+
+
+@pytest.mark.parametrize("name", cases("fixed", [name for name, fault in FAULTS.items() if is_sendable(fault)]))
+def test_a_fixed_log_has_no_such_fault(name: str) -> None:
+    """What the tests price as fixed is healthy for explain, too."""
+    fault = FAULTS[name]
+    made = told(sent(base_of(fault.base), [(fault, "fixed")]))
+    assert fault.codes[0] not in {finding["code"] for finding in made.found["findings"]}
 
 
 @pytest.mark.parametrize("name", cases("cause", list(NAMED)))

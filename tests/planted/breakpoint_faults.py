@@ -66,11 +66,6 @@ def first_message_only(body: Body, _: int) -> None:
     body["messages"][0]["content"][-1]["cache_control"] = EPHEMERAL
 
 
-def place_first(body: Body, _: int) -> None:
-    """One more breakpoint, on the first message."""
-    body["messages"][0]["content"][-1]["cache_control"] = EPHEMERAL
-
-
 def question_only(body: Body, call: int) -> None:
     unplace(body, "system")
     place_last(body)
@@ -207,8 +202,7 @@ ONE_SHOTS = [
         "long turn",
         (14,),
         MESSAGES,
-        as_is,
-        changed((14,), place_first),
+        changed((14,), last_too),
     ),
     Fault(
         "one-shots every 3 hours",

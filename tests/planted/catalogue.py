@@ -74,7 +74,7 @@ FAULTS: Mapping[str, Fault] = {
         *breakpoint_faults.missing_of("chat", "system.0", ", chat"),
         *breakpoint_faults.placed_of("loop"),
         *breakpoint_faults.ONE_SHOTS,
-        *recorded_faults.faults_of("recorded"),
-        *recorded_faults.faults_of("recorded, 56 minutes"),
+        *recorded_faults.faults_of("recorded", first_is_long=True),
+        *recorded_faults.faults_of("recorded, 56 minutes", first_is_long=False),
     ]
 }

@@ -220,13 +220,17 @@ def fan_out_with_tools(calls: int = 6) -> Log:
 
 
 def long_turn() -> Log:
-    """A document and a question, thirteen tool calls, and a second question, on a model that then drops thinking."""
+    """A document and a question, thirteen tool calls, and a second question, on a model that then drops thinking.
+
+    The last call has a breakpoint on the first message, too: it is too far back to be found.
+    """
     log = loop(14, model=STRIPS, thinking=15)
     for sending in log:
         sending.body["messages"][0]["content"].insert(0, text("a long document", 600))
     last = log[-1].body["messages"][-1]
     last["content"].append(text("and now", 20))
     place_last(log[-1].body)
+    log[-1].body["messages"][0]["content"][-1]["cache_control"] = EPHEMERAL
     return log
 
 

@@ -117,6 +117,7 @@ NOT_YET: frozenset[str] = frozenset(
         "healthy: a human message drops thinking",
         "healthy: a sub-agent with tools of its own",
         "healthy: rewound while entries live",
+        "healthy: long turn",
         "cause: old message edited",
         "cause: first message edited",
         "cause: block dropped",
