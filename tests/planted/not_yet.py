@@ -210,10 +210,9 @@ NOT_YET: frozenset[str] = frozenset(
         "bound: range(150, 200)",
         "bound: range(200, 250)",
         "bound: range(250, 300)",
-        "optimize: range(0, 10)",
-        "optimize: range(10, 20)",
-        "optimize: range(20, 30)",
-        "optimize: range(30, 40)",
+        "optimize: range(0, 8)",
+        "optimize: range(8, 16)",
+        "optimize: range(16, 24)",
     ]
 )
 
