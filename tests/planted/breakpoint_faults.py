@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from planted.fault import Edit, Fault, as_is, both, changed, since
-from planted.logs import EPHEMERAL, Body, padded, place, place_last, text, unplace
-from planted.prompt_faults import ALL, last_message
+from planted.fault import ALL, Edit, Fault, as_is, both, changed, last_message, since
+from planted.logs import EPHEMERAL, Body, Log, padded, place, place_last, text, unplace
+from planted.policies import bridged_by_the_hour
+from planted.prices import cheapest
 from planted.time_faults import paused
 
 MESSAGES, TOOLS, SYSTEM = "messages.0.content.0", "tools.0", "system.0"
@@ -65,11 +66,6 @@ def first_message_only(body: Body, _: int) -> None:
     body["messages"][0]["content"][-1]["cache_control"] = EPHEMERAL
 
 
-def place_first(body: Body, _: int) -> None:
-    """One more breakpoint, on the first message."""
-    body["messages"][0]["content"][-1]["cache_control"] = EPHEMERAL
-
-
 def question_only(body: Body, call: int) -> None:
     unplace(body, "system")
     place_last(body)
@@ -104,6 +100,10 @@ def as_in_the_call_before(body: Body, _: int) -> None:
     """The breakpoint of the call before and none after it: the last call of all need not write."""
     unplace(body)
     body["messages"][-3]["content"][-1]["cache_control"] = EPHEMERAL
+
+
+def uncached_or_kept(log: Log) -> Log:
+    return cheapest([since(1, no_breakpoint)(log), bridged_by_the_hour(log)])
 
 
 def missing_of(base: str, first: str, tail: str = "") -> list[Fault]:
@@ -202,8 +202,7 @@ ONE_SHOTS = [
         "long turn",
         (14,),
         MESSAGES,
-        as_is,
-        changed((14,), place_first),
+        changed((14,), last_too),
     ),
     Fault(
         "one-shots every 3 hours",
@@ -212,7 +211,7 @@ ONE_SHOTS = [
         (),
         "",
         paused(180, *range(2, 7)),
-        both(paused(180, *range(2, 7)), since(1, no_breakpoint)),
+        both(paused(180, *range(2, 7)), uncached_or_kept),
         paused(180, *range(2, 7)),
         echo=tuple(range(1, 7)),
     ),

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
-from planted import breakpoint_faults, parameter_faults, prompt_faults, recorded_faults, time_faults
+from planted import (
+    breakpoint_faults,
+    message_faults,
+    parameter_faults,
+    recorded_faults,
+    system_faults,
+    time_faults,
+    tool_faults,
+)
 from planted.fault import Fault
 from planted.logs import (
     STRIPS,
@@ -20,7 +29,7 @@ from planted.logs import (
 )
 from planted.recorded import recorded
 
-BASES: Mapping[str, Callable[[], Log]] = {
+_BASES: Mapping[str, Callable[[], Log]] = {
     "loop": loop,
     "loop with thinking": lambda: loop(thinking=12),
     "loop on sonnet": lambda: loop(model=STRIPS, thinking=12),
@@ -35,20 +44,29 @@ BASES: Mapping[str, Callable[[], Log]] = {
     "recorded": lambda: recorded("claude-code.jsonl", recorded_faults.CALLS),
     "recorded, 56 minutes": lambda: recorded("claude-code-56-minutes.jsonl", recorded_faults.CALLS),
 }
+
+
+@cache
+def base_of(name: str) -> Log:
+    """A healthy log by its name; never changed."""
+    return _BASES[name]()
+
+
 FAULTS: Mapping[str, Fault] = {
     fault.name: fault
     for fault in [
-        *prompt_faults.tools_of("loop"),
-        *prompt_faults.system_of("loop"),
-        *prompt_faults.system_of("chat", ", chat"),
-        *prompt_faults.messages_of("loop"),
-        *prompt_faults.messages_of("chat", ", chat"),
-        prompt_faults.inserted_into("loop"),
-        prompt_faults.inserted_into("chat", ", chat"),
-        *prompt_faults.messages_of("loop on sonnet", ", thinking dropped"),
-        *prompt_faults.more_messages_of("loop with thinking"),
-        *prompt_faults.more_messages_of("loop on sonnet", ", on sonnet"),
-        prompt_faults.COMPACTION,
+        *tool_faults.tools_of("loop"),
+        *system_faults.system_of("loop"),
+        *system_faults.system_of("chat", ", chat"),
+        *message_faults.messages_of("loop"),
+        *message_faults.messages_of("chat", ", chat"),
+        message_faults.inserted_into("loop"),
+        message_faults.inserted_into("chat", ", chat"),
+        *message_faults.messages_of("loop on sonnet", ", thinking dropped"),
+        *message_faults.more_messages_of("loop with thinking"),
+        *message_faults.more_messages_of("loop on sonnet", ", on sonnet"),
+        message_faults.COMPACTION,
+        message_faults.FORK,
         *parameter_faults.parameters_of("loop"),
         *parameter_faults.OTHERS,
         *time_faults.FAULTS,
@@ -56,7 +74,7 @@ FAULTS: Mapping[str, Fault] = {
         *breakpoint_faults.missing_of("chat", "system.0", ", chat"),
         *breakpoint_faults.placed_of("loop"),
         *breakpoint_faults.ONE_SHOTS,
-        *recorded_faults.faults_of("recorded"),
-        *recorded_faults.faults_of("recorded, 56 minutes"),
+        *recorded_faults.faults_of("recorded", first_is_long=True),
+        *recorded_faults.faults_of("recorded, 56 minutes", first_is_long=False),
     ]
 }

@@ -10,7 +10,7 @@ from itertools import product
 from typing import Literal
 
 from planted.logs import Body, Log, Sending, copied, in_order
-from planted.policies import bridged, policies
+from planted.policies import bridges, policies
 from planted.prices import cheapest, cost
 
 Change = Callable[[Log], Log]
@@ -21,7 +21,21 @@ Range = tuple[Decimal, Decimal]
 Codes = tuple[str, ...]
 ZERO = Decimal()
 ORDER = (
-    *("CC103", "CC101", "CC102", "CC105", "CC110", "CC120", "CC121", "CC201", "CC205", "CC210", "CC215", "CC220"),
+    *(
+        "CC103",
+        "CC101",
+        "CC102",
+        "CC105",
+        "CC110",
+        "CC120",
+        "CC121",
+        "CC122",
+        "CC201",
+        "CC205",
+        "CC210",
+        "CC215",
+        "CC220",
+    ),
     *("CC301", "CC305"),
     *("CC401", "CC402", "CC403", "CC404", "CC211", "CC405"),
 )
@@ -74,7 +88,7 @@ def sent(base: Log, states: Iterable[tuple[Fault, State]]) -> Log:
     policy = next((state for fault, state in states if fault.by_policy), "planted")
     if policy == "fixed":
         return cheapest(policies(log))
-    return cheapest([log, bridged(log)]) if policy == "spared" else in_order(log)
+    return cheapest(bridges(log)) if policy == "spared" else in_order(log)
 
 
 @dataclass(frozen=True)
@@ -188,3 +202,12 @@ def both(*changes: Change) -> Change:
         return log
 
     return plant
+
+
+ALL = tuple(range(2, 11))
+"""Every call of a loop or a chat that an earlier one could have written for."""
+
+
+def last_message(call: int) -> int:
+    """The index of the last message of a call, from 1, of a loop or a chat."""
+    return 2 * call - 2

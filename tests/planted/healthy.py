@@ -23,6 +23,7 @@ from planted.logs import (
     text,
     tools,
     unplace,
+    user,
 )
 from planted.policies import hourly
 from planted.time_faults import paused
@@ -131,6 +132,39 @@ def two_workspaces() -> Log:
     return in_order([*loop(5), *(replace(sending, workspace="other") for sending in others)])
 
 
+def helped(tools_of: list[Body], system_of: list[Body]) -> Callable[[], Log]:
+    """A main loop, and in it a sub-agent with other tools, or another system prompt, or both."""
+    own: Body = {"tools": tools_of, "system": system_of}
+    return lambda: in_order([*loop(7, every=30.0), *loop(4, topic="sub", begin=70.0, every=8.0, **own)])
+
+
+def rewound() -> Log:
+    """After the seventh call the conversation goes on from the fourth in another way."""
+    log = chat(7)
+    back = copied(chat(9, topic="one"))[4:8]
+    for number, sending in enumerate(back):
+        sending.start = log[-1].start + 40 * (number + 1)
+        for message in sending.body["messages"][7:]:
+            message["content"][0]["text"] = "Instead: " + message["content"][0]["text"]
+    return in_order([*log, *back])
+
+
+def warmed() -> Log:
+    """The static prefix is sent before the first question, without an answer."""
+    log = loop(5, begin=10.0)
+    first = copied(log)[0]
+    messages = [user(text("warm", 1))]
+    return [replace(first, body={**first.body, "messages": messages, "max_tokens": 0}, start=0.0), *log]
+
+
+def without_cache() -> Log:
+    """One-shots that share nothing and have no breakpoint."""
+    log = one_shots(5)
+    for number, sending in enumerate(log):
+        sending.body["system"] = [text(f"task {number}", 300)]
+    return log
+
+
 SHAPES: Mapping[str, Callable[[], Log]] = {
     "a tool loop": loop,
     "a tool loop on a model that drops thinking": lambda: loop(model=STRIPS, thinking=12),
@@ -153,6 +187,12 @@ SHAPES: Mapping[str, Callable[[], Log]] = {
     "automatic caching": automatic,
     "a human message drops thinking": asked_in_between,
     "two projects": two_projects,
+    "a sub-agent with another system prompt": helped(tools(), system("helper")),
+    "a sub-agent with tools of its own": helped(tools("sub", 3), system()),
+    "a sub-agent without tools": helped([], system("helper")),
+    "rewound while entries live": rewound,
+    "warmed before the first question": warmed,
+    "one-shots that share nothing": without_cache,
     "a side question": side_question,
     "two users at once": lambda: in_order([*loop(5), *loop(5, topic="two", begin=2.0)]),
     "one parameter throughout": lambda: since(1, put(tool_choice={"type": "any"}))(loop()),

@@ -188,7 +188,7 @@ def chat(turns: int = 10, model: str = KEEPS, topic: str = "one", begin: float =
 
 def agents(calls: int = 6) -> Log:
     """A main loop, and two sub-agents of one kind with tools and a system prompt of their own, one after the other."""
-    own = {"tools": tools("sub", 3), "system": system("helper")}
+    own: Body = {"tools": tools("sub", 3), "system": system("helper")}
     subs = [loop(calls - 2, topic=f"sub {n}", begin=23.0 + 41 * n, every=10.0, **own) for n in range(2)]
     return in_order([*loop(calls, every=30.0), *subs[0], *subs[1]])
 
@@ -220,13 +220,17 @@ def fan_out_with_tools(calls: int = 6) -> Log:
 
 
 def long_turn() -> Log:
-    """A document and a question, thirteen tool calls, and a second question, on a model that then drops thinking."""
+    """A document and a question, thirteen tool calls, and a second question, on a model that then drops thinking.
+
+    The last call has a breakpoint on the first message, too: it is too far back to be found.
+    """
     log = loop(14, model=STRIPS, thinking=15)
     for sending in log:
         sending.body["messages"][0]["content"].insert(0, text("a long document", 600))
     last = log[-1].body["messages"][-1]
     last["content"].append(text("and now", 20))
     place_last(log[-1].body)
+    log[-1].body["messages"][0]["content"][-1]["cache_control"] = EPHEMERAL
     return log
 
 

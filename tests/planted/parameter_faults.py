@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from planted.fault import Change, Fault, both, changed, put, sendings, since
+from planted.fault import ALL, Change, Fault, both, changed, last_message, put, sendings, since
 from planted.logs import Body, Sending, padded
-from planted.prompt_faults import ALL, last_message
 
 SYSTEM, MESSAGES = "system.0", "messages.0.content.0"
 FORMAT = {"type": "json_schema", "schema": {"type": "object", "properties": {"answer": {"type": "string"}}}}

@@ -66,5 +66,5 @@ def _cost(naive: NaiveModel, sending: Sending) -> Decimal:
     prices = map(Decimal, PRICES[rules_of(body["model"], day).model])
     per_input, per_5m, per_1h, per_read = prices
     uncached, read, write_5m, write_1h = usage
-    dollars = uncached * per_input + read * per_read + write_5m * per_5m + write_1h * per_1h
+    dollars: Decimal = uncached * per_input + read * per_read + write_5m * per_5m + write_1h * per_1h
     return dollars / MILLION * (FAST if body.get("speed") == "fast" else 1)

@@ -8,7 +8,9 @@ from dataclasses import replace
 from random import Random
 
 from planted import breakpoint_faults as breakpoints
-from planted import prompt_faults as prompts
+from planted import message_faults as messages
+from planted import system_faults as systems
+from planted import tool_faults as tools
 from planted.fault import Edit, put, sendings, since
 from planted.logs import STRIPS, Log, Sending, chat, copied, in_order, loop, one_shots
 from planted.parameter_faults import FORMAT
@@ -16,15 +18,15 @@ from planted.policies import hourly
 
 PAUSES_S = (60.0, 240.0, 299.0, 300.0, 301.0, 420.0, 1200.0, 3000.0, 3700.0, 20 * 3600.0)
 PROMPTS: tuple[Edit, ...] = (
-    prompts.swap_tools,
-    prompts.sort_schema,
-    prompts.add_tool,
-    prompts.edit_tool,
-    prompts.edit_system,
-    prompts.clock,
-    prompts.clock_in_front,
-    prompts.edit_at(0),
-    prompts.drop_note,
+    tools.swap_tools,
+    tools.sort_schema,
+    tools.add_tool,
+    tools.edit_tool,
+    systems.edit_system,
+    systems.clock,
+    systems.clock_in_front,
+    messages.edit_at(0),
+    messages.drop_note,
     put(tool_choice={"type": "any"}),
     put(output_config={"effort": "low"}),
     put(output_config={"format": FORMAT}),
@@ -37,16 +39,28 @@ PLACES: tuple[Edit, ...] = (
     breakpoints.no_breakpoint,
     breakpoints.first_message_only,
     breakpoints.remind,
-    prompts.only_last,
+    messages.only_last,
 )
 
 
 def random_log(seed: int, prompt_faults: bool = True) -> Log:
+    """Without `prompt_faults` only times and breakpoints are wrong, and no calls are at once."""
     dice = Random(seed)
     log = in_order([sending for topic in "ab"[: dice.randint(1, 2)] for sending in _conversation(dice, topic)])
     for _ in range(dice.randint(0, 4)):
         log = _spoiled(log, dice, prompt_faults)
-    return in_order(log)
+    log = in_order(log)
+    log[-1].start += 1.0 if log[-1].start == log[0].start else 0.0  # equal times on all calls mean no times
+    return log if prompt_faults else _one_after_another(log)
+
+
+def _one_after_another(log: Log) -> Log:
+    """No two calls at once: no breakpoints help those, only other times."""
+    spaced: Log = []
+    for sending in log:
+        earliest = spaced[-1].start + 2 * sending.first_token_s if spaced else 0.0
+        spaced.append(replace(sending, start=max(sending.start, earliest)))
+    return spaced
 
 
 def _conversation(dice: Random, topic: str) -> Log:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from planted.breakpoint_faults import no_breakpoint, no_message_breakpoint, place_before
-from planted.fault import Fault, both, changed, put, since
+from planted.fault import Fault, both, changed, last_message, put, since
 from planted.logs import Body, append_block, bare, place, place_last
 from planted.parameter_faults import FORMAT, models
-from planted.prompt_faults import last_message
 from planted.recorded import block_of
 from planted.time_faults import paused
 
@@ -94,7 +93,8 @@ def as_before(body: Body, _: int) -> None:
     body["messages"][-3]["content"][-1] |= {"cache_control": {"type": "ephemeral"}}
 
 
-def faults_of(base: str) -> list[Fault]:
+def faults_of(base: str, first_is_long: bool) -> list[Fault]:
+    """A short first message is not worth a breakpoint."""
     system, messages, second = "system.0", "messages.0.content.0", "messages.2.content.0"
     at, once, all_calls = (FIRST,), (FIRST, FIRST + 1), tuple(range(2, CALLS + 1))
     many = tuple(range(4, CALLS + 1))
@@ -148,7 +148,7 @@ def faults_of(base: str) -> list[Fault]:
             many,
             messages,
             since(1, remind),
-            both(changed((1,), remind), since(2, remind_and_place)),
+            since(1, remind_and_place) if first_is_long else both(changed((1,), remind), since(2, remind_and_place)),
             since(1, remind_after),
             echo=(2, 3),
         ),
