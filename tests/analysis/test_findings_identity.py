@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from planted.check import Found, asked, explained, written
-from planted.not_yet import cases
 from planted.prices import costs
 from planted.random_logs import random_log
 
@@ -46,7 +45,7 @@ def overdrawn(found: Found, calls: tuple[Decimal, ...]) -> list[int]:
     return [call for call, usd in by_call.items() if usd > calls[call - 1]]
 
 
-@pytest.mark.parametrize("seeds", cases("sum", batches(LOGS)))
+@pytest.mark.parametrize("seeds", batches(LOGS))
 def test_findings_are_the_avoidable_dollars(seeds: range) -> None:
     for seed in seeds:
         found = found_in(seed)
@@ -55,12 +54,12 @@ def test_findings_are_the_avoidable_dollars(seeds: range) -> None:
         assert all(Decimal(finding["cost_usd"]) > 0 for finding in found["findings"]), seed
 
 
-@pytest.mark.parametrize("seeds", cases("call", batches(LOGS)))
+@pytest.mark.parametrize("seeds", batches(LOGS))
 def test_no_call_has_findings_above_its_own_cost(seeds: range) -> None:
     assert not {seed: calls for seed in seeds if (calls := overdrawn(found_in(seed), costs(random_log(seed))))}
 
 
-@pytest.mark.parametrize("seeds", cases("bound", batches(LOGS)))
+@pytest.mark.parametrize("seeds", batches(LOGS))
 def test_findings_leave_at_least_the_lower_bound(seeds: range) -> None:
     """The bound is that of the log as the fixes would send it."""
     assert not [seed for seed in seeds if not leaves_the_bound(found_in(seed))]
@@ -70,7 +69,7 @@ def leaves_the_bound(found: Found) -> bool:
     return findings_usd(found) <= Decimal(found["cost_usd"]) - Decimal(found["lower_bound_usd"])
 
 
-@pytest.mark.parametrize("seeds", cases("optimize", batches(PLACED, 8)))
+@pytest.mark.parametrize("seeds", batches(PLACED, 8))
 def test_where_prompts_have_no_faults_the_bound_of_optimize_holds(seeds: range) -> None:
     assert not [seed for seed in seeds if not is_optimal_enough(seed)]
 
@@ -83,7 +82,7 @@ def is_optimal_enough(seed: int) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", cases("many", batches(MANY)[LOGS // BATCH :]))
+@pytest.mark.parametrize("seeds", batches(MANY)[LOGS // BATCH :])
 def test_the_same_of_many_logs(seeds: range) -> None:
     for seed in seeds:
         found = found_in(seed)

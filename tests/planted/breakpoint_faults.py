@@ -201,7 +201,7 @@ ONE_SHOTS = [
         ("CC211", "CC401"),
         "long turn",
         (14,),
-        MESSAGES,
+        "messages.1.content.1",
         changed((14,), last_too),
     ),
     Fault(

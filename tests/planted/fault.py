@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import product
+from itertools import combinations, product
 from typing import Literal
 
 from planted.logs import Body, Log, Sending, copied, in_order
@@ -98,12 +98,15 @@ class Expected:
     total: Range
     by_codes: Mapping[Codes, Range]
     is_exact: bool
-    """Whether each code must have its own dollars. Not so if a fix alone nets less than nothing, or if breakpoints are
-    placed after a policy was chosen."""
+    """Whether each code must have its own dollars. Not so if a fix alone nets less than nothing, if faults are in the
+    same call, or if breakpoints are placed after a policy was chosen."""
 
 
-def expected(base: Log, faults: Sequence[Fault]) -> Expected:
-    """One fix after another, in explain's order."""
+def expected(base: Log, faults: Sequence[Fault], is_interlaced: bool = False) -> Expected:
+    """One fix after another, in explain's order. Faults of the same call hide one another there: their sum is sure.
+
+    `is_interlaced`: which fix is best depends on the others.
+    """
     ordered = sorted(faults, key=lambda one: one.rank)
     nets = _Nets(base, ordered)
     found: dict[Codes, Range] = {}
@@ -111,8 +114,10 @@ def expected(base: Log, faults: Sequence[Fault]) -> Expected:
         known, more = found.get(fault.codes, (ZERO, ZERO)), nets.in_order(number)
         found[fault.codes] = known[0] + more[0], known[1] + more[1]
     are_gains = all(low >= 0 for low, _ in found.values())
-    is_exact = are_gains and not any(fault.by_policy for fault in ordered[:-1])
-    return Expected(nets.together() if are_gains or len(faults) == 1 else nets.some(), found, is_exact)
+    is_hidden = any(set(one.calls) & set(other.calls) for one, other in combinations(faults, 2))
+    is_exact = are_gains and not is_hidden and not any(fault.by_policy for fault in ordered[:-1])
+    is_sure = len(faults) == 1 or (are_gains and not is_interlaced)
+    return Expected(nets.together() if is_sure else nets.some(), found, is_exact and is_sure)
 
 
 class _Nets:

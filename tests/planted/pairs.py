@@ -45,10 +45,23 @@ MORE = [
     ("clock in system, chat", "no message breakpoint, chat"),
     ("first message edited, chat", "no breakpoint once, chat"),
 ]
+TOO_LONG = ("message inserted", "breakpoint on a reminder")
+"""Sent at the end instead, the inserted messages make a turn longer than the lookback: a third fault."""
+INTERLACED = {
+    frozenset(names)
+    for names in [
+        ("effort alternates", "breakpoint on a reminder"),
+        ("7 minutes", "no message breakpoint"),
+        ("20 minutes", "breakpoint on a reminder"),
+        ("7 minutes, again and again", "thirty blocks each time"),
+    ]
+}
+"""Where a fix is chosen that is not the one which is best once all others are made: other legal fixes net a little more
+together. The findings net at least the best fix alone."""
 PAIRS: list[tuple[Fault, Fault]] = [
     (FAULTS[one], FAULTS[other])
     for one, other in [
-        *(pair for number, pair in enumerate(product(PROMPTS, OTHERS)) if number % 2 == 0),
+        *(pair for number, pair in enumerate(product(PROMPTS, OTHERS)) if number % 2 == 0 and pair != TOO_LONG),
         *MORE,
     ]
 ]

@@ -190,14 +190,21 @@ def cause_of_unread(unread: UnreadPrefix, prompt: Prompt, rules: ModelRules) -> 
 def is_fork(request: Request, prompt: Prompt, rules: ModelRules, shared: Prefix, earlier: ComparedCall | None) -> bool:
     """Whether the conversation restarts from an earlier place and continues differently; `shared` was sent before.
 
-    Replacing the last message while the conversation goes on is no fork.
+    Replacing the last message while the conversation goes on is no fork, nor is a change before messages that stay.
     """
     if earlier is None or earlier.rules.model != rules.model:
         return False
     thread, other = request.thread, earlier.request.thread
     length = thread.common(other).length
     is_parted = 0 < length < min(other.length, thread.length) and shared.layer == prompt.end.layer
-    return is_parted and (length < other.length - 1 or thread.length <= other.length)
+    is_left = length < other.length - 1 or thread.length <= other.length
+    return is_parted and is_left and not _goes_on_alike(thread, other, length)
+
+
+def _goes_on_alike(one: Thread, other: Thread, length: int) -> bool:
+    """Whether two threads have a message in common after the first `length`, where they part."""
+    known = {node.message.digest for node in one.back() if node.length > length and node.message}
+    return any(node.message.digest in known for node in other.back() if node.length > length and node.message)
 
 
 def find_change_or_compaction(request: Request, prompt: Prompt, seen: ComparedCall, rules: ModelRules) -> Cause:

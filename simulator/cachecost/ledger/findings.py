@@ -40,6 +40,8 @@ class Finding:
     line: int | None = None
     session_call: int | None = None
     """The number of the call within its session, from 1, by time; None without a session."""
+    is_behind: bool = False
+    """Whether the cause only shows once the causes before it are fixed; a replay of the log does not name it."""
 
 
 @dataclass(frozen=True, slots=True)

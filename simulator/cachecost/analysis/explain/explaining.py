@@ -141,4 +141,5 @@ def _finding(one: NettedLoss, cost: Decimal) -> Finding:
         observed.number(loss.since.number) if loss.since else None,
         excerpt(loss),
         code.word,
+        is_behind=one.is_behind,
     )

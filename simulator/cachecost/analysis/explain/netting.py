@@ -45,6 +45,8 @@ class NettedLoss(NamedTuple):
     observed: ObservedReplay
     saved: Decimal
     words: str = ""
+    is_behind: bool = False
+    """Whether it only shows once other causes are fixed."""
 
     @property
     def number(self) -> int:
@@ -78,12 +80,16 @@ class Netting:
 
     def run(self) -> None:
         """Fix what can be fixed at a profit, until nothing new is found."""
+        shown = {
+            (cause, self.observed.number(one.call)) for cause, all in _by_cause(self.observed).items() for one in all
+        }
         for _ in range(MOST_FIXES):
             losses = self._next_losses()
             if not losses:
                 break
             self._settled.update(_key(loss, self.observed) for loss in losses)
             self._settle(losses)
+        self.found = [one._replace(is_behind=(one.loss.cause, one.number) not in shown) for one in self.found]
         found = {(one.loss.cause, one.number) for one in self.found}
         latest = {(one.loss.cause, one.number): one for one in self.notes}
         self.notes = [one for key, one in latest.items() if key not in found]
@@ -157,7 +163,7 @@ class Netting:
         """The fix of a cause that only shows once the one before it is fixed, if both together save something."""
         choice = self._cheapest(losses, self.observed, self.now)
         for _ in range(MOST_HIDDEN):
-            if choice is None or codes()[choice.losses[0].cause].fixed_in != IN_PROMPT:
+            if choice is None:
                 return None
             fixed = observe_replay(self.replays, choice.fix.steps)
             behind = self._find_behind(choice, fixed)

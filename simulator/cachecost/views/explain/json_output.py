@@ -53,6 +53,7 @@ def _finding(finding: Finding, dollars: str = "cost_usd") -> dict[str, Any]:
         dollars: exact(finding.cost),
         "message": finding.message,
         "excerpt": finding.excerpt,
+        "behind": finding.is_behind,
         "fix": finding.fix,
         "diagnostics": finding.diagnostics,
         "session": finding.session,
