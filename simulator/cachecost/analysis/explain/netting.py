@@ -80,9 +80,8 @@ class Netting:
 
     def run(self) -> None:
         """Fix what can be fixed at a profit, until nothing new is found."""
-        shown = {
-            (cause, self.observed.number(one.call)) for cause, all in _by_cause(self.observed).items() for one in all
-        }
+        first = self.observed
+        shown = {(one.cause, first.number(one.call)) for found in _by_cause(first).values() for one in found}
         for _ in range(MOST_FIXES):
             losses = self._next_losses()
             if not losses:
