@@ -53,11 +53,12 @@ def check(project: Project, folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def check_agreement(bill: dict[str, Any], explanation: dict[str, Any]) -> None:
-    """`explain` finds what `bill` finds, and both account for every dollar."""
-    findings = [*explanation["findings"], *explanation["not_explained"]]
-    assert {(one["file"], one["line"]): (one["cause"], one["tokens"], one["cost_usd"]) for one in findings} == {
+    """`explain` names what `bill` finds, with what was paid again, and both account for every dollar."""
+    findings = [*explanation["findings"], *explanation["notes"], *explanation["not_explained"]]
+    assert {(one["file"], one["line"]): (one["cause"], one["tokens"], one["paid_again_usd"]) for one in findings} == {
         (one["file"], one["line"]): (one["cause"], one["tokens"], one["cost_usd"]) for one in bill["rewrites"]
     }
+    assert all(Decimal(one["cost_usd"]) <= Decimal(one["paid_again_usd"]) for one in findings)
     parts = ("necessary_usd", "avoidable_usd", "not_explained_usd")
     assert sum(Decimal(explanation[part]) for part in parts) == Decimal(explanation["billed_usd"])
     assert explanation["billed_usd"] == bill["billed_usd"]

@@ -129,7 +129,7 @@ def test_a_log_in_parts_costs_what_the_whole_log_costs(logs: Path, capsys: pytes
 
 def test_a_finding_names_the_session_and_the_place_of_its_call(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done = Done(capsys, "explain", "logs", "--json", "--tokens", "bytes")
-    finding = json.loads(done.out)["findings"][-1]
+    finding = json.loads(done.out)["notes"][-1]
     place = {name: finding[name] for name in ("call", "session", "session_call", "timestamp", "file", "line")}
     assert place == {
         "call": 3,
@@ -140,13 +140,14 @@ def test_a_finding_names_the_session_and_the_place_of_its_call(logs: Path, capsy
         "line": 2,
     }
     text = Done(capsys, "explain", "logs", "--tokens", "bytes").out
-    assert "CC301  session 1e0816ef call 2, 2026-03-07 10:20, one.jsonl:2: 10 min after its last use" in text
+    assert "CC301  TTL expired: call 3, " in text
 
 
 def test_without_sessions_the_text_is_as_it_was(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("log.jsonl").write_text(lines(row(0), row(10)))
-    assert "CC301  call 2: 10 min after its last use" in Done(capsys, "explain", "log.jsonl", "--tokens", "bytes").out
-    finding = json.loads(Done(capsys, "explain", "log.jsonl", "--tokens", "bytes", "--json").out)["findings"][0]
+    shown = Done(capsys, "explain", "log.jsonl", "--tokens", "bytes").out
+    assert "CC301  TTL expired: call 2, $0.17 paid again" in shown
+    finding = json.loads(Done(capsys, "explain", "log.jsonl", "--tokens", "bytes", "--json").out)["notes"][0]
     assert (finding["session"], finding["session_call"], finding["agent"], finding["line"]) == ("", None, "", 2)
 
 

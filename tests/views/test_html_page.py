@@ -295,7 +295,7 @@ def test_explain_writes_its_page(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     page = Page((tmp_path / "page.html").read_text())
     whole(page)
-    assert page.figures["answer"] == "$5.17 billed · $0.35 avoidable (6.8%) · $0.0395 not explained (0.8%) · 3 causes"
+    assert page.figures["answer"] == "$5.17 billed · $0.21 avoidable (4%) · $0.0395 not explained (0.8%) · 3 causes"
 
 
 def test_optimize_writes_its_page(tmp_path: Path) -> None:

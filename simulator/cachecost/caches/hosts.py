@@ -106,7 +106,7 @@ class SimulatedHosts:
         if rules.uses_breakpoints:
             losses = self._losses(request, prompts[0], rules, times[0], sizes[0], relatives)
             outcomes = self._call(prompts, rules, times, sizes)
-            has_relatives = relatives.line is not None
+            has_relatives = any(one is not None and one.pool == pool for one in (relatives.nearest, relatives.latest))
             cause = cause_of_losses(losses, outcomes[0], has_relatives)
         else:
             seen = relatives.nearest

@@ -40,6 +40,8 @@ class Finding:
     line: int | None = None
     session_call: int | None = None
     """The number of the call within its session, from 1, by time; None without a session."""
+    paid_again: Decimal = ZERO
+    """USD above the price of a read that the tokens cost: what happened. `cost` is what its fix nets."""
     is_behind: bool = False
     """Whether the cause only shows once the causes before it are fixed; a replay of the log does not name it."""
 
@@ -70,7 +72,7 @@ class Explanation:
     not_explained: list[Finding] = field(default_factory=list)
     """Rewrites that the bills show and nothing explains; their dollars are not in `avoidable`."""
     notes: list[Finding] = field(default_factory=list)
-    """What was paid again and no fix makes cheaper; their dollars are not in `avoidable`."""
+    """What was paid again and no fix makes cheaper: their cost is 0."""
     lower_bound: Decimal | None = None
     """USD that the calls cost at least as the fixes would send them; None where only bills are known."""
 

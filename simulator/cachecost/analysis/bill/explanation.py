@@ -96,7 +96,7 @@ def explain_account(account: BillAccount) -> Explanation:
         open_share=0.0,
         billed=total.cost,
         not_explained=[_as_finding(one, numbers) for one in account.rewrites if one.cause == NOT_EXPLAINED],
-        notes=[_as_finding(one.rewrite, numbers) for one in known if one.saved <= 0],
+        notes=[_as_finding(one.rewrite, numbers, ZERO) for one in known if one.saved <= 0],
         warm=WarmReads(account.warm_calls, account.warm_tokens),
     )
 
@@ -142,4 +142,5 @@ def _as_finding(rewrite: BilledRewrite, numbers: CallNumbers, usd: Decimal | Non
         file=rewrite.file.path,
         line=call.line or None,
         session_call=numbers.in_session(call),
+        paid_again=rewrite.cost or ZERO,
     )

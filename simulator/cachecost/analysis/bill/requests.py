@@ -89,7 +89,7 @@ def find_unexplained(number: int, bill: BilledCall, expected: int, prices: CallP
         return None
     code, tokens = codes()[NOT_EXPLAINED], expected - bill.read
     words = _not_explained(bill.read, expected)
-    return Finding(code.code, code.cause, number, Layer.MESSAGES, "", tokens, cost, words, code.fix)
+    return Finding(code.code, code.cause, number, Layer.MESSAGES, "", tokens, cost, words, code.fix, paid_again=cost)
 
 
 def _finding(call: Call, bill: BilledCall, row: CallRow, span: _Span, prices: CallPrices) -> Finding:

@@ -60,8 +60,8 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS) -> Explanation:
     pricing = FixPricing(replays, simulated, paid)
     netting = Netting(replays, pricing, observed, pricing.price_recording(), dict(paid))
     netting.run()
-    findings = _in_order(_finding(one, one.saved) for one in netting.found)
-    notes = _in_order(_finding(one, one.observed.paid_again(one.loss)) for one in netting.notes)
+    findings = _in_order(_finding(one) for one in netting.found)
+    notes = _in_order(_finding(one) for one in netting.notes)
     cost = sum(simulated.values(), ZERO)
     avoidable = sum((one.cost for one in findings), ZERO)
     return Explanation(
@@ -123,7 +123,7 @@ def _open_share(avoidable: Decimal, rows: Sequence[CallRow]) -> float:
     return min(1.0, float(open_usd(rows) / avoidable)) if avoidable else 1.0
 
 
-def _finding(one: NettedLoss, cost: Decimal) -> Finding:
+def _finding(one: NettedLoss) -> Finding:
     loss, observed = one.loss, one.observed
     code, request = codes()[loss.cause], observed.call(loss.call).request
     usage = observed.rows[loss.call - 1].usage
@@ -135,11 +135,12 @@ def _finding(one: NettedLoss, cost: Decimal) -> Finding:
         loss.first.layer,
         place(loss, request),
         tokens,
-        cost,
+        one.saved,
         message(loss, request, tokens),
         one.words or code.fix,
         observed.number(loss.since.number) if loss.since else None,
         excerpt(loss),
         code.word,
+        paid_again=observed.paid_again(loss),
         is_behind=one.is_behind,
     )

@@ -20,7 +20,7 @@ def explanation_object(explanation: Explanation) -> dict[str, Any]:
         "avoidable_usd": exact(explanation.avoidable),
         "without_usd": exact(explanation.without),
         "findings": [_finding(finding) for finding in explanation.findings],
-        "notes": [_finding(note, "paid_again_usd") for note in explanation.notes],
+        "notes": [_finding(note) for note in explanation.notes],
         **({} if explanation.lower_bound is None else {"lower_bound_usd": exact(explanation.lower_bound)}),
         **_bill(explanation),
         "tokens": {"source": explanation.token_source, "error_margin": explanation.error_margin},
@@ -41,7 +41,7 @@ def _bill(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding, dollars: str = "cost_usd") -> dict[str, Any]:
+def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "code": finding.code,
         "cause": finding.cause,
@@ -50,7 +50,8 @@ def _finding(finding: Finding, dollars: str = "cost_usd") -> dict[str, Any]:
         "layer": str(finding.layer),
         "block": finding.block,
         "tokens": finding.tokens,
-        dollars: exact(finding.cost),
+        "cost_usd": exact(finding.cost),
+        "paid_again_usd": exact(finding.paid_again),
         "message": finding.message,
         "excerpt": finding.excerpt,
         "behind": finding.is_behind,

@@ -27,6 +27,11 @@ class CauseGroup:
         return sum((finding.cost for finding in self.findings), ZERO)
 
     @property
+    def paid_again(self) -> Decimal:
+        """USD above the price of a read that was paid."""
+        return sum((finding.paid_again for finding in self.findings), ZERO)
+
+    @property
     def example(self) -> Finding:
         """The most expensive finding."""
         return self.findings[0]
@@ -46,8 +51,14 @@ def _by_code(findings: Iterable[Finding]) -> list[CauseGroup]:
     by_code: dict[str, list[Finding]] = {}
     for finding in findings:
         by_code.setdefault(finding.code, []).append(finding)
-    groups = [CauseGroup(sorted(found, key=lambda one: (-one.cost, one.call))) for found in by_code.values()]
-    return sorted(groups, key=lambda group: (-group.cost, group.example.code))
+    groups = [
+        CauseGroup(sorted(found, key=lambda one: (-one.cost, -one.paid_again, one.call))) for found in by_code.values()
+    ]
+    return sorted(groups, key=lambda group: (-group.cost, -group.paid_again, group.example.code))
+
+
+def _expensive_first(finding: Finding) -> tuple[Decimal, Decimal, int]:
+    return -finding.cost, -finding.paid_again, finding.call
 
 
 def findings_table(explanation: Explanation) -> Table:
