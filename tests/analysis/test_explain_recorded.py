@@ -26,7 +26,7 @@ FIRST = 30
 
 def explained(calls: list[Call]) -> Explanation:
     traffic: Workload = replace(TRAFFIC, calls=calls)
-    return explain(traffic.calls, traffic.simulation)
+    return explain(traffic)
 
 
 HEALTHY = explained(list(TRAFFIC.calls))

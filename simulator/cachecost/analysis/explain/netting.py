@@ -182,8 +182,8 @@ class Netting:
     def _is_worth_it(self, choice: _Choice) -> bool:
         cause = choice.losses[0].cause
         saved = self.now.total - choice.after.total
-        if codes()[cause].fixed_in == IN_PROMPT:
-            return saved > 0
+        if codes()[cause].fixed_in == IN_PROMPT or cause == "concurrent_write":
+            return saved > 0  # nothing else is sent
         scope_of = partial(FIXERS[cause].scope, choice.observed.conversations)
         before = self.now.by_scope(choice.observed.steps, scope_of)
         concerned = {scope_of(choice.observed.call(loss.call)) for loss in choice.losses}

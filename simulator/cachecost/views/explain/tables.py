@@ -51,9 +51,7 @@ def _by_code(findings: Iterable[Finding]) -> list[CauseGroup]:
     by_code: dict[str, list[Finding]] = {}
     for finding in findings:
         by_code.setdefault(finding.code, []).append(finding)
-    groups = [
-        CauseGroup(sorted(found, key=lambda one: (-one.cost, -one.paid_again, one.call))) for found in by_code.values()
-    ]
+    groups = [CauseGroup(sorted(found, key=_expensive_first)) for found in by_code.values()]
     return sorted(groups, key=lambda group: (-group.cost, -group.paid_again, group.example.code))
 
 

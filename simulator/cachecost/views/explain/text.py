@@ -108,7 +108,8 @@ def _note_line(group: CauseGroup) -> str:
     first = group.example
     where = "call" if len(group.findings) == 1 else "calls"
     name = f"{first.code}  {codes()[first.cause].name}"
-    return f"note        {name}: {where} {call_numbers(group.findings)}, {dollars(group.paid_again)} paid again; {_why(first)}"
+    paid = f"{dollars(group.paid_again)} paid again; {_why(first)}"
+    return f"note        {name}: {where} {call_numbers(group.findings)}, {paid}"
 
 
 def _why(finding: Finding) -> str:
