@@ -58,9 +58,11 @@ def explain_bills(traffic: Workload, prices: CallPrices, assumptions: bool = Fal
         if bill and number in expected and (found := find_unexplained(number, bill, expected[number], prices))
     ]
     limits = {**costs, **{one.call: costs[one.call] - one.cost for one in unexplained}}
+    found, billed = explain_in_order(held, limits, assumptions), sum(costs.values(), ZERO)
     explanation = replace(
-        explain_in_order(held, limits, assumptions),
-        billed=sum(costs.values(), ZERO),
+        found,
+        billed=billed,
+        lower_bound=None if found.lower_bound is None else min(found.lower_bound, billed),  # the bill proves that
         not_explained=with_places(unexplained, traffic.calls),
     )
     return as_filed(explanation, traffic.calls)
