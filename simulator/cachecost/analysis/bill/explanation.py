@@ -58,11 +58,11 @@ def explain_bills(traffic: Workload, prices: CallPrices, assumptions: bool = Fal
         if bill and number in expected and (found := find_unexplained(number, bill, expected[number], prices))
     ]
     limits = {**costs, **{one.call: costs[one.call] - one.cost for one in unexplained}}
-    found, billed = explain_in_order(held, limits, assumptions), sum(costs.values(), ZERO)
+    simulated, billed = explain_in_order(held, limits, assumptions), sum(costs.values(), ZERO)
     explanation = replace(
-        found,
+        simulated,
         billed=billed,
-        lower_bound=None if found.lower_bound is None else min(found.lower_bound, billed),  # the bill proves that
+        lower_bound=min(simulated.lower_bound or billed, billed),  # the bill proves that it can cost so little
         not_explained=with_places(unexplained, traffic.calls),
     )
     return as_filed(explanation, traffic.calls)
