@@ -30,6 +30,8 @@ from planted.time_faults import paused
 
 AFTERWARDS = {"written_never_read"}
 """Causes that only later calls show: no replay knows them at the call."""
+ALIKE_IN_WORDS = {"tools without a breakpoint", "system edited + no message breakpoint"}
+"""Words show whether a system prompt is another version of one, and `replay --tokens bytes` keeps none."""
 NAMED = {
     " + ".join(fault.name for fault in faults): faults for faults in [*((one,) for one in FAULTS.values()), *PAIRS]
 }
@@ -110,7 +112,7 @@ def test_a_fixed_log_has_no_such_fault(name: str) -> None:
     assert fault.codes[0] not in {finding["code"] for finding in made.found["findings"]}
 
 
-@pytest.mark.parametrize("name", list(NAMED))
+@pytest.mark.parametrize("name", [name for name in NAMED if name not in ALIKE_IN_WORDS])
 def test_replay_names_the_cause_that_explain_names(name: str) -> None:
     made = account(name)
     assert not [

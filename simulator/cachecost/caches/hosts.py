@@ -106,8 +106,8 @@ class SimulatedHosts:
         if rules.uses_breakpoints:
             losses = self._losses(request, prompts[0], rules, times[0], sizes[0], relatives)
             outcomes = self._call(prompts, rules, times, sizes)
-            has_relatives = any(one is not None and one.pool == pool for one in (relatives.nearest, relatives.latest))
-            cause = cause_of_losses(losses, outcomes[0], has_relatives)
+            is_first = not (losses or outcomes[0].hit or self._lineage.has_begun(request.thread, pool))
+            cause = cause_of_losses(losses, outcomes[0], is_first)
         else:
             seen = relatives.nearest
             seen = seen if seen and seen.pool == pool else None

@@ -78,6 +78,7 @@ class Lineage:
         self._at_thread: dict[Thread, EarlierCall] = {}
         self._shapes: dict[tuple[object, ...], RequestShape] = {}
         self._by_first: dict[Thread, ConversationLine] = {}
+        self._begun: set[tuple[Thread, str]] = set()
         self._by_file: dict[str, dict[ConversationLine, None]] = {}
 
     def find_shared(self, prompt: Prompt) -> Prefix:
@@ -104,9 +105,9 @@ class Lineage:
             if line.latest is not None:
                 yield line.latest
 
-    def is_followed(self, thread: Thread) -> bool:
-        """Whether the conversation had a call before."""
-        return thread.up_to(1) in self._by_first
+    def has_begun(self, thread: Thread, pool: str) -> bool:
+        """Whether the conversation had a call in this place before."""
+        return (thread.up_to(1), pool) in self._begun
 
     def remember(
         self,
@@ -128,6 +129,8 @@ class Lineage:
         self._at_thread[thread] = line.latest = call
         if relatives.nearest is None:
             self._by_first.setdefault(thread.up_to(1), line)
+        if relatives.nearest is None or relatives.nearest.pool != pool:
+            self._begun.add((thread.up_to(1), pool))
         lines = self._by_file.setdefault(relatives.file, {})
         lines.pop(line, None)
         lines[line] = None

@@ -45,10 +45,10 @@ class Loss:
         return self.since.passed if self.since else 0
 
 
-def cause_of_losses(losses: Sequence[Loss], outcome: Outcome, has_relatives: bool) -> Cause:
+def cause_of_losses(losses: Sequence[Loss], outcome: Outcome, is_first: bool) -> Cause:
     """The cause of a call: that of its largest loss, the first of equal ones; without a loss, how it began."""
     if losses:
         return max(losses, key=lambda loss: loss.tokens).cause
     if outcome.hit:
         return "hit"
-    return "new_content" if has_relatives else "cold_start"
+    return "cold_start" if is_first else "new_content"

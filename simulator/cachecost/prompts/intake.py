@@ -113,7 +113,7 @@ class MessageTrail(msgspec.Struct):
 class Intake:
     """Turns bodies into requests; use one instance for all bodies that may share content.
 
-    With `keep_content`, blocks of messages hold what was sent (needed to count tokens or to send it again).
+    With `keep_content`, blocks hold what was sent (needed to count tokens or to send it again).
     """
 
     def __init__(self, keep_content: bool = False) -> None:
@@ -259,8 +259,7 @@ class Intake:
         )
 
     def _blocks(self, role: str, items: list[Mapping[str, Any]], write: Write) -> tuple[Block, ...]:
-        """Blocks of the static prefix. Their content is always kept: they are few, and causes compare their texts."""
-        return tuple([block_of(role, item, write=write) for item in items])
+        return tuple([block_of(role, item, self.keep_content, write) for item in items])
 
     def _parameter(self, raw: msgspec.Raw, name: str) -> Any:
         value = self._value(raw, name)
