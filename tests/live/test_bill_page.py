@@ -91,6 +91,7 @@ def test_the_whole_of_an_unmarked_loop_was_paid_again(bill: ServerBill) -> None:
     loop = next(loop for loop in bill.loops if "Nothing" in loop.conversation)
     assert loop.again == loop.had_been_sent
     assert loop.cost == (loop.again * Decimal(3)).scaleb(-6)
+    assert 0 < loop.avoidable < loop.cost  # what breakpoints would have read is not free, and is written once
     assert loop.sentence.startswith("w2: Nothing marked please please")
     assert (
         "4 later calls paid the full price again for" in loop.sentence

@@ -76,7 +76,7 @@ def bill_of(meter: Meter) -> ServerBill:
         tuple(
             loop
             for _, calls in conversations
-            for loop in find_uncached_loops(_conversation_name(calls[0], several), calls, taken)
+            for loop in find_uncached_loops(_conversation_name(calls[0], several), calls, meter)
         ),
         tuple(Counter(one.row.error for one in taken if one.row.error is not None).most_common()),
         meter.token_source,

@@ -131,5 +131,6 @@ def _loop_json(loop: UncachedLoop) -> dict[str, Any]:
         "tokens_again": loop.again,
         "tokens_sent_before": loop.had_been_sent,
         "cost_usd": exact(loop.cost),
+        "avoidable_usd": exact(loop.avoidable),
         "why": loop.why,
     }

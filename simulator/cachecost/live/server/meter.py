@@ -27,6 +27,7 @@ from cachecost.prompts.wire import NotAMessage, answer_blocks
 from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import REFUSED, SimulatedCall, Simulation
 from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import Workload
 
 CUT = "max_tokens"
 
@@ -35,19 +36,23 @@ CUT = "max_tokens"
 class MeteredCall:
     """A call on the bill.
 
-    `first` is the first message of its conversation; `before` the number of the call that it continues (None: none).
-    `uncached` is its cost without caching, in USD; `input_price` in USD per 10**6 tokens; `minimum` the minimum
-    cacheable prefix of its model, in tokens.
+    `call` is what a log of it holds, `first` the first message of its conversation; `before` the number of the call
+    that it continues (None: none). `uncached` is its cost without caching, in USD; `input_price` in USD per 10**6
+    tokens; `minimum` the minimum cacheable prefix of its model, in tokens.
     """
 
     row: CallRow
-    request: Request
+    call: Call
     workspace: str
     first: Thread
     before: int | None = None
     uncached: Decimal = ZERO
     input_price: Decimal = ZERO
     minimum: int = 0
+
+    @property
+    def request(self) -> Request:
+        return self.call.request
 
 
 class Meter:
@@ -67,12 +72,25 @@ class Meter:
         self.unread = Unread()
         self.taken: list[MeteredCall] = []
         self.not_messages = 0
+        self._explained = 0
+        self._avoidable: dict[int, Decimal] = {}
         self.notes: Callable[[], Sequence[str]] = tuple
 
     @property
     def rows(self) -> list[CallRow]:
         """The ledger by start time; refused calls cost nothing and have an error."""
         return [one.row for one in self.taken]
+
+    def avoidable(self) -> Mapping[int, Decimal]:
+        """USD by call that `explain` calls avoidable, worked out once for the calls so far."""
+        if self._explained != len(self.taken):
+            from cachecost.analysis.explain.explaining import explain
+
+            self._explained, self._avoidable = len(self.taken), {}
+            workload = Workload("calls", [one.call for one in self.taken], self._setup)
+            for finding in explain(workload).findings:
+                self._avoidable[finding.call] = self._avoidable.get(finding.call, ZERO) + finding.cost
+        return self._avoidable
 
     @property
     def token_source(self) -> str:
@@ -92,8 +110,9 @@ class Meter:
             self.not_messages += 1
             return not_a_message(fault)
         request = replace(request, message_thread=asked.thread) if asked.thread else request
-        simulated = self._simulation.simulate(_call(asked, request, answer))
-        self._keep(asked, request, simulated)
+        call = _call(asked, request, answer)
+        simulated = self._simulation.simulate(call)
+        self._keep(asked, call, simulated)
         if simulated.row.error is not None:
             return self._error_of(asked, request, simulated.row)
         told = self._diagnostics_of(asked, request)
@@ -108,19 +127,19 @@ class Meter:
         breakpoints = sent_breakpoints(request).breakpoints
         return self._renderers[rules.generation].render(request, breakpoints, rules).total_tokens
 
-    def _keep(self, asked: ClientCall, request: Request, simulated: SimulatedCall) -> None:
-        row, passes, rules, prices = simulated
+    def _keep(self, asked: ClientCall, call: Call, simulated: SimulatedCall) -> None:
+        (row, passes, rules, prices), request = simulated, call.request
         first = self._conversations.first(request.thread)
         before = self._conversations.before(asked.workspace, request.thread)
         if prices is None or rules is None:
-            self.taken.append(MeteredCall(row, request, asked.workspace, first, before))
+            self.taken.append(MeteredCall(row, call, asked.workspace, first, before))
             return
         self._conversations.remember(asked.workspace, request.thread, row.call)
         for one in passes:
             self.unread.add(row.call, one.outcome, prices, one.sizes)
         uncached = prices.cost(Usage(row.usage.total_input, output_tokens=row.usage.output_tokens))
         dollars = sum(uncached.values(), ZERO)
-        kept = MeteredCall(row, request, asked.workspace, first, before, dollars, prices.input, rules.minimum_tokens)
+        kept = MeteredCall(row, call, asked.workspace, first, before, dollars, prices.input, rules.minimum_tokens)
         self.taken.append(kept)
 
     def _diagnostics_of(self, asked: ClientCall, request: Request) -> Mapping[str, Any] | None:

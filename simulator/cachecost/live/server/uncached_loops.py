@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from cachecost.base.formatting import count_text, dollars, percent, tokens
 from cachecost.live.server.conversations import answers_tools, breakpoints_tool_results, last_breakpoint
-from cachecost.live.server.meter import MeteredCall
+from cachecost.live.server.meter import Meter, MeteredCall
 
 MOST = Decimal("0.5")
 """A loop is uncached if more than this share is paid again."""
@@ -22,8 +22,8 @@ PER_TOKEN = -6
 class UncachedLoop:
     """Later calls of a conversation that paid the full price again for most of what had been sent before.
 
-    `again` is how many tokens, of `had_been_sent`; `cost` is their cost at the input price, in dollars; `why` says
-    which breakpoints were set.
+    `again` is how many tokens, of `had_been_sent`; `cost` is their cost at the input price, in dollars, and `avoidable`
+    what of that `explain` says that breakpoints would have saved; `why` says which breakpoints were set.
     """
 
     conversation: str
@@ -31,13 +31,16 @@ class UncachedLoop:
     again: int
     had_been_sent: int
     cost: Decimal
+    avoidable: Decimal
     why: str
 
     @property
     def sentence(self) -> str:
         share = percent(Decimal(self.again) / self.had_been_sent)
         paid = f"paid the full price again for {tokens(self.again)} tokens, {share} of what had been sent before"
-        return f"{self.conversation}: {self.why}. {count_text(self.steps, 'later call')} {paid}: {dollars(self.cost)}."
+        part = f"of which {dollars(self.avoidable)} is avoidable" if self.avoidable else "none of it avoidable"
+        usd = f"{dollars(self.cost)}, {part}"
+        return f"{self.conversation}: {self.why}. {count_text(self.steps, 'later call')} {paid}: {usd}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +53,9 @@ class _LoopCall:
     grown: int
 
 
-def find_uncached_loops(
-    conversation: str, calls: Sequence[MeteredCall], taken: Sequence[MeteredCall]
-) -> Iterator[UncachedLoop]:
-    """The uncached loop of a conversation's `calls`, if it has one. `taken` are all calls, by number from 1."""
+def find_uncached_loops(conversation: str, calls: Sequence[MeteredCall], meter: Meter) -> Iterator[UncachedLoop]:
+    """The uncached loop of a conversation's `calls`, if it has one."""
+    taken = meter.taken
     steps = [_step(call, taken, calls[0]) for call in calls if _is_step(call, taken)]
     again = sum(step.again for step in steps)
     before = sum(step.before for step in steps)
@@ -62,7 +64,9 @@ def find_uncached_loops(
     if len(steps) < FEWEST or not (again > MOST * before or (grown and in_loop > MOST * grown)):
         return
     cost = sum((step.again * step.call.input_price for step in steps), Decimal(0)).scaleb(PER_TOKEN)
-    yield UncachedLoop(conversation, len(steps), again, before, cost, _why(steps))
+    avoidable = meter.avoidable()
+    saved = sum((avoidable.get(call.row.call, Decimal(0)) for call in calls), Decimal(0))
+    yield UncachedLoop(conversation, len(steps), again, before, cost, saved, _why(steps))
 
 
 def _is_step(call: MeteredCall, taken: Sequence[MeteredCall]) -> bool:
