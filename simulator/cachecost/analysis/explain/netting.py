@@ -106,7 +106,8 @@ class Netting:
     def _settle(self, losses: Sequence[Loss]) -> None:
         """Take the best fix, or note that there is none."""
         best = self._best(losses) or self._best_behind(losses)
-        noted = losses if best is None else [loss for loss in losses if loss not in best.losses]
+        kept = set(map(id, best.losses)) if best else set()
+        noted = [loss for loss in losses if id(loss) not in kept]
         self.notes += [NettedLoss(loss, self.observed, ZERO) for loss in noted]
         if best is not None:
             self._take(best)
