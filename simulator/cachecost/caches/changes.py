@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from cachecost.base.structs import value
 from cachecost.caches.alignment import are_versions, common, path, share_alike, unchanged
 from cachecost.caches.lineage import EarlierCall
-from cachecost.prompts.blocks import Block, Layer, Prefix
+from cachecost.prompts.blocks import Block, Layer, Part, Prefix
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import PrefixSizes
 
@@ -69,12 +70,18 @@ def find_change_since(before: EarlierCall, last: Prefix) -> Change | None:
 
 def have_one_static(one: Request, other: Request) -> bool:
     """Whether two static prefixes are one, but for the order of the tools or a few characters of a block."""
-    tools = sorted(block.digest for block in one.tools.blocks) == sorted(block.digest for block in other.tools.blocks)
-    pairs = [*zip(one.system.blocks, other.system.blocks, strict=False)]
-    if not tools:
-        pairs += zip(one.tools.blocks, other.tools.blocks, strict=False)
-    lengths = [(len(part.tools.blocks), len(part.system.blocks)) for part in (one, other)]
-    return lengths[0] == lengths[1] and all(map(_are_nearly_equal, *zip(*pairs, strict=True))) if pairs else False
+    parts = ((one.tools.blocks, other.tools.blocks), (one.system.blocks, other.system.blocks))
+    if any(len(mine) != len(theirs) for mine, theirs in parts):
+        return False
+    pairs = [*zip(*parts[1], strict=True)]
+    if _sorted_digests(one.tools) != _sorted_digests(other.tools):
+        pairs += zip(*parts[0], strict=True)
+    return bool(pairs) and all(_are_nearly_equal(old, new) for old, new in pairs)
+
+
+@lru_cache(maxsize=64)
+def _sorted_digests(part: Part) -> list[bytes]:
+    return sorted(block.digest for block in part.blocks)
 
 
 def _are_nearly_equal(old: Block, new: Block) -> bool:

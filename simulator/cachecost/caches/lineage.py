@@ -25,6 +25,13 @@ class ConversationLine(msgspec.Struct, eq=False):
     """A conversation, whatever its models and workspaces. `latest` is its latest call."""
 
     latest: EarlierCall | None = None
+    _digests: tuple[Thread, frozenset[bytes]] | None = None
+
+    def digests_of(self, thread: Thread) -> frozenset[bytes]:
+        """The messages of its latest thread but the first one, gathered once for all that are compared with it."""
+        if self._digests is None or self._digests[0] is not thread:
+            self._digests = thread, _later_digests(thread)
+        return self._digests[1]
 
 
 @value
@@ -162,28 +169,32 @@ class Lineage:
         known = self._by_first.get(thread.up_to(1))
         if known is not None or thread.length < 2:
             return known
-        digests = {node.message.digest for node in thread.back() if node.length > 1 and node.message}
-        best, found = 0.0, None
+        digests, best, found = _later_digests(thread), 0.0, None
         for seen in self.recent(file):
-            share = _overlap(digests, seen.thread)
+            share = _overlap(digests, seen.line.digests_of(seen.thread))
             if share >= OVERLAP and share > best:
                 best, found = share, seen.line
-        return found or next((seen.line for seen in self.recent(file) if _begins_alike(thread, seen)), None)
+        shorter = (seen for seen in self.recent(file) if seen.thread.length < thread.length)
+        return found or next((seen.line for seen in shorter if _begins_alike(thread, seen)), None)
 
 
 def _begins_alike(thread: Thread, seen: EarlierCall) -> bool:
-    """Whether a longer thread begins with another version of the first message of an earlier call."""
+    """Whether a thread begins with another version of the first message of an earlier call."""
     one, other = thread.up_to(1).message, seen.thread.up_to(1).message
-    if one is None or other is None or thread.length <= seen.thread.length:
+    if one is None or other is None:
         return False
     pairs = zip(other.blocks, one.blocks, strict=False)
     return len(one.blocks) == len(other.blocks) and all(are_versions(*pair, Layer.MESSAGES) for pair in pairs)
 
 
-def _overlap(digests: set[bytes], other: Thread) -> float:
-    """The share of the fewer messages of two threads, first messages apart, that are in both."""
-    others = {node.message.digest for node in other.back() if node.length > 1 and node.message}
-    return len(digests & others) / max(1, min(len(digests), len(others)))
+def _later_digests(thread: Thread) -> frozenset[bytes]:
+    """All messages of a thread but the first one."""
+    return frozenset([node.message.digest for node in thread.back() if node.length > 1 and node.message])
+
+
+def _overlap(one: frozenset[bytes], other: frozenset[bytes]) -> float:
+    """The share of the fewer messages that are in both."""
+    return 0.0 if one.isdisjoint(other) else len(one & other) / max(1, min(len(one), len(other)))
 
 
 @identity_struct
