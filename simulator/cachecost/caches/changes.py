@@ -70,13 +70,17 @@ def find_change_since(before: EarlierCall, last: Prefix) -> Change | None:
 
 def have_one_static(one: Request, other: Request) -> bool:
     """Whether two static prefixes are one, but for the order of the tools or a few characters of a block."""
-    parts = ((one.tools.blocks, other.tools.blocks), (one.system.blocks, other.system.blocks))
-    if any(len(mine) != len(theirs) for mine, theirs in parts):
+    if not _are_versions_of(one.system, other.system):
         return False
-    pairs = [*zip(*parts[1], strict=True)]
-    if _sorted_digests(one.tools) != _sorted_digests(other.tools):
-        pairs += zip(*parts[0], strict=True)
-    return bool(pairs) and all(_are_nearly_equal(old, new) for old, new in pairs)
+    if one.tools is other.tools or _sorted_digests(one.tools) == _sorted_digests(other.tools):
+        return bool(one.system.blocks)
+    return _are_versions_of(one.tools, other.tools)
+
+
+def _are_versions_of(one: Part, other: Part) -> bool:
+    if len(one.blocks) != len(other.blocks):
+        return False
+    return all(_are_nearly_equal(old, new) for old, new in zip(one.blocks, other.blocks, strict=True))
 
 
 @lru_cache(maxsize=64)

@@ -30,7 +30,7 @@ class ConversationLine(msgspec.Struct, eq=False):
     def digests_of(self, thread: Thread) -> frozenset[bytes]:
         """The messages of its latest thread but the first one, gathered once for all that are compared with it."""
         if self._digests is None or self._digests[0] is not thread:
-            self._digests = thread, _later_digests(thread)
+            self._digests = thread, frozenset(_later_digests(thread))
         return self._digests[1]
 
 
@@ -86,6 +86,7 @@ class Lineage:
         self._shapes: dict[tuple[object, ...], RequestShape] = {}
         self._by_first: dict[Thread, ConversationLine] = {}
         self._begun: set[tuple[Thread, str]] = set()
+        self._later: set[bytes] = set()
         self._by_file: dict[str, dict[ConversationLine, None]] = {}
 
     def find_shared(self, prompt: Prompt) -> Prefix:
@@ -114,7 +115,7 @@ class Lineage:
 
     def has_begun(self, thread: Thread, pool: str) -> bool:
         """Whether the conversation had a call in this place before."""
-        return (thread.up_to(1), pool) in self._begun
+        return (thread.beginning, pool) in self._begun
 
     def remember(
         self,
@@ -133,11 +134,12 @@ class Lineage:
         entry, ttl = (deepest.prefix, deepest.ttl) if deepest else (None, "5m")
         call = EarlierCall(number, passed, start, shape, thread, prompt.end, entry, ttl, pool, line)
         self._keep_sent(call)
+        self._later.update(_later_digests(thread, relatives.nearest.thread if relatives.nearest else None))
         self._at_thread[thread] = line.latest = call
         if relatives.nearest is None:
-            self._by_first.setdefault(thread.up_to(1), line)
+            self._by_first.setdefault(thread.beginning, line)
         if relatives.nearest is None or relatives.nearest.pool != pool:
-            self._begun.add((thread.up_to(1), pool))
+            self._begun.add((thread.beginning, pool))
         lines = self._by_file.setdefault(relatives.file, {})
         lines.pop(line, None)
         lines[line] = None
@@ -166,30 +168,43 @@ class Lineage:
 
     def _line_of(self, thread: Thread, file: str) -> ConversationLine | None:
         """The conversation of a thread whose beginning no call sent: it begins alike, or its messages are known."""
-        known = self._by_first.get(thread.up_to(1))
+        known = self._by_first.get(thread.beginning)
         if known is not None or thread.length < 2:
             return known
-        digests, best, found = _later_digests(thread), 0.0, None
+        shorter = (seen for seen in self.recent(file) if seen.thread.length < thread.length)
+        found = self._most_alike(thread, file)
+        return found or next((seen.line for seen in shorter if _begins_alike(thread, seen)), None)
+
+    def _most_alike(self, thread: Thread, file: str) -> ConversationLine | None:
+        """The recent conversation that has most messages in common with a thread, if those are enough."""
+        digests, best, found = frozenset(_later_digests(thread)), 0.0, None
+        if self._later.isdisjoint(digests):
+            return None
         for seen in self.recent(file):
             share = _overlap(digests, seen.line.digests_of(seen.thread))
             if share >= OVERLAP and share > best:
                 best, found = share, seen.line
-        shorter = (seen for seen in self.recent(file) if seen.thread.length < thread.length)
-        return found or next((seen.line for seen in shorter if _begins_alike(thread, seen)), None)
+        return found
 
 
 def _begins_alike(thread: Thread, seen: EarlierCall) -> bool:
     """Whether a thread begins with another version of the first message of an earlier call."""
-    one, other = thread.up_to(1).message, seen.thread.up_to(1).message
+    one, other = thread.beginning.message, seen.thread.beginning.message
     if one is None or other is None:
         return False
     pairs = zip(other.blocks, one.blocks, strict=False)
     return len(one.blocks) == len(other.blocks) and all(are_versions(*pair, Layer.MESSAGES) for pair in pairs)
 
 
-def _later_digests(thread: Thread) -> frozenset[bytes]:
-    """All messages of a thread but the first one."""
-    return frozenset([node.message.digest for node in thread.back() if node.length > 1 and node.message])
+def _later_digests(thread: Thread, since: Thread | None = None) -> list[bytes]:
+    """All messages of a thread but the first one, or those after `since`, latest first."""
+    digests, node = [], thread
+    while node is not since and node.length > 1:
+        assert node.message is not None
+        assert node.parent is not None
+        digests.append(node.message.digest)
+        node = node.parent
+    return digests
 
 
 def _overlap(one: frozenset[bytes], other: frozenset[bytes]) -> float:

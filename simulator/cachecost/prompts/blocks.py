@@ -124,7 +124,8 @@ EMPTY_MESSAGE = blake2b(digest_size=DIGEST_BYTES, person=b"message")
 def message_digest(role: str, blocks: Sequence[Block]) -> bytes:
     """Identity of a message: 16 bytes over its role and its blocks."""
     hashed = EMPTY_MESSAGE.copy()
-    hashed.update(b"".join([role.encode(), *[block.digest for block in blocks]]))
+    digests = blocks[0].digest if len(blocks) == 1 else b"".join([block.digest for block in blocks])
+    hashed.update(role.encode() + digests)
     return hashed.digest()
 
 
@@ -133,11 +134,13 @@ class Thread:
 
     `human` is the node of the last human message at or before this one (None: there is none),
     `compaction` that of the last message with a compaction block; the API ignores everything before it.
+    `beginning` is the node of the first message, what `up_to(1)` is (of the root: itself).
     """
 
     __slots__ = (
         "_first",
         "_others",
+        "beginning",
         "blocks",
         "compaction",
         "has_citations",
@@ -154,14 +157,24 @@ class Thread:
         self.message = message
         self._first: Thread | None = None
         self._others: dict[bytes, Thread] | None = None
-        self.length: int = parent.length + 1 if parent else 0
-        self.blocks: int = (parent.blocks if parent else 0) + (len(message.blocks) if message else 0)
-        self.has_image: bool = bool(parent and parent.has_image) or bool(message and message.has_image)
-        self.has_citations: bool = bool(parent and parent.has_citations) or bool(message and message.has_citations)
-        self.has_thinking: bool = bool(parent and parent.has_thinking) or bool(message and message.has_thinking)
-        is_new = message is not None and message.has_compaction
-        self.compaction: Thread | None = self if is_new else (parent.compaction if parent else None)
-        self.human: Thread | None = self if message and message.is_human else (parent.human if parent else None)
+        self.length: int = 0
+        self.blocks: int = 0
+        self.has_image = self.has_citations = self.has_thinking = False
+        self.compaction: Thread | None = None
+        self.human: Thread | None = None
+        self.beginning: Thread = self
+        if parent is not None and message is not None:
+            self._continue(parent, message)
+
+    def _continue(self, parent: Thread, message: Message) -> None:
+        self.length = parent.length + 1
+        self.blocks = parent.blocks + len(message.blocks)
+        self.has_image = parent.has_image or message.has_image
+        self.has_citations = parent.has_citations or message.has_citations
+        self.has_thinking = parent.has_thinking or message.has_thinking
+        self.compaction = self if message.has_compaction else parent.compaction
+        self.human = self if message.is_human else parent.human
+        self.beginning = parent.beginning if parent.length else self
 
     def then(self, message: Message) -> Thread:
         """The thread continued by `message`: the same object for the same content."""
@@ -250,16 +263,17 @@ class Prefix:
         self.block = block
         self._first: Prefix | None = None
         self._others: dict[bytes, Prefix] | None = None
-        self.tokens: int = (parent.tokens if parent else 0) + tokens
-        self.depth: int = (parent.depth if parent else 0) + (block is not None)
-        self.position: int = (parent.position if parent else 0) + self._step()
+        self.tokens, self.depth, self.position = tokens, 0, 0
+        if parent is not None:
+            self.tokens += parent.tokens
+            self.depth, self.position = parent.depth, parent.position
+        if block is not None:
+            self.depth += 1
+            self.position += not (block.kind in TOOL_RUNS and self._goes_on(block))
 
-    def _step(self) -> int:
-        if self.block is None:
-            return 0
+    def _goes_on(self, block: Block) -> bool:
         before = self.parent.block if self.parent else None
-        goes_on = before is not None and before.kind == self.block.kind and self.block.kind in TOOL_RUNS
-        return 0 if goes_on else 1
+        return before is not None and before.kind == block.kind
 
     def then(self, block: Block, layer: Layer, tokens: int) -> Prefix:
         """The prefix continued by `block`; `tokens` are those that the block adds, frame included."""

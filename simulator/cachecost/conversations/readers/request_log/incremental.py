@@ -36,16 +36,29 @@ BREAKPOINTS_MOVE_IN = 8
 """Messages at the end in which the next line may place its breakpoints elsewhere."""
 
 
+class UnsplitLine(NamedTuple):
+    """A line of which `raws` are the messages, from `at` on."""
+
+    line: bytes
+    at: int
+    raws: Sequence[msgspec.Raw]
+
+    def message_texts(self) -> list[bytes] | None:
+        return _message_texts(self.line, self.at, self.raws)
+
+
 class KnownConversation(msgspec.Struct, eq=False):
     """A conversation as of its last line.
 
     `settled` are the bytes of its first messages with what separates them, `ends` where each of them ends; `loose`
     are the bytes of each message after those, up to the last, with what stands before it. `trail` has all of them.
-    `kept` counts the lines up to the last that had it.
+    `kept` counts the lines up to the last that had it. Until a line repeats it, its bytes are those of its line,
+    `unsplit`: many conversations have one call.
     """
 
     opening: bytes
     trail: MessageTrail
+    unsplit: UnsplitLine | None = None
     settled: bytearray = msgspec.field(default_factory=bytearray)
     ends: list[int] = msgspec.field(default_factory=list)
     loose: list[bytes] = msgspec.field(default_factory=list)
@@ -54,6 +67,8 @@ class KnownConversation(msgspec.Struct, eq=False):
 
     def count_repeated(self, line: BufferLine, at: int) -> tuple[int, int]:
         """(messages, position after them) that `line` repeats from `at` on."""
+        if self.unsplit is not None:
+            self.loose, self.unsplit = self.unsplit.message_texts() or [], None
         _, buffer, _, stop = line
         if not buffer.startswith(self.settled, at, stop):
             return self._count_repeated_settled(line, at)
@@ -88,6 +103,9 @@ class KnownConversation(msgspec.Struct, eq=False):
 
     def settle(self) -> None:
         """Settle what comes before the first breakpoint that the next line may place elsewhere."""
+        if self.unsplit is not None:
+            self.size = len(self.unsplit.line)
+            return
         messages = len(self.trail.nodes)
         recent = (breakpoint.node.length - 1 for breakpoint in self.trail.breakpoints if breakpoint.node)
         stable = min((index for index in recent if index >= messages - BREAKPOINTS_MOVE_IN), default=messages)
@@ -141,9 +159,10 @@ class IncrementalParser:
         """Remember a conversation that was parsed whole."""
         for array in ARRAY.finditer(line):
             start = array.end()
-            texts = _message_texts(line, start, raws)
-            if texts:
-                conversation = KnownConversation(line[start : start + OPENING_BYTES], trail, loose=texts)
+            if raws and line.startswith(bytes(raws[0]), start):
+                conversation = KnownConversation(
+                    line[start : start + OPENING_BYTES], trail, UnsplitLine(line, start, raws)
+                )
                 self._by_opening.setdefault(conversation.opening, []).insert(0, conversation)
                 self._keep(conversation)
                 return
