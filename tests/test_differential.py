@@ -172,7 +172,7 @@ class Both:
         answer = answer_blocks(response, request.deferred)
         prompts = self.hosts.render_prompts(sent, answer, self.rules, workspace)
         sizes = [AS_COUNTED] * len(prompts)
-        outcomes, _ = self.hosts.look_up(request, prompts, self.rules, workspace, (self.now, first), sizes)
+        outcomes = self.hosts.inspect(request, prompts, self.rules, workspace, (self.now, first), sizes).outcomes
         assert [one.total for one in outcomes] == [prompt.total_tokens for prompt in prompts]
         return [(one.uncached, one.read, one.write_5m, one.write_1h) for one in outcomes]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -48,6 +49,8 @@ COMMAND_GROUPS = {
     },
 }
 """The commands as help shows them: heading, name, `module:function` in `cachecost.commands`."""
+COLLECTION_THRESHOLDS = 100_000, 50, 100
+"""Replays make many objects and no cycles: the collector need look less often than by default."""
 COMMANDS = {name: place for group in COMMAND_GROUPS.values() for name, place in group.items()}
 
 
@@ -103,6 +106,7 @@ def cachecost() -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of the `cachecost` command; never returns."""
+    gc.set_threshold(*COLLECTION_THRESHOLDS)
     sys.exit(exit_code(lambda: cachecost.main(args=argv, prog_name="cachecost", standalone_mode=False)))
 
 

@@ -403,7 +403,8 @@ def test_a_workspace_is_named_by_both_sides() -> None:
     sendings = healthy()
     elsewhere(sendings)
     _, (loss,) = replayed(calls_of(sendings))
-    assert (loss.place_before, loss.place, loss.since_passed) == ("anthropic/", "anthropic/other", 4)
+    assert loss.since is not None
+    assert (loss.place_before, loss.place, loss.since.number) == ("anthropic/", "anthropic/other", 4)
 
 
 def test_every_turn_of_an_alternation_loses_what_the_other_model_was_sent() -> None:

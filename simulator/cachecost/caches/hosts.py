@@ -48,7 +48,6 @@ class SimulatedHosts:
         self._cache = HostCaches(cache)
         self._lineage = Lineage()
         self._calls = 0
-        self._passes = 0
         self._renderers: dict[str, Renderer] = {}
 
     def prepare_request(self, request: Request, rules: ModelRules) -> PreparedRequest:
@@ -68,22 +67,6 @@ class SimulatedHosts:
             for one, of_one in zip(requests, breakpoints, strict=True)
         ]
 
-    def look_up(
-        self,
-        request: Request,
-        prompts: Sequence[Prompt],
-        rules: ModelRules,
-        workspace: str,
-        times: tuple[float, float],
-        sizes: Sequence[PrefixSizes],
-    ) -> tuple[list[Outcome], Cause]:
-        """What the cache does with each pass, and the cause of the first one's outcome.
-
-        `times` are the start of the call and its time to first token, in seconds. Calls come in the order they start.
-        """
-        looked = self.inspect(request, prompts, rules, workspace, times, sizes)
-        return looked.outcomes, looked.cause
-
     def inspect(
         self,
         request: Request,
@@ -95,11 +78,13 @@ class SimulatedHosts:
         file: str = "",
         number: int = 0,
     ) -> LookedUp:
-        """As `look_up`, with the losses. `number` is that of the call (0: calls are counted), `file` where it is from.
+        """What the cache does with each pass of a call, and why.
 
-        Calls of different files are of one conversation only if they begin with the same message.
+        `times` are the start of the call and its time to first token, in seconds; calls come in the order they start.
+        `number` is that of the call (0: calls are counted), `file` where it is from: calls of different files are of
+        one conversation only if they begin with the same message.
         """
-        self._calls, first = number or self._calls + 1, self._passes + 1
+        self._calls = number or self._calls + 1
         pool = rules.pool(workspace)
         relatives = self._lineage.forerunner(request, rules.model, pool, file)
         losses: tuple[Loss, ...] = ()
@@ -117,7 +102,7 @@ class SimulatedHosts:
         deepest = BreakpointPrefix(prompts[0].end, "5m") if rules.is_automatic else None
         if deepest is None and outcomes[0].breakpoints:
             deepest = outcomes[0].breakpoints[-1]
-        self._lineage.remember(self._calls, first, times[0], request, prompts[0], rules, deepest, relatives)
+        self._lineage.remember(self._calls, times[0], request, prompts[0], rules, deepest, relatives)
         return LookedUp(outcomes, cause, losses)
 
     def _losses(
@@ -129,8 +114,8 @@ class SimulatedHosts:
         sizes: PrefixSizes,
         relatives: Relatives,
     ) -> tuple[Loss, ...]:
-        cache, shared, number = self._cache.with_breakpoints, self._lineage.find_shared(prompt), self._passes + 1
-        call = CallInspection(self._calls, number, request, prompt, rules, start, sizes, cache, 0, shared, relatives)
+        cache, shared = self._cache.with_breakpoints, self._lineage.find_shared(prompt)
+        call = CallInspection(self._calls, request, prompt, rules, start, sizes, cache, 0, shared, relatives)
         if call.is_healthy():
             return ()
         found = cache.find(prompt.breakpoints, rules, start, sizes)
@@ -143,7 +128,6 @@ class SimulatedHosts:
         times: tuple[float, float],
         sizes: Sequence[PrefixSizes],
     ) -> list[Outcome]:
-        self._passes += len(prompts)
         return [
             self._cache.call(prompt, rules, *moment, size)
             for moment, prompt, size in zip(pass_times(*times, len(prompts)), prompts, sizes, strict=True)

@@ -46,7 +46,6 @@ class CallInspection:
     """One call before it is made: the prompt, the cache, and the earlier calls to compare with."""
 
     call: int
-    passed: int
     request: Request
     prompt: Prompt
     rules: ModelRules
@@ -102,7 +101,6 @@ class CallInspection:
             return None
         return Loss(
             self.call,
-            self.passed,
             cause,
             first,
             end.depth,
@@ -205,7 +203,6 @@ class CallInspection:
         is_moved = self.relatives.pool != before.pool
         return Loss(
             self.call,
-            self.passed,
             "unknown" if is_moved else find_change_or_compaction(self.request, self.prompt, before, self.rules),
             first,
             change.end.depth,

@@ -47,12 +47,10 @@ class RequestShape:
 class EarlierCall:
     """An earlier call to compare with. `entry` is the deepest prefix that it had in the cache, for `ttl`.
 
-    `number` is that of the call, `passed` that of its first pass in the replay. `pool` is where its entries are, `end`
-    the end of its prompt.
+    `number` is that of the call, `pool` where its entries are, `end` the end of its prompt.
     """
 
     number: int
-    passed: int
     start: float
     shape: RequestShape
     thread: Thread
@@ -120,7 +118,6 @@ class Lineage:
     def remember(
         self,
         number: int,
-        passed: int,
         start: float,
         request: Request,
         prompt: Prompt,
@@ -132,7 +129,7 @@ class Lineage:
         thread, pool, line = request.thread, relatives.pool, relatives.line or ConversationLine()
         shape = self._shape(request, prompt, rules)
         entry, ttl = (deepest.prefix, deepest.ttl) if deepest else (None, "5m")
-        call = EarlierCall(number, passed, start, shape, thread, prompt.end, entry, ttl, pool, line)
+        call = EarlierCall(number, start, shape, thread, prompt.end, entry, ttl, pool, line)
         self._keep_sent(call)
         self._later.update(_later_digests(thread, relatives.nearest.thread if relatives.nearest else None))
         self._at_thread[thread] = line.latest = call

@@ -16,14 +16,13 @@ class Loss:
     """Unread blocks of a prompt, up to `depth`, that would have been read without `cause`.
 
     `first` is the block that differs, else the first one that was not read. `was` was in its place in the call `since`.
-    `passed` numbers the pass of the replay, `gap_s` is the time since that call, `ttl` the TTL of an expired entry,
+    `gap_s` is the time since that call, `ttl` the TTL of an expired entry,
     `positions` the distance of an entry from the last breakpoint. `tokens` is the length of what was sent before and
     is lost by this cause; `added` that of new blocks among it, which no fix avoids. `place` and `place_before` are the
     pools of this call and of `since`, where they differ.
     """
 
     call: int
-    passed: int
     cause: Cause
     first: Prefix
     depth: int
@@ -38,11 +37,6 @@ class Loss:
     added: int = 0
     place: str = ""
     place_before: str = ""
-
-    @property
-    def since_passed(self) -> int:
-        """The pass of the earlier call; 0 without one."""
-        return self.since.passed if self.since else 0
 
 
 def cause_of_losses(losses: Sequence[Loss], outcome: Outcome, is_first: bool) -> Cause:

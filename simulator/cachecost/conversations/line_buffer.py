@@ -9,7 +9,7 @@ from typing import NamedTuple
 from cachecost.base.limits import LINE
 from cachecost.conversations.input_files import WATCH, open_input, too_long
 
-PIECE = 256 * 1024
+PIECE = 1 << 20
 """Bytes of the buffer to begin with; it doubles when a line does not fit."""
 
 

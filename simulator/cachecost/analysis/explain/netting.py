@@ -227,4 +227,4 @@ def _needless_writes(observed: ObservedReplay) -> Iterator[Loss]:
 
 
 def _as_loss(one: LoneCall) -> Loss:
-    return Loss(one.call, 0, "written_never_read", one.written, one.written.depth, tokens=one.tokens)
+    return Loss(one.call, "written_never_read", one.written, one.written.depth, tokens=one.tokens)

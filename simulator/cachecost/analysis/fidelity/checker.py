@@ -259,8 +259,8 @@ class _LogCheck(RecordingCheck):
     def _predict(self, case: _Case, sizes: Sequence[KnownSizes]) -> _CallPrediction:
         call = case.call
         times = call.start, call.first_token_s
-        outcomes, cause = self.hosts.look_up(call.request, case.prompts, case.rules, call.workspace, times, sizes)
-        return _CallPrediction(tuple(outcomes), cause)
+        looked = self.hosts.inspect(call.request, case.prompts, case.rules, call.workspace, times, sizes)
+        return _CallPrediction(tuple(looked.outcomes), looked.cause)
 
     def _dollars(self, case: _Case, usage: Usage) -> Decimal | None:
         call = case.call
