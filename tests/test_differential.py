@@ -19,6 +19,7 @@ import pytest
 from bodies import RULES, Bytes
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.prompts.counting import Hidden, TokenCounter
+from cachecost.prompts.host_prompts import HostPrompts
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.refusals import refusal
 from cachecost.prompts.sizes import AS_COUNTED
@@ -63,7 +64,8 @@ class Both:
         self.rules = self._rules()
         in_tokens = self.rules.keyed_by is None and self.dice.random() < 0.25
         counter = make_counter("tiktoken", self.rules.generation) if in_tokens else Bytes()
-        self.intake, self.hosts = Intake(keep_content=True), SimulatedHosts(lambda generation: counter)
+        self.intake, self.hosts = Intake(keep_content=True), SimulatedHosts()
+        self.prompts = HostPrompts(lambda generation: counter)
         self.naive = NaiveModel(Tokens(counter, self.rules) if in_tokens else None)
         self.now = 1000.0
         self.body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
@@ -166,11 +168,11 @@ class Both:
 
     def _engine(self, body: dict[str, Any], first: float, response: list[dict[str, Any]], workspace: str) -> object:
         request = self.intake.body(body)
-        sent = self.hosts.prepare_request(request, self.rules)
+        sent = self.prompts.prepare_request(request, self.rules)
         if why := refusal(sent.told.request, sent.breakpoints, self.rules):
             return why
         answer = answer_blocks(response, request.deferred)
-        prompts = self.hosts.render_prompts(sent, answer, self.rules, workspace)
+        prompts = self.prompts.render_prompts(sent, answer, self.rules, workspace)
         sizes = [AS_COUNTED] * len(prompts)
         outcomes = self.hosts.inspect(request, prompts, self.rules, workspace, (self.now, first), sizes).outcomes
         assert [one.total for one in outcomes] == [prompt.total_tokens for prompt in prompts]

@@ -30,7 +30,7 @@ from cachecost.budgets.verdicts import CostChange, State, Verdict
 from cachecost.ledger.results import ZERO, CallRow, most_of
 from cachecost.prompts.blocks import Layer
 from cachecost.scenario import Scenario
-from cachecost.simulation.engine import REFUSED
+from cachecost.simulation.call_preparer import REFUSED
 
 SHOWN_CALLS = 3
 

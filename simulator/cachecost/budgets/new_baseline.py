@@ -19,7 +19,8 @@ from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules, data_date
 from cachecost.scenario import Scenario
 from cachecost.scenario.models import SHIPPED
-from cachecost.simulation.engine import REFUSED, SimulatedCall
+from cachecost.simulation.call_preparer import REFUSED
+from cachecost.simulation.engine import SimulatedCall
 
 LARGEST = 58_000
 """Characters of a file. Of more calls than fit, several share a line, and fewer changes of the head are listed."""

@@ -1,8 +1,8 @@
-"""Requests as hosts receive them, and what the hosts' caches do with them. Replays and fidelity checks share this."""
+"""What the hosts' caches do with prompts, and why. Replays and fidelity checks share this."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cachecost.base.structs import value
@@ -12,23 +12,12 @@ from cachecost.caches.inspection import CallInspection
 from cachecost.caches.lineage import Lineage, Relatives
 from cachecost.caches.losses import Loss, cause_of_losses
 from cachecost.caches.models import HostCaches
-from cachecost.prompts.blocks import Block, Prefix
-from cachecost.prompts.counting import TokenCounter
-from cachecost.prompts.passes import pass_times, passes
-from cachecost.prompts.refusals import SentBreakpoints, sent_breakpoints
-from cachecost.prompts.render import BreakpointPrefix, Prompt, Renderer
+from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.passes import pass_times
+from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import PrefixSizes
-from cachecost.prompts.translated import HostRequest, translate
 from cachecost.providers.rules import ModelRules
-
-
-@value
-class PreparedRequest:
-    """A request as its host receives it, and the breakpoints that the host sees."""
-
-    told: HostRequest
-    breakpoints: SentBreakpoints
 
 
 @value
@@ -41,31 +30,12 @@ class LookedUp:
 
 
 class SimulatedHosts:
-    """The hosts of a replay: one tree of prompts for each tokenizer generation, and the caches of all hosts."""
+    """The caches of all hosts of a replay, and the calls that they saw."""
 
-    def __init__(self, counter_for: Callable[[str], TokenCounter], cache: PrefixCache | None = None) -> None:
-        self._counter_for = counter_for
+    def __init__(self, cache: PrefixCache | None = None) -> None:
         self._cache = HostCaches(cache)
         self._lineage = Lineage()
         self._calls = 0
-        self._renderers: dict[str, Renderer] = {}
-
-    def prepare_request(self, request: Request, rules: ModelRules) -> PreparedRequest:
-        """`request` as the host of `rules` receives it."""
-        told = translate(request, rules)
-        return PreparedRequest(told, sent_breakpoints(told.request))
-
-    def render_prompts(
-        self, sent: PreparedRequest, response: tuple[Block, ...], rules: ModelRules, workspace: str
-    ) -> list[Prompt]:
-        """One prompt for each pass; a host that ran server tools made several. Raises CannotCount."""
-        renderer, looks_at = self.renderer(rules.generation), sent.told.looks_at
-        requests = passes(sent.told.request, response) if rules.uses_breakpoints else [sent.told.request]
-        breakpoints = [sent.breakpoints.breakpoints, *[sent_breakpoints(one).breakpoints for one in requests[1:]]]
-        return [
-            renderer.render(one, of_one, rules, workspace, looks_at)
-            for one, of_one in zip(requests, breakpoints, strict=True)
-        ]
 
     def inspect(
         self,
@@ -147,10 +117,3 @@ class SimulatedHosts:
     def entry(self, prefix: Prefix, rules: ModelRules) -> Entry | None:
         """The entry at `prefix`, expired or not. None on hosts without breakpoints."""
         return self._cache.entry(prefix, rules)
-
-    def renderer(self, generation: str) -> Renderer:
-        """The renderer of a tokenizer generation. Raises CannotEvaluate if no counter can count its tokens."""
-        renderer = self._renderers.get(generation)
-        if renderer is None:
-            renderer = self._renderers[generation] = Renderer(self._counter_for(generation))
-        return renderer

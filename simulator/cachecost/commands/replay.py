@@ -37,7 +37,8 @@ from cachecost.conversations.logs import Logs, read_logs, read_sessions
 from cachecost.conversations.time_order import in_file_order
 from cachecost.ledger.rows import CallRow
 from cachecost.providers.rules import data_date
-from cachecost.simulation.engine import AS_RECORDED, NOT_EVALUATED, Simulation
+from cachecost.simulation.call_preparer import NOT_EVALUATED
+from cachecost.simulation.engine import AS_RECORDED, Simulation
 from cachecost.simulation.setup import ReplaySetup, ttl_names
 from cachecost.tokens.factory import CALIBRATED
 from cachecost.views.replay.call_rows import call_object
@@ -224,8 +225,7 @@ class _ReplayJob:
 
 def _simulate(calls: Iterable[RecordedCall], setup: ReplaySetup, name: str = AS_RECORDED) -> Iterator[SimulatedCall]:
     """Each call as it was sent, in the order of the file."""
-    simulation = Simulation(setup, name)
-    simulation.learn_all(setup.bills, setup.may_start_warm)
+    simulation = Simulation(setup, name, preparer=setup.preparer())
     return in_file_order((call.number, simulation.simulate(call).at(call.number)) for call in calls)
 
 

@@ -99,7 +99,7 @@ def refusal(request: Request, sent: SentBreakpoints, rules: ModelRules, prompt_t
     `prompt_tokens` is the rendered length; 0 where it is unknown (`--tokens bytes`).
     """
     if not rules.uses_breakpoints:
-        return request.fault or _refused_choice(request, rules) or _too_long(prompt_tokens, rules)
+        return request.fault or _refused_choice(request, rules) or too_long(prompt_tokens, rules)
     breakpoints = as_sent(request, sent)
     if len(breakpoints) > rules.maximum_breakpoints:
         most = rules.maximum_breakpoints
@@ -112,7 +112,7 @@ def refusal(request: Request, sent: SentBreakpoints, rules: ModelRules, prompt_t
         or sent.fault
         or _ttl_order(request, breakpoints)
         or _forced_choice(request, rules)
-        or _too_long(prompt_tokens, rules)
+        or too_long(prompt_tokens, rules)
     )
 
 
@@ -196,7 +196,8 @@ def _refused_choice(request: Request, rules: ModelRules) -> str | None:
     return f"tool_choice: type '{kind}' is not supported on {rules.model}; it answers to 'auto' and 'none' only."
 
 
-def _too_long(tokens: int, rules: ModelRules) -> str | None:
+def too_long(tokens: int, rules: ModelRules) -> str | None:
+    """Why a prompt of this length is refused; None: it fits the context window."""
     if tokens <= rules.context_window:
         return None
     return f"prompt is too long: {tokens} tokens > {rules.context_window} maximum"

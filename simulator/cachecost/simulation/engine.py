@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
-from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.losses import Loss
-from cachecost.caches.warm_starts import SentCall, WarmPrefixes, warm_starts
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.layers import DollarsByLayer, Spans, TokensByLayer
 from cachecost.ledger.margin import estimated_usd
@@ -21,41 +18,18 @@ from cachecost.ledger.rows import WARM_START, ZERO, CallRow, Cost
 from cachecost.ledger.timelines import EMPTY_TIMELINE, CallTimeline, build_timeline
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.counting import TokenCounter
-from cachecost.prompts.refusals import lacking_feature, refusal
 from cachecost.prompts.render import Prompt
-from cachecost.prompts.request import Request
-from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
-from cachecost.providers.prices import NoPrice, PriceBook, Prices, ways_of
-from cachecost.providers.quotes import UNPRICED
+from cachecost.prompts.sizes import PrefixSizes
+from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
+from cachecost.simulation.call_preparer import CallPreparer, PreparedCall, has_no_output, output_tokens
 
 if TYPE_CHECKING:
     from cachecost.simulation.setup import ReplaySetup
-    from cachecost.tokens.calibrated import BilledLengths
 
 AS_RECORDED = "as recorded"
-REFUSED = "invalid_request_error"
-NOT_EVALUATED = "not_evaluated"
 BEST_EFFORT = "best_effort"
-
-
-def request_prices(
-    book: PriceBook, request: Request, rules: ModelRules, tokens: int, is_batch: bool, start: float | None = None
-) -> Prices:
-    """Prices of `request` on the day of its rules, for a prompt of `tokens`. Raises CannotEvaluate.
-
-    `start` is when it was made (seconds since the epoch), where that is known: some hosts have hours that cost more.
-    """
-    return book.prices(
-        rules.host,
-        rules.model,
-        rules.day,
-        tokens,
-        batch=is_batch,
-        **ways_of(request.params),
-        moment=datetime.fromtimestamp(start, UTC) if start is not None and book.has_hours(rules.host) else None,
-    )
 
 
 @value
@@ -104,66 +78,30 @@ class Simulation:
     rows that are not `is_priced` where the setup `may_lack_prices`; else they are not evaluated.
     """
 
-    def __init__(self, setup: ReplaySetup, strategy: str = AS_RECORDED, cache: PrefixCache | None = None) -> None:
-        self._setup = setup
+    def __init__(
+        self,
+        setup: ReplaySetup,
+        strategy: str = AS_RECORDED,
+        cache: PrefixCache | None = None,
+        preparer: CallPreparer | None = None,
+    ) -> None:
+        """`preparer` has prepared calls of this setup before, and has learned from their bills."""
         self._strategy = strategy
-        self._hosts = SimulatedHosts(setup.counter, cache)
+        self._hosts = SimulatedHosts(cache)
+        self._preparer = preparer or CallPreparer.of(setup)
+        self._warm = self._preparer.warm.copy()
         self.notes: dict[str, None] = {}
         """Sentences on what a host does not support or has no price for, each once."""
         self._number = 0
-        self._anchors: BilledLengths | None = None
-        self._warm = WarmPrefixes()
 
     def learn_all(self, calls: Sequence[RecordedCall], may_start_warm: bool = True) -> None:
-        """Learn from all bills of a recording before any row is made: lengths (rule 17), and what was cached before
-        the recording began (assumption `warm_start`), unless all is to start cold."""
-        is_asked = may_start_warm and self._setup.rules.assumptions.warm_start == "as_billed"
-        may_be_warm = is_asked and any(call.billed is not None and call.billed.read for call in calls)
-        sent = [
-            self._learn(number, call, call.billed) for number, call in enumerate(calls, 1) if call.billed or may_be_warm
-        ]
-        for number, call in enumerate(calls, 1):
-            if call.lengths is not None and call.has_known_length:
-                sized = replace(call.request, breakpoints=call.lengths.breakpoints(call.request), automatic=None)
-                self._learn(number, replace(call, request=sized), call.lengths.usage)
-        if may_be_warm and self._anchors:
-            self._find_warm_starts([call for call in sent if call], self._anchors)
+        """As `CallPreparer.learn_all`."""
+        self._preparer.learn_all(calls, may_start_warm)
+        self._warm = self._preparer.warm.copy()
 
     def learn(self, number: int, call: Call, billed: Usage) -> None:
         """Learn from the bill of the `number`-th call (from 1)."""
-        self._learn(number, call, billed)
-
-    def _learn(self, number: int, call: Call, billed: Usage | None) -> SentCall | None:
-        """The call as rendered, its bill learnt if it is that of each pass; None: it takes no part in any cache."""
-        if call.has_failed or call.why_unknown:
-            return None
-        try:
-            rules = self._setup.rules_for(call)
-            prompts = self._hosts.render_prompts(
-                self._hosts.prepare_request(call.request, rules), call.simulated_response, rules, call.workspace
-            )
-        except CannotEvaluate:
-            return None
-        bills = call.pass_bills or ((billed,) if billed else ())
-        if len(bills) != len(prompts):
-            return SentCall(number, call.start, prompts[0], rules)
-        if self._anchors is None:
-            from cachecost.tokens.calibrated import BilledLengths
-
-            self._anchors = BilledLengths()
-        for prompt, bill in zip(prompts, bills, strict=True):
-            self._anchors.learn(number, prompt, bill)
-        return SentCall(number, call.start, prompts[0], rules, bills[0])
-
-    def _find_warm_starts(self, sent: Sequence[SentCall], anchors: BilledLengths) -> None:
-        for found in list(warm_starts(sent, anchors.all, anchors.told)):
-            anchors.learn_prefix(found.call, found.prefix, found.tokens)
-            self._warm.learn(found)
-
-    @property
-    def warm_prefixes(self) -> WarmPrefixes:
-        """What was cached before the recording began and no simulated call has sent yet."""
-        return self._warm.copy()
+        self._preparer.learn(number, call, billed)
 
     def _start_warm(self, prompt: Prompt, rules: ModelRules, start: float) -> Prefix | None:
         """Put what was cached before the recording began into the cache, before the first call that sends it."""
@@ -185,35 +123,15 @@ class Simulation:
     def simulate(self, call: Call) -> SimulatedCall:
         """As `row`, with what the cache did."""
         self._number += 1
-        why = "" if call.has_failed else call.why_unknown
-        if why and not call.may_be_refused:
-            return self._without_usage(call, None, why, NOT_EVALUATED)
-        try:
-            rules = self._setup.rules_for(call)
-            if why:
-                refused = lacking_feature(call.request, rules)
-                return self._without_usage(call, None, refused or why, REFUSED if refused else NOT_EVALUATED)
-            return self._evaluate(call, rules)
-        except CannotEvaluate as error:
-            return self._without_usage(call, None, str(error), NOT_EVALUATED)
+        made = self._preparer.prepare(call)
+        self.notes.update(dict.fromkeys(made.notes))
+        if isinstance(made, PreparedCall):
+            return self._make(call, made)
+        return self._without_usage(call, made.cause, made.error, made.kind)
 
-    def _evaluate(self, call: Call, rules: ModelRules) -> SimulatedCall:
-        if call.has_failed:
-            return self._without_usage(call, "unknown", None, None)
-        sent = self._hosts.prepare_request(call.request, rules)
-        told, breakpoints = sent.told.request, sent.breakpoints
-        self.notes.update(dict.fromkeys(sent.told.notes))
-        if early := refusal(told, breakpoints, rules):
-            return self._without_usage(call, None, early, REFUSED)
-        counter = self._hosts.renderer(rules.generation).counter
-        prompts = self._hosts.render_prompts(sent, call.simulated_response, rules, call.workspace)
-        sizes = [self._anchors.all(prompt) if self._anchors else AS_COUNTED for prompt in prompts]
-        tokens = sizes[0].total(prompts[0])
-        length = 0 if counter.name == "bytes" else tokens
-        if length and (late := refusal(told, breakpoints, rules, length)):
-            return self._without_usage(call, None, late, REFUSED)
-        start = None if call.timestamp is None else call.start
-        prices = self._prices_of(call, rules, tokens, start)
+    def _make(self, call: Call, made: PreparedCall) -> SimulatedCall:
+        """Make a call against the cache."""
+        rules, prompts, sizes = made.rules, made.prompts, made.sizes
         times = call.start, call.first_token_s
         warm = self._start_warm(prompts[0], rules, call.start)
         if call.most_read is not None:
@@ -228,18 +146,8 @@ class Simulation:
             cause = WARM_START
         passed = tuple(map(Pass, prompts, sizes, outcomes, (looked.losses, *[()] * (len(prompts) - 1))))
         may_miss = call.is_batch or rules.matching == BEST_EFFORT
-        row = self._with_usage(call, passed, prices, cause, counter, may_miss)
-        return SimulatedCall(row, passed, rules, prices)
-
-    def _prices_of(self, call: Call, rules: ModelRules, tokens: int, start: float | None) -> Prices:
-        """Prices of a call; none, with a note, where that may be. Raises CannotEvaluate."""
-        try:
-            return request_prices(self._setup.prices, call.request, rules, tokens, call.is_batch, start)
-        except NoPrice as error:
-            if not self._setup.may_lack_prices:
-                raise
-            self.notes[str(error)] = None
-            return UNPRICED
+        row = self._with_usage(call, passed, made.prices, cause, made.counter, may_miss)
+        return SimulatedCall(row, passed, rules, made.prices)
 
     def _with_usage(
         self,
@@ -250,13 +158,13 @@ class Simulation:
         counter: TokenCounter,
         may_miss: bool,
     ) -> CallRow:
-        output = 0 if call.request.params.get("max_tokens") == 0 else call.output_tokens
-        counted = output if output is not None else sum(counter.block(block) for block in call.output)
-        usage = passed[0].outcome.usage_with(counted)
+        usage = passed[0].outcome.usage_with(output_tokens(call, counter))
+        is_recorded = call.output_tokens is not None or has_no_output(call)
         for later in passed[1:]:
             usage += later.outcome.usage
         spans = [_spans(one) for one in passed]
         by_layer = TokensByLayer(spans)
+        is_estimated = bool(self._preparer.lengths) and is_recorded
         return CallRow(
             self._number,
             call.start,
@@ -271,10 +179,10 @@ class Simulation:
             call.purpose,
             call.turn,
             call.inquiry,
-            output_is_recorded=output is not None,
+            output_is_recorded=is_recorded,
             cost_if_missed=_if_missed(usage, prices) if may_miss and prices.are_known else None,
             is_priced=prices.are_known,
-            estimated_usd=self._estimate_error(passed, spans, prices) if self._anchors and output is not None else None,
+            estimated_usd=self._estimate_error(passed, spans, prices) if is_estimated else None,
             session=call.session,
             project=call.project,
             agent=call.agent,

@@ -17,6 +17,7 @@ from cachecost.tokens.factory import CALIBRATED, FILLER, counter_name, make_coun
 if TYPE_CHECKING:
     from cachecost.conversations.calls import Call, RecordedCall
     from cachecost.conversations.model import Conversation
+    from cachecost.simulation.call_preparer import CallPreparer
     from cachecost.strategies.plan import Strategy
     from cachecost.strategies.spec import StrategySpec
 
@@ -26,6 +27,18 @@ Progress = Callable[[str, int], None]
 
 def no_progress(strategy: str, calls: int) -> None:
     """Show no progress."""
+
+
+class PreparedOnce:
+    """Holds the preparer of a setup. Copies and other processes make their own."""
+
+    __slots__ = ("preparer",)
+
+    def __init__(self) -> None:
+        self.preparer: CallPreparer | None = None
+
+    def __reduce__(self) -> tuple[type[PreparedOnce], tuple[()]]:
+        return PreparedOnce, ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +65,7 @@ class ReplaySetup:
     may_lack_prices: bool = False
     counts_answers: bool = True
     counters: dict[str, TokenCounter] = field(default_factory=dict)
+    _prepared: PreparedOnce = field(default_factory=PreparedOnce, init=False, repr=False, compare=False)
 
     @property
     def day(self) -> date | None:
@@ -105,6 +119,23 @@ class ReplaySetup:
         if generation not in self.counters:
             self.counters[generation] = make_counter(self.tokens, generation)
         return self.counters[generation]
+
+    def preparer(self) -> CallPreparer:
+        """What prepares the calls of all replays under this setup. It has learned from the bills, once.
+
+        Raises CannotEvaluate for an unknown counter.
+        """
+        if self._prepared.preparer is None:
+            self._prepared.preparer = self.new_preparer()
+        return self._prepared.preparer
+
+    def new_preparer(self) -> CallPreparer:
+        """A preparer on a tree of its own, which has learned from the bills."""
+        from cachecost.simulation.call_preparer import CallPreparer
+
+        made = CallPreparer.of(replace(self))  # a copy: what holds itself is not freed at once
+        made.learn_all(self.bills, self.may_start_warm)
+        return made
 
     @property
     def token_source(self) -> str:

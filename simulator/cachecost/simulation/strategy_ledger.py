@@ -38,7 +38,7 @@ def replay_strategy(
     sessions = [conversations] if isinstance(conversations, Conversation) else list(conversations)
     strategy = setup.build_strategy(spec)
     own = setup.for_strategy(strategy)
-    simulation = Simulation(own, strategy.name)
+    simulation = Simulation(own, strategy.name, preparer=own.preparer())
     calls, rows, strips, is_bounded = _simulate(simulation, strategy, sessions, own, progress, pictured)
     models = setup.models(sessions)
     lower_bound = None
@@ -63,7 +63,6 @@ def _simulate(
     pictured: bool,
 ) -> tuple[list[Call], list[CallRow], list[CallTimeline], bool]:
     """The calls, their rows, where `pictured` their timelines, and whether all their caches use breakpoints."""
-    simulation.learn_all(setup.bills, setup.may_start_warm)
     calls: list[Call] = []
     rows: list[CallRow] = []
     strips: list[CallTimeline] = []

@@ -38,9 +38,7 @@ class Workload:
 
     def simulation(self, cache: PrefixCache | None = None) -> Simulation:
         """A new simulation that has learned from the bills. Raises CannotEvaluate for an unknown counter."""
-        simulation = Simulation(self.setup, self.strategy, cache)
-        simulation.learn_all(self.setup.bills, self.setup.may_start_warm)
-        return simulation
+        return Simulation(self.setup, self.strategy, cache, self.setup.preparer())
 
     def require_breakpoints(self, command: str) -> None:
         """Check that the calls are cached by breakpoints, the only caches that `command` supports.

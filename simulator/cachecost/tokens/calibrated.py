@@ -12,6 +12,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from statistics import median
+from typing import TypeVar
 
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
@@ -25,6 +26,8 @@ MOST_PATHS = 64
 """Conversations whose way is remembered; the one asked for first goes first."""
 Bills = dict[int, int]
 """Call number to the length in tokens by its bill."""
+Key = TypeVar("Key")
+Told = TypeVar("Told")
 PromptKey = tuple[Prefix, int]
 """The last block of a prompt, and the tokens counted after it."""
 
@@ -58,6 +61,12 @@ class BilledLengths:
             hours = [breakpoint.prefix for breakpoint in prompt.breakpoints if breakpoint.ttl == "1h"]
             if billed.write_1h and billed.write_5m and hours:
                 self.learn_prefix(call, hours[-1], billed.read + billed.write_1h)
+
+    def copy(self) -> BilledLengths:
+        """The same lengths, to which other bills may be added."""
+        return BilledLengths(
+            _copy(self.prefixes), _copy(self.prompts), _copy(self.cached), _copy(self.ends), _copy(self.ratios)
+        )
 
     def learn_prefix(self, call: int, prefix: Prefix, tokens: int) -> None:
         """Record the length of `prefix` by the bill of `call`."""
@@ -104,6 +113,10 @@ class BilledLengths:
         if len(self._paths) > MOST_PATHS:
             del self._paths[next(iter(self._paths))]
         return path
+
+
+def _copy(bills: dict[Key, dict[int, Told]]) -> dict[Key, dict[int, Told]]:
+    return {key: dict(of) for key, of in bills.items()}
 
 
 def _prompt_key(prompt: Prompt) -> PromptKey:

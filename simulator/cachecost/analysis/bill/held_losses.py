@@ -6,7 +6,6 @@ comes after that is gone from the cache. Everything else of the replay stays a p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,6 @@ import msgspec
 from cachecost.analysis.bill.requests import is_less_than_expected
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.simulation.engine import SimulatedCall
-from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload
 
 _replace: Any = msgspec.structs.replace
@@ -34,7 +32,7 @@ def hold_losses(traffic: Workload) -> tuple[Workload, dict[int, int]]:
     lost = {
         number: made[number - 1].row.usage.read for number, call in enumerate(calls, 1) if call.most_read is not None
     }
-    return (replace(traffic, calls=calls, setup=_with_bills(traffic, calls)), lost) if lost else (traffic, {})
+    return (replace(traffic, calls=calls), lost) if lost else (traffic, {})
 
 
 def _held(call: Call, expected: SimulatedCall) -> Call:
@@ -51,9 +49,3 @@ def _billed_read(call: Call) -> int | None:
     if not isinstance(call, RecordedCall) or call.billed is None or call.has_failed or len(call.iterations) > 1:
         return None
     return call.billed.read
-
-
-def _with_bills(traffic: Workload, calls: Sequence[Call]) -> ReplaySetup:
-    """The setup, whose bills are the same calls."""
-    recorded = [call for call in calls if isinstance(call, RecordedCall)]
-    return replace(traffic.setup, bills=recorded) if len(traffic.setup.bills) == len(recorded) else traffic.setup

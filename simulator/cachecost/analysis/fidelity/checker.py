@@ -29,12 +29,13 @@ from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.counting import TokenCounter
+from cachecost.prompts.host_prompts import HostPrompts
 from cachecost.prompts.refusals import refusal
 from cachecost.prompts.render import Prompt
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.simulation.engine import request_prices
+from cachecost.simulation.call_preparer import request_prices
 from cachecost.tokens.calibrated import BilledLengths, BilledSizes, EstimatedSizes
 
 KnownSizes = BilledSizes | EstimatedSizes
@@ -118,7 +119,8 @@ class _LogCheck(RecordingCheck):
         self.checker = checker
         self.cases: list[_Case] = []
         self.anchors = BilledLengths()
-        self.hosts = SimulatedHosts(checker.counter_for)
+        self.prompts = HostPrompts(checker.counter_for)
+        self.hosts = SimulatedHosts()
         self.written: set[Prefix] = set()
         self.sent = SentPrefixes()
         self.earlier = EarlierPrompts()
@@ -143,11 +145,11 @@ class _LogCheck(RecordingCheck):
             self.skip(call.line, call.why_unknown)
         if call.has_failed or call.why_unknown:
             return None
-        sent = self.hosts.prepare_request(call.request, rules)
+        sent = self.prompts.prepare_request(call.request, rules)
         if why := refusal(sent.told.request, sent.breakpoints, rules):
             self.skip(call.line, f"the API would refuse it: {why}")
             return None
-        prompts = self.hosts.render_prompts(sent, call.simulated_response, rules, call.workspace)
+        prompts = self.prompts.render_prompts(sent, call.simulated_response, rules, call.workspace)
         bill = sum(call.pass_bills, Usage()) if call.pass_bills else call.billed
         return _Case(number, call, bill, rules, tuple(prompts))
 

@@ -45,7 +45,7 @@ from cachecost.analysis.optimum.ttls import Cheapest, Lifetimes
 from cachecost.conversations.calls import Call
 from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.usage import ZERO
-from cachecost.simulation.engine import request_prices
+from cachecost.simulation.call_preparer import request_prices
 from cachecost.simulation.setup import ReplaySetup
 
 NO_READS: Mapping[BareCall, ProvedRead] = {}

@@ -31,6 +31,7 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.margin import margin
 from cachecost.ledger.results import CallRow
 from cachecost.providers.usage import ZERO
+from cachecost.simulation.call_preparer import UnpreparedCall
 from cachecost.simulation.engine import AS_RECORDED
 from cachecost.simulation.setup import Progress, ReplaySetup, no_progress
 
@@ -71,7 +72,7 @@ class Optimum:
     answers_usd: Decimal
     first: str = AS_RECORDED
     """The name of the strategy that the calls came from."""
-    refused: list[CallRow] = field(default_factory=list)
+    refused: list[UnpreparedCall] = field(default_factory=list)
 
     @property
     def lower_bound_usd(self) -> Decimal:

@@ -8,10 +8,10 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from cachecost.analysis.optimum.places import places
+from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import Call
-from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.passes import pass_times
 from cachecost.prompts.refusals import accepts_breakpoint, sent_breakpoints
@@ -22,11 +22,20 @@ from cachecost.providers.prices import Prices
 from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO, Usage
-from cachecost.simulation.engine import Pass, Simulation
+from cachecost.simulation.call_preparer import CallPreparer, PreparedCall, UnpreparedCall, output_tokens
+from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 
 Breakpoints = tuple[BreakpointPrefix, ...]
 NO_BREAKPOINTS: Breakpoints = ()
+
+
+@value
+class RenderedPass:
+    """A prompt without breakpoints, and the lengths of its prefixes."""
+
+    prompt: Prompt
+    sizes: PrefixSizes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +46,7 @@ class BareCall:
     """
 
     call: Call
-    passes: tuple[Pass, ...]
+    passes: tuple[RenderedPass, ...]
     rules: ModelRules
     prices: Prices
     output_usd: Decimal
@@ -95,7 +104,7 @@ class PlanCache(PrefixCache):
 
 @dataclass(slots=True)
 class PlanEvaluator:
-    """All calls of a workload without breakpoints, over one tree of prefixes. `refused`: rows of calls with an error.
+    """All calls of a workload without breakpoints, over one tree of prefixes. `refused` are the others.
 
     `calls` are those of `sent` as they were given.
 
@@ -106,9 +115,9 @@ class PlanEvaluator:
     terms: ReplaySetup
     sent: list[BareCall] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
-    refused: list[CallRow] = field(default_factory=list)
+    refused: list[UnpreparedCall] = field(default_factory=list)
     warm: WarmPrefixes = field(default_factory=WarmPrefixes)
-    _scribe: Simulation | None = None
+    _preparer: CallPreparer | None = None
     _several: dict[tuple[BareCall, Breakpoints], list[Prompt]] = field(default_factory=dict)
 
     @classmethod
@@ -126,16 +135,23 @@ class PlanEvaluator:
         else:
             self.refused.append(found)
 
-    def render_call(self, call: Call, is_extra: bool = False) -> BareCall | CallRow:
-        """The call without breakpoints; its row if the API refuses it or it cannot be evaluated."""
-        if self._scribe is None:
-            self._scribe = simulation_of(self.terms)
-            self.warm = self._scribe.warm_prefixes
+    def render_call(self, call: Call, is_extra: bool = False) -> BareCall | UnpreparedCall:
+        """The call without breakpoints; why it has no usage if the API refuses it or it cannot be evaluated."""
         bare = replace(call, request=remove_breakpoints(call.request))
-        row, passes, rules, prices = self._scribe.simulate(bare)
-        if rules is None or prices is None:
-            return row
-        return BareCall(bare, passes, rules, prices, row.cost.output, is_extra)
+        made = self.preparer.prepare(bare)
+        if isinstance(made, UnpreparedCall):
+            return made
+        passes = tuple(map(RenderedPass, made.prompts, made.sizes))
+        output = made.prices.cost(Usage(output_tokens=output_tokens(call, made.counter)))["output"]
+        return BareCall(bare, passes, made.rules, made.prices, output, is_extra)
+
+    @property
+    def preparer(self) -> CallPreparer:
+        """What renders and counts; made for the first call. Raises CannotEvaluate."""
+        if self._preparer is None:
+            self._preparer = self.terms.preparer()
+            self.warm = self._preparer.warm.copy()
+        return self._preparer
 
     def prompts(self, step: PlanStep) -> list[Prompt]:
         """The prompts of a step's passes with its breakpoints."""
@@ -143,9 +159,9 @@ class PlanEvaluator:
         if len(sent.passes) == 1:
             return [replace(sent.prompt, breakpoints=breakpoints)]
         if step not in self._several:
-            assert self._scribe is not None
-            passes = self._scribe.simulate(build_call(step)).passes
-            self._several[step] = [one.prompt for one in passes]
+            made = self.preparer.prepare(build_call(step))
+            assert isinstance(made, PreparedCall)
+            self._several[step] = made.prompts
         return self._several[step]
 
     def new_cache(self) -> PlanCache:
@@ -181,9 +197,7 @@ class PlanEvaluator:
 
 def simulation_of(terms: ReplaySetup, name: str = "optimum") -> Simulation:
     """A simulation under these terms that knows all bills, and what was cached before them."""
-    made = Simulation(terms, name)
-    made.learn_all(terms.bills, terms.may_start_warm)
-    return made
+    return Simulation(terms, name, preparer=terms.preparer())
 
 
 def remove_breakpoints(request: Request) -> Request:
@@ -209,7 +223,7 @@ def accepts_breakpoints(prefix: Prefix) -> bool:
     return prefix.layer is not Layer.SYSTEM or not is_server_tool(block)
 
 
-def deepest(one: Pass, rules: ModelRules) -> Prefix | None:
+def deepest(one: RenderedPass, rules: ModelRules) -> Prefix | None:
     """The deepest block of a prompt that can be cached and whose prefix reaches the minimum; None: none can."""
     node: Prefix | None = one.prompt.end
     while node is not None and not accepts_breakpoints(node):

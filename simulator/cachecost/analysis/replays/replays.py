@@ -68,10 +68,12 @@ class Replays:
 
         What was cached before the recording began is cached under every way to send it.
         """
-        made = self.traffic.simulation(cache)
+        if self.are_as_sent(steps):
+            return self.traffic.simulation(cache)
+        preparer = self.traffic.setup.preparer().fork()
         for number, content, billed in self._changed_bills(steps):
-            made.learn(number, content, billed)
-        return made
+            preparer.learn(number, content, billed)
+        return Simulation(self.traffic.setup, self.traffic.strategy, cache, preparer)
 
     def _changed_bills(self, steps: Sequence[ReplayStep]) -> Iterator[tuple[int, Call, Usage]]:
         """The bills of calls with other content than was sent, scaled to that."""

@@ -13,7 +13,7 @@ from cachecost.analysis.whatif.option import Option
 from cachecost.base.formatting import count_text, percent, rough_dollars
 from cachecost.ledger.margin import open_usd
 from cachecost.ledger.results import ZERO, CallRow
-from cachecost.simulation.engine import NOT_EVALUATED as ROW_NOT_EVALUATED
+from cachecost.simulation.call_preparer import NOT_EVALUATED as ROW_NOT_EVALUATED
 
 LEAST = Decimal("0.001")
 """Share of the dollars: where token counts are estimates, what is less may be one token here and there."""

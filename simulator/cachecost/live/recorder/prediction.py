@@ -10,7 +10,8 @@ from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import CallRow
 from cachecost.providers.usage import Usage
-from cachecost.simulation.engine import NOT_EVALUATED, Simulation
+from cachecost.simulation.call_preparer import NOT_EVALUATED
+from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 
 

@@ -25,7 +25,8 @@ from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, answer_blocks
 from cachecost.providers.usage import Usage
-from cachecost.simulation.engine import REFUSED, SimulatedCall, Simulation
+from cachecost.simulation.call_preparer import REFUSED
+from cachecost.simulation.engine import SimulatedCall, Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload
 

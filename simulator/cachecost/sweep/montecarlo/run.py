@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cachecost.conversations.calls import Call
 from cachecost.providers.rules import RuleBook
-from cachecost.simulation.engine import NOT_EVALUATED
+from cachecost.simulation.call_preparer import NOT_EVALUATED
 from cachecost.simulation.workload import Workload
 from cachecost.sweep.montecarlo.distribution import TOKEN_FIELDS, CostDistribution
 from cachecost.sweep.montecarlo.draws import Draw, Floats

@@ -9,7 +9,7 @@ from cachecost.base.structs import identity_struct
 from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import ModelRules
-from cachecost.simulation.engine import request_prices
+from cachecost.simulation.call_preparer import request_prices
 from cachecost.sweep.lookback import EntryIndex, Numbers, build_tree
 from cachecost.sweep.totals.plans import SOME_MODEL, AgentPlan, CallTarget, PlannedRequest, RequestExample
 from cachecost.sweep.totals.prompts import ModelPrompts, PromptStore

@@ -1,0 +1,245 @@
+"""Calls as they are before any cache sees them: rendered, counted and priced, once for all replays of a setup."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import value
+from cachecost.caches.warm_starts import SentCall, WarmPrefixes, warm_starts
+from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.prompts.counting import TokenCounter
+from cachecost.prompts.host_prompts import HostPrompts, PreparedRequest
+from cachecost.prompts.refusals import lacking_feature, refusal, too_long
+from cachecost.prompts.render import Prompt
+from cachecost.prompts.request import Request
+from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
+from cachecost.providers.prices import NoPrice, PriceBook, Prices, ways_of
+from cachecost.providers.quotes import UNPRICED
+from cachecost.providers.rules import ModelRules
+from cachecost.providers.usage import Usage
+
+if TYPE_CHECKING:
+    from cachecost.simulation.setup import ReplaySetup
+    from cachecost.tokens.calibrated import BilledLengths
+
+REFUSED = "invalid_request_error"
+NOT_EVALUATED = "not_evaluated"
+CallKey = tuple[int, int, int, str, float, int]
+"""Request, response and rules by identity; workspace, start and line."""
+
+
+def request_prices(
+    book: PriceBook, request: Request, rules: ModelRules, tokens: int, is_batch: bool, start: float | None = None
+) -> Prices:
+    """Prices of `request` on the day of its rules, for a prompt of `tokens`. Raises CannotEvaluate.
+
+    `start` is when it was made (seconds since the epoch), where that is known: some hosts have hours that cost more.
+    """
+    return book.prices(
+        rules.host,
+        rules.model,
+        rules.day,
+        tokens,
+        batch=is_batch,
+        **ways_of(request.params),
+        moment=datetime.fromtimestamp(start, UTC) if start is not None and book.has_hours(rules.host) else None,
+    )
+
+
+def has_no_output(call: Call) -> bool:
+    """Whether the call only writes the cache."""
+    return call.request.params.get("max_tokens") == 0
+
+
+def output_tokens(call: Call, counter: TokenCounter) -> int:
+    """Tokens of the answer: as recorded, else as counted."""
+    if has_no_output(call):
+        return 0
+    return call.output_tokens if call.output_tokens is not None else sum(map(counter.block, call.output))
+
+
+@value
+class PreparedCall:
+    """A call before it is made: the prompt and the lengths of each pass, and the prices.
+
+    `notes` are sentences on what its host does not support or has no price for.
+    """
+
+    rules: ModelRules
+    prompts: list[Prompt]
+    sizes: Sequence[PrefixSizes]
+    prices: Prices
+    counter: TokenCounter
+    notes: tuple[str, ...] = ()
+
+
+@value
+class UnpreparedCall:
+    """A call that has no usage: it failed, would be refused, or cannot be evaluated. `notes` as of a prepared call."""
+
+    cause: str | None
+    error: str | None
+    kind: str | None
+    notes: tuple[str, ...] = ()
+
+
+@value
+class _RenderedCall:
+    """A call as rendered, and what its key names by identity. `refused` is why its host refuses it at any length."""
+
+    call: Call
+    rules: ModelRules
+    sent: PreparedRequest
+    prompts: list[Prompt]
+    refused: str | None
+
+
+@dataclass(slots=True)
+class CallPreparer:
+    """Prepares calls under one setup; all share one tree of prefixes.
+
+    What bills tell is learned before: `lengths` (None: no bill is known), and in `warm` what was cached before the
+    first call.
+    """
+
+    setup: ReplaySetup
+    prompts: HostPrompts
+    lengths: BilledLengths | None = None
+    warm: WarmPrefixes = field(default_factory=WarmPrefixes)
+    _kept: dict[CallKey, _RenderedCall] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, setup: ReplaySetup) -> CallPreparer:
+        """A preparer that has learned nothing."""
+        return cls(setup, HostPrompts(setup.counter))
+
+    def fork(self) -> CallPreparer:
+        """A preparer on the same tree, which goes on to learn by itself."""
+        lengths = self.lengths.copy() if self.lengths else None
+        return CallPreparer(self.setup, self.prompts, lengths, self.warm, self._kept)
+
+    def keep(self, call: Call) -> None:
+        """Keep a call as rendered, for all replays that send it again."""
+        if call.has_failed or call.why_unknown:
+            return
+        try:
+            rules = self.setup.rules_for(call)
+            key = _key(call, rules)
+            if key not in self._kept:
+                self._kept[key] = self._rendered(call, rules)
+        except CannotEvaluate:
+            return
+
+    def learn_all(self, calls: Sequence[RecordedCall], may_start_warm: bool = True) -> None:
+        """Learn from all bills of a recording before any call is simulated: lengths (rule 17), and what was cached
+        before the recording began (assumption `warm_start`), unless all is to start cold."""
+        is_asked = may_start_warm and self.setup.rules.assumptions.warm_start == "as_billed"
+        may_be_warm = is_asked and any(call.billed is not None and call.billed.read for call in calls)
+        sent = []
+        for number, call in enumerate(calls, 1):
+            if call.billed or may_be_warm:
+                self.keep(call)
+                sent.append(self.learn(number, call, call.billed))
+        for number, call in enumerate(calls, 1):
+            if call.lengths is not None and call.has_known_length:
+                sized = replace(call.request, breakpoints=call.lengths.breakpoints(call.request), automatic=None)
+                self.learn(number, replace(call, request=sized), call.lengths.usage)
+        if may_be_warm and self.lengths:
+            self._find_warm_starts([call for call in sent if call], self.lengths)
+
+    def learn(self, number: int, call: Call, billed: Usage | None) -> SentCall | None:
+        """The call as rendered, its bill learnt if it is that of each pass; None: it takes no part in any cache."""
+        if call.has_failed or call.why_unknown:
+            return None
+        try:
+            rules = self.setup.rules_for(call)
+            prompts = self._prompts_of(call, rules)
+        except CannotEvaluate:
+            return None
+        bills = call.pass_bills or ((billed,) if billed else ())
+        if len(bills) != len(prompts):
+            return SentCall(number, call.start, prompts[0], rules)
+        if self.lengths is None:
+            from cachecost.tokens.calibrated import BilledLengths
+
+            self.lengths = BilledLengths()
+        for prompt, bill in zip(prompts, bills, strict=True):
+            self.lengths.learn(number, prompt, bill)
+        return SentCall(number, call.start, prompts[0], rules, bills[0])
+
+    def _find_warm_starts(self, sent: Sequence[SentCall], lengths: BilledLengths) -> None:
+        for found in list(warm_starts(sent, lengths.all, lengths.told)):
+            lengths.learn_prefix(found.call, found.prefix, found.tokens)
+            self.warm.learn(found)
+
+    def prepare(self, call: Call) -> PreparedCall | UnpreparedCall:
+        """The call as its host receives it, or why it has no usage."""
+        why = "" if call.has_failed else call.why_unknown
+        if why and not call.may_be_refused:
+            return UnpreparedCall(None, why, NOT_EVALUATED)
+        try:
+            rules = self.setup.rules_for(call)
+            if why:
+                refused = lacking_feature(call.request, rules)
+                return UnpreparedCall(None, refused or why, REFUSED if refused else NOT_EVALUATED)
+            return self._prepare(call, rules)
+        except CannotEvaluate as error:
+            return UnpreparedCall(None, str(error), NOT_EVALUATED)
+
+    def _prepare(self, call: Call, rules: ModelRules) -> PreparedCall | UnpreparedCall:
+        if call.has_failed:
+            return UnpreparedCall("unknown", None, None)
+        kept = self._kept.get(_key(call, rules))
+        sent = kept.sent if kept else self.prompts.prepare_request(call.request, rules)
+        notes = sent.told.notes
+        refused = kept.refused if kept else refusal(sent.told.request, sent.breakpoints, rules)
+        if refused:
+            return UnpreparedCall(None, refused, REFUSED, notes)
+        try:
+            prompts = kept.prompts if kept else self._render(call, sent, rules)
+            return self._count_and_price(call, rules, prompts, notes)
+        except CannotEvaluate as error:
+            return UnpreparedCall(None, str(error), NOT_EVALUATED, notes)
+
+    def _count_and_price(
+        self, call: Call, rules: ModelRules, prompts: list[Prompt], notes: tuple[str, ...]
+    ) -> PreparedCall | UnpreparedCall:
+        counter = self.prompts.renderer(rules.generation).counter
+        lengths = self.lengths
+        sizes = [lengths.all(prompt) for prompt in prompts] if lengths else [AS_COUNTED] * len(prompts)
+        tokens = sizes[0].total(prompts[0])
+        if counter.name != "bytes" and (late := too_long(tokens, rules)):
+            return UnpreparedCall(None, late, REFUSED, notes)
+        prices, unpriced = self._prices_of(call, rules, tokens)
+        return PreparedCall(rules, prompts, sizes, prices, counter, (*notes, *unpriced))
+
+    def _prices_of(self, call: Call, rules: ModelRules, tokens: int) -> tuple[Prices, tuple[str, ...]]:
+        """Prices of a call; none, with a note, where that may be. Raises CannotEvaluate."""
+        start = None if call.timestamp is None else call.start
+        try:
+            return request_prices(self.setup.prices, call.request, rules, tokens, call.is_batch, start), ()
+        except NoPrice as error:
+            if not self.setup.may_lack_prices:
+                raise
+            return UNPRICED, (str(error),)
+
+    def _prompts_of(self, call: Call, rules: ModelRules) -> list[Prompt]:
+        kept = self._kept.get(_key(call, rules))
+        return kept.prompts if kept else self._render(call, self.prompts.prepare_request(call.request, rules), rules)
+
+    def _rendered(self, call: Call, rules: ModelRules) -> _RenderedCall:
+        sent = self.prompts.prepare_request(call.request, rules)
+        refused = refusal(sent.told.request, sent.breakpoints, rules)
+        return _RenderedCall(call, rules, sent, self._render(call, sent, rules), refused)
+
+    def _render(self, call: Call, sent: PreparedRequest, rules: ModelRules) -> list[Prompt]:
+        return self.prompts.render_prompts(sent, call.simulated_response, rules, call.workspace)
+
+
+def _key(call: Call, rules: ModelRules) -> CallKey:
+    """What a prompt depends on. An answer that is not known follows from the place of the call."""
+    return id(call.request), id(call.response), id(rules), call.workspace, call.start, call.line
