@@ -81,7 +81,7 @@ def test_going_on_is_the_same_as_all_at_once(steps: list[tuple[int, int]], cut: 
         points.append((points[-1][0] + step if points else step, len(points) + 1, billed))
     whole, parts = BilledPath.start().then(points), BilledPath.start().then(points[:cut]).then(points[cut:])
     for own in (None, OwnBill(total), OwnBill(total, points[cut][:2] if cut < len(points) else None)):
-        assert whole.agreeing(own) == parts.agreeing(own)
+        assert list(whole.agreeing(own)) == list(parts.agreeing(own))
 
 
 POINTS: list[Point] = [(10, 1, 100), (20, 2, 200), (30, 3, 900), (40, 4, 300), (50, 5, 400)]

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast, dataclass_transform
 import msgspec
 
 Kind = TypeVar("Kind")
+_replace: Any = msgspec.structs.replace
 OWN_OF_CLASS = ("__dict__", "__weakref__")
 
 
@@ -26,6 +27,12 @@ def value(kind: type[Kind]) -> type[Kind]:
 def identity_struct(kind: type[Kind]) -> type[Kind]:
     """A struct that equals only itself."""
     return _struct(kind, eq=False)
+
+
+def replace(struct: Kind, /, **changes: object) -> Kind:
+    """As that of dataclasses and several times as fast, for structs only."""
+    changed: Kind = _replace(struct, **changes)
+    return changed
 
 
 class _Fields:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from cachecost.base.structs import value
+from cachecost.base.structs import replace, value
 from cachecost.caches.breakpoints import Entry, Outcome, PrefixCache
 from cachecost.caches.causes import Cause, cause_of, find_earlier_entry
 from cachecost.caches.inspection import CallInspection

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 
 import msgspec
 
-from cachecost.base.structs import identity_struct, value
+from cachecost.base.structs import identity_struct, replace, value
 from cachecost.caches.alignment import are_versions
 from cachecost.prompts.blocks import Layer, Prefix, Thread
 from cachecost.prompts.render import BreakpointPrefix, Prompt

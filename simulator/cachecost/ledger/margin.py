@@ -19,23 +19,27 @@ def estimated_usd(prompt: Prompt, spans: Spans, sizes: PrefixSizes, prices: Pric
     The price changes where a span ends. If an end is `n` tokens from the nearest length known from a bill, only those
     `n` tokens were counted, and they may be on the wrong side of the end.
     """
-    ends = _ends(spans, prices)
-    after = [price for _, price in ends[1:]] + [ZERO]
-    doubts = [sizes.doubt(end) for end, _ in ends[:-1]] + [sizes.doubt_of_total(prompt)]
-    moved = (doubt * abs(price - other) for doubt, (_, price), other in zip(doubts, ends, after, strict=True))
-    return sum(moved, ZERO).scaleb(PER_TOKEN)
+    *ends, (_, last) = _ends(spans, prices)
+    moved, after = sizes.doubt_of_total(prompt) * last, last
+    for end, price in reversed(ends):
+        moved += sizes.doubt(end) * abs(price - after)
+        after = price
+    return moved.scaleb(PER_TOKEN)
 
 
 def _ends(spans: Spans, prices: Prices) -> list[tuple[int, Decimal]]:
     """The end of each non-empty span, in tokens, and its price; the last ends the prompt."""
-    all_ends = (
+    ends, start = [], 0
+    for end, price in (
         (spans.read, prices.read),
         (spans.written_1h, prices.write_1h),
         (spans.written_5m, prices.write_5m),
         (spans.total, prices.input),
-    )
-    starts = (0, *(end for end, _ in all_ends))
-    return [(end, price) for start, (end, price) in zip(starts, all_ends, strict=False) if end > start] or [(0, ZERO)]
+    ):
+        if end > start:
+            ends.append((end, price))
+        start = end
+    return ends or [(0, ZERO)]
 
 
 def margin(rows: Sequence[CallRow], error_margin: float) -> float:

@@ -9,11 +9,11 @@ Source: platform.claude.com, Context editing, 2026-08-22.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Thread, digest_of
 from cachecost.prompts.request import Breakpoint, Request
 

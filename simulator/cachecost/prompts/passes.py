@@ -7,8 +7,8 @@ and summary. Each pass is charged (platform.claude.com, Compaction: `usage.itera
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message
 from cachecost.prompts.request import TTL, Breakpoint, Request
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
+from json import JSONEncoder
 from typing import Any
 
 from cachecost.base.structs import value
@@ -16,7 +16,8 @@ from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.providers.rules import Assumptions, ModelRules
 
 CacheKeys = tuple[str, str, str]
-MOST_SALTS = 64
+ENCODER = JSONEncoder(separators=(",", ":"))
+MOST_SALTS = 4096
 """Parameters whose salts are kept."""
 
 
@@ -291,7 +292,7 @@ def _thread_key(request: Request, rules: ModelRules) -> tuple[str, ...]:
 
 
 def _text(cache_key: list[Any]) -> str:
-    return json.dumps(cache_key, separators=(",", ":"))
+    return ENCODER.encode(cache_key)
 
 
 def _has_citations(request: Request) -> bool:

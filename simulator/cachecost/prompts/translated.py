@@ -16,10 +16,9 @@ request unchanged. Otherwise:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 
-from cachecost.base.structs import value
+from cachecost.base.structs import replace, value
 from cachecost.prompts.blocks import Layer, Thread
 from cachecost.prompts.refusals import accepts_breakpoint, last_breakpoint_place, sent_breakpoints
 from cachecost.prompts.request import TTL, Breakpoint, Request

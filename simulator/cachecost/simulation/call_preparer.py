@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import value
+from cachecost.base.structs import replace, value
 from cachecost.caches.warm_starts import SentCall, WarmPrefixes, warm_starts
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.prompts.counting import TokenCounter
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 REFUSED = "invalid_request_error"
 NOT_EVALUATED = "not_evaluated"
-CallKey = tuple[int, int, int, str, float, int]
-"""Request, response and rules by identity; workspace, start and line."""
+CallKey = tuple[int, int, int, str, float, bool, int, bool]
+"""Request, response and rules by identity; workspace, start and whether it is known, line, and whether in a batch."""
 
 
 def request_prices(
@@ -111,6 +111,8 @@ class CallPreparer:
     lengths: BilledLengths | None = None
     warm: WarmPrefixes = field(default_factory=WarmPrefixes)
     _kept: dict[CallKey, _RenderedCall] = field(default_factory=dict)
+    _prepared: dict[CallKey, PreparedCall] = field(default_factory=dict)
+    """Calls that are kept, as prepared since a bill was learned last."""
 
     @classmethod
     def of(cls, setup: ReplaySetup) -> CallPreparer:
@@ -160,6 +162,7 @@ class CallPreparer:
             prompts = self._prompts_of(call, rules)
         except CannotEvaluate:
             return None
+        self._prepared.clear()
         bills = call.pass_bills or ((billed,) if billed else ())
         if len(bills) != len(prompts):
             return SentCall(number, call.start, prompts[0], rules)
@@ -193,7 +196,19 @@ class CallPreparer:
     def _prepare(self, call: Call, rules: ModelRules) -> PreparedCall | UnpreparedCall:
         if call.has_failed:
             return UnpreparedCall("unknown", None, None)
-        kept = self._kept.get(_key(call, rules))
+        key = _key(call, rules)
+        kept = self._kept.get(key)
+        if kept is None:
+            return self._prepare_anew(call, rules, None)
+        made = self._prepared.get(key)
+        if made is None:
+            anew = self._prepare_anew(call, rules, kept)
+            if isinstance(anew, UnpreparedCall):
+                return anew
+            made = self._prepared[key] = anew
+        return made
+
+    def _prepare_anew(self, call: Call, rules: ModelRules, kept: _RenderedCall | None) -> PreparedCall | UnpreparedCall:
         sent = kept.sent if kept else self.prompts.prepare_request(call.request, rules)
         notes = sent.told.notes
         refused = kept.refused if kept else refusal(sent.told.request, sent.breakpoints, rules)
@@ -242,4 +257,5 @@ class CallPreparer:
 
 def _key(call: Call, rules: ModelRules) -> CallKey:
     """What a prompt depends on. An answer that is not known follows from the place of the call."""
-    return id(call.request), id(call.response), id(rules), call.workspace, call.start, call.line
+    where = call.workspace, call.start, call.timestamp is None, call.line, call.is_batch
+    return id(call.request), id(call.response), id(rules), *where

@@ -8,7 +8,8 @@ another. The rest are estimated, as if they had not been billed.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from operator import attrgetter
 
 from cachecost.base.structs import identity_struct, value
@@ -50,13 +51,28 @@ class _Link:
 by_length = attrgetter("length")
 
 
+@value
+class Points:
+    """The first `count` of these points, which prompts that go on from one another share."""
+
+    shared: list[Point]
+    count: int
+
+    def __iter__(self) -> Iterator[Point]:
+        return islice(self.shared, self.count)
+
+
 class BilledPath:
-    """The billed points from the start of a prompt, in order. Going on costs work for what is new."""
+    """The billed points from the start of a prompt, in order. Going on costs work for what is new.
 
-    __slots__ = ("_links", "_rows", "points")
+    The longest path shares its points with those that it goes on from: each of them ends where its `_count` says.
+    """
 
-    def __init__(self, points: list[Point], links: list[_Link], rows: list[_Link]) -> None:
-        self.points = points
+    __slots__ = ("_count", "_links", "_points", "_rows")
+
+    def __init__(self, points: list[Point], count: int, links: list[_Link], rows: list[_Link]) -> None:
+        self._points = points
+        self._count = count
         self._links = links
         """One for each point; empty as long as all agree."""
         self._rows = rows
@@ -64,27 +80,33 @@ class BilledPath:
 
     @classmethod
     def start(cls) -> BilledPath:
-        return cls([START], [], [])
+        return cls([START], 1, [], [])
 
     def then(self, new: Iterable[Point]) -> BilledPath:
         """The path continued by these points."""
-        path = BilledPath(self.points.copy(), self._links.copy(), self._rows.copy())
+        count = self._count
+        is_longest = count == len(self._points)
+        points = self._points if is_longest else self._points[:count]
+        links = self._links if is_longest else self._links[:count]
+        path = BilledPath(points, count, links, self._rows.copy())
         for point in new:
             path._add(point)
         return path
 
     def _add(self, point: Point) -> None:
-        last = self.points[-1]
+        last = self._points[self._count - 1]
         if point[:2] == last[:2]:
             return
         if not self._links and point[2] < last[2]:
             self._link_all()
-        self.points.append(point)
+        self._points.append(point)
+        self._count += 1
         if self._links:
             self._link(point)
 
     def _link_all(self) -> None:
-        for point in self.points:
+        self._links = []
+        for point in islice(self._points, self._count):
             self._link(point)
 
     def _link(self, point: Point) -> None:
@@ -93,29 +115,31 @@ class BilledPath:
         self._links.append(link)
         self._rows[place : place + 1] = [link]
 
-    def agreeing(self, own: OwnBill | None) -> list[Point]:
+    def agreeing(self, own: OwnBill | None) -> Points:
         """The points that count: those of the prompt's own bill, and the most that agree with it and one another."""
-        *_, last = self.points[-1]
+        *_, last = self._points[self._count - 1]
         most = last if own is None else min(last, own.total)
         if not self._links and most == last:
-            return self.points
+            return Points(self._points, self._count)
         path = self if self._links else self._linked()
-        return path._rising_to(most, None if own is None else own.cached)
+        row = path._rising_to(most, None if own is None else own.cached)
+        return Points(row, len(row))
 
     def _linked(self) -> BilledPath:
-        path = BilledPath(self.points, [], [])
+        path = BilledPath(self._points, self._count, [], [])
         path._link_all()
         return path
 
     def _rising_to(self, most: int, cached: Place | None) -> list[Point]:
         """A row of agreeing points with the place `cached`, if that is billed, and `most` tokens at the end."""
-        at = len(self.points) if cached is None else bisect_left(self.points, cached)
-        if at < len(self.points) - 1 and self.points[at][:2] == cached and self.points[at][2] <= most:
+        count = self._count
+        at = count if cached is None else bisect_left(self._points, cached, 0, count)
+        if at < count - 1 and self._points[at][:2] == cached and self._points[at][2] <= most:
             row = self._links[at].row()
-            for point in self.points[at + 1 : -1]:
+            for point in self._points[at + 1 : count - 1]:
                 if row[-1][2] <= point[2] <= most:
                     row.append(point)
         else:
             row = self._rows[bisect_right(self._rows, most, key=by_length) - 1].row()
-        tokens, depth, _ = self.points[-1]
+        tokens, depth, _ = self._points[count - 1]
         return row if row[-1][:2] == (tokens, depth) else [*row, (tokens, depth, most)]

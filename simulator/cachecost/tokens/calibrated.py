@@ -8,7 +8,7 @@ contradict one another, those of `agreeing_lengths` count: a block never weighs 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from dataclasses import dataclass, field
 from operator import itemgetter
 from statistics import median
@@ -26,6 +26,8 @@ MOST_PATHS = 64
 """Conversations whose way is remembered; the one asked for first goes first."""
 Bills = dict[int, int]
 """Call number to the length in tokens by its bill."""
+BILLED = itemgetter(2)
+"""The billed tokens of a point."""
 Key = TypeVar("Key")
 Told = TypeVar("Told")
 PromptKey = tuple[Prefix, int]
@@ -93,7 +95,7 @@ class BilledLengths:
     def _sizes(self, call: int, prompt: Prompt, path: BilledPath) -> BilledSizes:
         others = [ratio for number, ratio in self.ratios.get(prompt.head, {}).items() if number != call]
         points = path.agreeing(self._own_bill(call, _prompt_key(prompt)))
-        return BilledSizes(self, call, points, median(others) if others else 1.0)
+        return BilledSizes(self, call, points.shared, points.count, median(others) if others else 1.0)
 
     def _own_bill(self, call: int, key: PromptKey) -> OwnBill | None:
         """The bill of a prompt from another call than `call`; None: it has none."""
@@ -142,7 +144,12 @@ def _points(anchors: BilledLengths, call: int, end: Prefix, known: Container[Pre
 
 def earliest_other(bills: Bills | None, call: int) -> tuple[int, int] | None:
     """The number and length of the earliest other call's bill; None: there is none."""
-    return next((bill for bill in sorted((bills or {}).items()) if bill[0] != call), None)
+    if not bills:
+        return None
+    first = min(bills)
+    if first == call:
+        first = min((number for number in bills if number != call), default=call)
+    return None if first == call else (first, bills[first])
 
 
 def other_bill(bills: Bills | None, call: int) -> int | None:
@@ -155,12 +162,14 @@ def other_bill(bills: Bills | None, call: int) -> int | None:
 class BilledSizes:
     """Lengths for one call: exact where another call was billed, else estimates scaled to fit between those.
 
-    They never fall along the prompt: of bills that contradict one another, `points` has those that agree.
+    They never fall along the prompt: of bills that contradict one another, the first `count` of `points` are
+    those that agree.
     """
 
     anchors: BilledLengths
     call: int
-    points: Sequence[Point]
+    points: list[Point]
+    count: int
     ratio: float
 
     def of(self, prefix: Prefix) -> int:
@@ -186,8 +195,10 @@ class BilledSizes:
 
     def doubt(self, tokens: int) -> int:
         """Tokens from the nearest billed length."""
-        after = bisect_left(self.points, tokens, key=itemgetter(2))
-        return min((abs(tokens - billed) for *_, billed in self.points[max(0, after - 1) : after + 1]), default=tokens)
+        points, count = self.points, self.count
+        after = bisect_left(points, tokens, 0, count, key=BILLED)
+        below = tokens - points[after - 1][2] if after else tokens
+        return min(below, points[after][2] - tokens) if after < count else below
 
     def doubt_of_total(self, prompt: Prompt) -> int:
         is_told = other_bill(self.anchors.prompts.get(_prompt_key(prompt)), self.call) is not None
@@ -195,11 +206,12 @@ class BilledSizes:
 
     def _length(self, place: Place) -> int:
         """Billed at a point, linear between the nearest ones, and beyond the last by the ratio of other bills."""
-        after = bisect_left(self.points, place)
-        low, _, at_low = self.points[after - 1] if after else START
-        if after == len(self.points):
+        points, count = self.points, self.count
+        after = bisect_left(points, place, 0, count)
+        low, _, at_low = points[after - 1] if after else START
+        if after == count:
             return at_low + round((place[0] - low) * self.ratio)
-        high, depth, at_high = self.points[after]
+        high, depth, at_high = points[after]
         if place == (high, depth):
             return at_high
         if high == low:

@@ -57,7 +57,7 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS) -> Explanation:
     observed = observe_replay(replays, replays.recorded)
     simulated = {number: row.cost.total for number, row in enumerate(observed.rows, 1)}
     paid = {number: min(usd, limits.get(number, usd)) for number, usd in simulated.items()}
-    pricing = FixPricing(replays, simulated, paid)
+    pricing = FixPricing(simulated, paid)
     netting = Netting(replays, pricing, observed, pricing.price_recording(), dict(paid))
     netting.run()
     findings = _in_order(_finding(one) for one in netting.found)

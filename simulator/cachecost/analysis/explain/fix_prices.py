@@ -8,7 +8,6 @@ from decimal import Decimal
 
 from cachecost.analysis.explain.fixes.fix import Fix
 from cachecost.analysis.explain.observed_replay import ObservedReplay
-from cachecost.analysis.replays.replays import Replays
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
@@ -45,7 +44,6 @@ class PricedReplay:
 class FixPricing:
     """Prices fixes against the recording: `simulated` and `paid` are USD by call, paid at most what was billed."""
 
-    replays: Replays
     simulated: Mapping[int, Decimal]
     paid: Mapping[int, Decimal]
 
@@ -53,9 +51,11 @@ class FixPricing:
         """The calls as they were sent."""
         return PricedReplay(self.paid)
 
-    def price(self, fix: Fix, observed: ObservedReplay, now: PricedReplay) -> PricedReplay | None:
-        """The calls with a fix; `now` is their price in the `observed` replay. None: a call would be refused."""
-        rows = self.replays.rows(fix.steps, "explaining")
+    def price(
+        self, fix: Fix, fixed: ObservedReplay, observed: ObservedReplay, now: PricedReplay
+    ) -> PricedReplay | None:
+        """The calls with a fix, as replayed; `now` is their price in the `observed` replay. None: one is refused."""
+        rows = fixed.rows
         if _is_refused(fix.steps, rows, observed):
             return None
         besides = _Besides(observed, now).of(fix, rows)

@@ -55,11 +55,12 @@ class NettedLoss(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """Losses, the replay that they were found in, the fix that saves most on them, and what the calls cost with it."""
+    """Losses, the replay that they were found in, the fix that saves most on them, and the calls with it."""
 
     losses: Sequence[Loss]
     observed: ObservedReplay
     fix: Fix
+    fixed: ObservedReplay
     after: PricedReplay
 
 
@@ -105,7 +106,8 @@ class Netting:
 
     def _settle(self, losses: Sequence[Loss]) -> None:
         """Take the best fix, or note that there is none."""
-        best = self._best(losses) or self._best_behind(losses)
+        first = self._cheapest(losses, self.observed, self.now)
+        best = self._best(losses, first) or self._best_behind(first)
         kept = set(map(id, best.losses)) if best else set()
         noted = [loss for loss in losses if id(loss) not in kept]
         self.notes += [NettedLoss(loss, self.observed, ZERO) for loss in noted]
@@ -113,13 +115,12 @@ class Netting:
             self._take(best)
 
     def _take(self, best: _Choice) -> None:
-        fixed = observe_replay(self.replays, best.fix.steps)
-        shares = self._share_out(best, fixed)
+        shares = self._share_out(best, best.fixed)
         for loss in best.losses:
             share = shares.pop(best.observed.number(loss.call), ZERO)
             netted = NettedLoss(loss, best.observed, share, best.fix.words)
             (self.found if share else self.notes).append(netted)
-        self.observed, self.now = fixed, best.after
+        self.observed, self.now = best.fixed, best.after
         if codes()[best.losses[0].cause].fixed_in == "breakpoints":  # what is read now may be worth keeping alive
             self._settled = {key for key in self._settled if key[0] != "ttl_expired"}
 
@@ -138,10 +139,14 @@ class Netting:
             self._unclaimed[number] = self._unclaimed.get(number, ZERO) + usd
         return shares
 
-    def _best(self, losses: Sequence[Loss]) -> _Choice | None:
-        """The fix that saves most, for the calls in whose scope it does; None: none saves anything."""
-        for _ in range(MOST_TRIES):
-            best = self._cheapest(losses, self.observed, self.now)
+    def _best(self, losses: Sequence[Loss], best: _Choice | None) -> _Choice | None:
+        """The fix that saves most, for the calls in whose scope it does; None: none saves anything.
+
+        `best` is the one for all calls.
+        """
+        for tries in range(MOST_TRIES):
+            if tries:
+                best = self._cheapest(losses, self.observed, self.now)
             worth = self._scopes_worth_it(best) if best else set()
             kept = [loss for loss in losses if self._scope(loss) in worth]
             if best is None or not kept:
@@ -152,20 +157,20 @@ class Netting:
         return None
 
     def _cheapest(self, losses: Sequence[Loss], observed: ObservedReplay, now: PricedReplay) -> _Choice | None:
-        choices = []
+        best: _Choice | None = None
         for fix in FIXERS[losses[0].cause].make(FixContext(self.replays, observed), losses):
-            after = self.pricing.price(fix, observed, now)
-            if after is not None:
-                choices.append(_Choice(losses, observed, fix, after))
-        return min(choices, key=lambda choice: choice.after.total, default=None)
+            fixed = observe_replay(self.replays, fix.steps)
+            after = self.pricing.price(fix, fixed, observed, now)
+            if after is not None and (best is None or after.total < best.after.total):
+                best = _Choice(losses, observed, fix, fixed, after)
+        return best
 
-    def _best_behind(self, losses: Sequence[Loss]) -> _Choice | None:
+    def _best_behind(self, choice: _Choice | None) -> _Choice | None:
         """The fix of a cause that only shows once the one before it is fixed, if both together save something."""
-        choice = self._cheapest(losses, self.observed, self.now)
         for _ in range(MOST_HIDDEN):
             if choice is None:
                 return None
-            fixed = observe_replay(self.replays, choice.fix.steps)
+            fixed = choice.fixed
             behind = self._find_behind(choice, fixed)
             choice = self._cheapest(behind, fixed, choice.after) if behind else None
             if choice is not None and self._is_worth_it(choice):

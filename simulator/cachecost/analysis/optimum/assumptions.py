@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.analysis.optimum.plan_evaluator import PlanStep, build_call, simulation_of
+from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import WARM_START
 from cachecost.providers.listing import assumption_rows
 from cachecost.providers.usage import ZERO
@@ -34,10 +35,12 @@ def compare_assumptions(
     terms: ReplaySetup, plan: Plan, presets: Sequence[Plan], progress: Callable[[str, int], None]
 ) -> list[AssumptionResult]:
     """The plan and the presets with each other value of the assumptions, except those that are numbers."""
-    found = []
+    found, sent = [], list(map(build_call, plan))
+    sent_by_presets = [list(map(build_call, preset)) for preset in presets]
     for name, value in other_assumptions(terms):
-        usd = cost_under(terms, plan, {name: value})
-        beside = min((cost_under(terms, other, {name: value}) for other in presets), default=usd)
+        under = terms.with_assumptions({name: value})
+        usd = cost_under(under, sent)
+        beside = min((cost_under(under, other) for other in sent_by_presets), default=usd)
         found.append(AssumptionResult(name, value, usd, beside))
         progress(f"{name}={value}", len(plan))
     return found
@@ -56,7 +59,7 @@ def other_assumptions(terms: ReplaySetup) -> list[tuple[str, str]]:
     ]
 
 
-def cost_under(terms: ReplaySetup, plan: Plan, over: dict[str, object]) -> Decimal:
-    """USD of a plan, simulated as it would be sent, with the assumptions `over` those of the setup."""
-    simulation = simulation_of(terms.with_assumptions(over))
-    return sum((simulation.row(build_call(step)).cost.total for step in plan), ZERO)
+def cost_under(terms: ReplaySetup, calls: Sequence[Call]) -> Decimal:
+    """USD of calls, simulated under these terms."""
+    simulation = simulation_of(terms)
+    return sum((simulation.row(call).cost.total for call in calls), ZERO)

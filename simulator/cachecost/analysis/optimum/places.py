@@ -19,10 +19,20 @@ class BlockPlace:
     index: int
     node: Thread | None
 
+    @property
+    def block_key(self) -> tuple[Layer, int, int]:
+        """As that of a breakpoint there."""
+        return self.layer, self.node.length if self.node else 0, self.index
+
 
 def places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
     """The rendered blocks that can have a breakpoint, the last first, without blocks that the server added."""
-    yield from _message_places(prompt, request)
+    yield from message_places(prompt, request)
+    yield from static_places(prompt, request)
+
+
+def static_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
+    """The places in system prompt and tools."""
     nodes = (node for node in _up(prompt.head) if node.block is not None)
     for layer, part in ((Layer.SYSTEM, request.system), (Layer.TOOLS, request.tools)):
         yield from _part_places(layer, part, nodes)
@@ -33,8 +43,8 @@ def _part_places(layer: Layer, part: Part, nodes: Iterator[Prefix]) -> Iterator[
         yield BlockPlace(next(nodes), layer, index, None)
 
 
-def _message_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
-    """Pairs of rendered and sent blocks; removed thinking and cleared results are not rendered."""
+def message_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
+    """The places in messages. Removed thinking and cleared results are not rendered."""
     sent = _blocks_back(request.thread)
     for node in _up(prompt.end):
         if node is prompt.head:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from cachecost.analysis.optimum.places import places
-from cachecost.base.structs import value
+from cachecost.analysis.optimum.places import BlockPlace, message_places, static_places
+from cachecost.base.structs import replace, value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import Call
@@ -26,6 +26,7 @@ from cachecost.simulation.call_preparer import CallPreparer, PreparedCall, Unpre
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 
+Key = TypeVar("Key")
 Breakpoints = tuple[BreakpointPrefix, ...]
 NO_BREAKPOINTS: Breakpoints = ()
 
@@ -234,25 +235,34 @@ def deepest(one: RenderedPass, rules: ModelRules) -> Prefix | None:
 def build_call(step: PlanStep) -> Call:
     """The call with the step's breakpoints on its request."""
     wanted = {breakpoint.prefix: breakpoint.ttl for breakpoint in step.breakpoints}
-    found: list[Breakpoint] = []
-    for place in places(step.sent.prompt, step.sent.call.request) if wanted else ():
-        ttl = wanted.pop(place.prefix, None)
-        if ttl is not None:
-            found.append(Breakpoint(place.layer, place.index, ttl, place.node))
-        if not wanted:
-            break
-    request = replace(step.sent.call.request, breakpoints=tuple(found[::-1]))
-    return replace(step.sent.call, request=request)
+    request = step.sent.call.request
+    found = [
+        Breakpoint(place.layer, place.index, wanted[place.prefix], place.node)
+        for place in _places_of(step.sent, {prefix: prefix.layer for prefix in wanted}, lambda place: place.prefix)
+    ]
+    return replace(step.sent.call, request=replace(request, breakpoints=tuple(found[::-1])))
 
 
 def rendered_breakpoints(sent: BareCall, request: Request) -> Breakpoints:
     """The breakpoints of `request`, the automatic one resolved, on the prompt of the same call without them."""
-    keys = {breakpoint.block_key: breakpoint.ttl for breakpoint in sent_breakpoints(request).breakpoints}
-    found: list[BreakpointPrefix] = []
-    for place in places(sent.prompt, sent.call.request) if keys else ():
-        ttl = keys.pop(Breakpoint(place.layer, place.index, "5m", place.node).block_key, None)
-        if ttl is not None:
-            found.append(BreakpointPrefix(place.prefix, ttl))
-        if not keys:
-            break
+    ttls = {breakpoint.block_key: breakpoint.ttl for breakpoint in sent_breakpoints(request).breakpoints}
+    found = [
+        BreakpointPrefix(place.prefix, ttls[place.block_key])
+        for place in _places_of(sent, {key: key[0] for key in ttls}, lambda place: place.block_key)
+    ]
     return tuple(found[::-1])
+
+
+def _places_of(
+    sent: BareCall, layers: Mapping[Key, Layer], key_of: Callable[[BlockPlace], Key]
+) -> Iterator[BlockPlace]:
+    """The places with these keys, the last first. Messages are looked through only as far as one of them is there."""
+    in_messages = {key for key, layer in layers.items() if layer is Layer.MESSAGES}
+    for places, wanted in ((message_places, in_messages), (static_places, layers.keys() - in_messages)):
+        left = len(wanted)
+        for place in places(sent.prompt, sent.call.request) if left else ():
+            if key_of(place) in wanted:
+                yield place
+                left -= 1
+            if not left:
+                break

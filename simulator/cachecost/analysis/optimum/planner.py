@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
 from cachecost.analysis.optimum.future_use import BlockRange, FutureUse
 from cachecost.analysis.optimum.plan_evaluator import (
@@ -19,7 +20,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
     PlanStep,
     accepts_breakpoints,
 )
-from cachecost.analysis.optimum.tree import BlockTree, Event
+from cachecost.analysis.optimum.tree import BlockTree, Event, Tail
 from cachecost.analysis.optimum.ttls import READABLE, HeldBlock, Lifetimes, is_ready, ttl_seconds, write_block
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import is_within_lookback
@@ -42,6 +43,29 @@ class PlannerOptions:
     shares_first: bool = True
     writes_all: bool = False
     only: TTL | None = None
+
+
+class _Span(NamedTuple):
+    """The tokens of blocks that the same later calls contain: from `begin` to `end` of the prompt."""
+
+    begin: int
+    end: int
+    later: Tail | None
+
+    def divide(self, read: int, hour: int, last: int) -> tuple[int, int, int, int]:
+        """The tokens that are read, written for 1h, written for 5m and sent as they are, by where each of these ends
+        in the prompt (0: there is none)."""
+        begin, end = self.begin, self.end
+        a = min(max(read, begin), end)
+        b = max(a, min(hour, end))
+        c = max(b, min(last, end))
+        return a - begin, b - a, c - b, end - c
+
+
+def _spans(event: Event, ranges: Sequence[BlockRange]) -> Iterator[_Span]:
+    for one in ranges:
+        begin = event.tokens(one.start.prefix) if one.start else 0
+        yield _Span(begin, event.tokens(one.end.prefix), one.later)
 
 
 class PlanEntries:
@@ -160,7 +184,8 @@ class Planner:
                 (hour, last) for last in ends for hour in (None, *ends) if hour is None or hour.depth <= last.depth
             ]
         options = [(hour, last) for hour, last in options if self._fits(event, hour, last)]
-        return min(options, key=lambda one: self._price(event, ranges, hit, *one), default=(None, None))
+        spans, held = list(_spans(event, ranges)), self._entries.alive(hit, event.sent) if hit else None
+        return min(options, key=lambda one: self._price(event, spans, hit, held, *one), default=(None, None))
 
     def _fits(self, event: Event, hour: Prefix | None, last: Prefix | None) -> bool:
         accepted = [self._habits.only] if self._habits.only else list(event.sent.rules.accepted_ttls)
@@ -171,46 +196,30 @@ class Planner:
     def _price(
         self,
         event: Event,
-        ranges: Sequence[BlockRange],
+        spans: Sequence[_Span],
         hit: Prefix | None,
-        hour: Prefix | None,
-        last: Prefix | None,
-    ) -> Decimal:
-        """Price now and future cost of the blocks of a call, USD per 10**6 tokens x tokens."""
-        held = self._entries.alive(hit, event.sent) if hit else None
-        depths = [node.depth if node else 0 for node in (hit, hour, last)]
-        total = ZERO
-        for block_range in ranges:
-            total += self._price_range(event, block_range, hit, hour, last, depths, held)
-        return total
-
-    def _price_range(
-        self,
-        event: Event,
-        block_range: BlockRange,
-        hit: Prefix | None,
-        hour: Prefix | None,
-        last: Prefix | None,
-        depths: Sequence[int],
         held: HeldBlock | None,
+        hour: Prefix | None,
+        last: Prefix | None,
     ) -> Decimal:
-        """The cost of a range, divided where reads end and where the TTL of writes changes."""
-        prices = event.sent.prices
-        begin = event.tokens(block_range.start.prefix) if block_range.start else 0
-        end = event.tokens(block_range.end.prefix)
-        a, b, c = (min(max(event.tokens(node), begin), end) if node else begin for node in (hit, hour, last))
-        b, c = max(a, b), max(a, b, c)
+        """Price now and future cost of the blocks of a call, USD per 10**6 tokens x tokens.
+
+        What is read ends with `hit`, what is written for 1h with `hour`, what is written at all with `last`.
+        """
+        prices, ends = event.sent.prices, [event.tokens(node) if node else 0 for node in (hit, hour, last)]
         is_hour = hour is not None or (held is not None and held.ttl == "1h")
-        parts = (
-            (a - begin, prices.read, HeldBlock(event.start, "1h" if is_hour else "5m", READABLE, False)),
-            (b - a, prices.write_1h, write_block(event, "1h")),
-            (c - b, prices.write_5m, write_block(event, "5m")),
-            (end - c, prices.input, None),
+        kinds = (
+            (prices.read, HeldBlock(event.start, "1h" if is_hour else "5m", READABLE, False)),
+            (prices.write_1h, write_block(event, "1h")),
+            (prices.write_5m, write_block(event, "5m")),
+            (prices.input, None),
         )
-        return sum(
-            ((price + self._ttls.cost(block_range.later, state)) * count for count, price, state in parts if count),
-            ZERO,
-        )
+        total = ZERO
+        for span in spans:
+            for count, (price, state) in zip(span.divide(*ends), kinds, strict=True):
+                if count:
+                    total += (price + self._ttls.cost(span.later, state)) * count
+        return total
 
     def _fill_breakpoints(
         self,

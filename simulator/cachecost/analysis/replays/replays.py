@@ -11,7 +11,7 @@ from cachecost.caches.breakpoints import PrefixCache
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.refusals import sent_breakpoints
-from cachecost.prompts.render import Prompt, Renderer
+from cachecost.prompts.render import Prompt
 from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.workload import Workload
@@ -36,7 +36,7 @@ class Replays:
     traffic: Workload
     progress: Progress = quiet
     recorded: list[ReplayStep] = field(default_factory=list)
-    _renderers: dict[str, Renderer] = field(default_factory=dict)
+    _sent: dict[int, Prompt | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.recorded = as_sent(self.traffic.calls)
@@ -94,7 +94,7 @@ class Replays:
 
     def _scale_bill(self, billed: Usage, sent: Call, content: Call) -> Usage | None:
         """The bill of `sent` scaled to `content`: its length, and that up to its last breakpoint; None if unknown."""
-        was, now = self._prompt(sent), self._prompt(content)
+        was, now = self._sent_prompt(sent), self._prompt(content)
         if was is None or now is None:
             return None
         total = _scale(billed.total_input, was.total_tokens, now.total_tokens)
@@ -104,13 +104,17 @@ class Replays:
         end = _scale(cached, was.breakpoints[-1].prefix.tokens, now.breakpoints[-1].prefix.tokens)
         return Usage(max(0, total - end), min(end, total))
 
+    def _sent_prompt(self, call: Call) -> Prompt | None:
+        """The prompt of a recorded call, rendered once."""
+        if id(call) not in self._sent:
+            self._sent[id(call)] = self._prompt(call)
+        return self._sent[id(call)]
+
     def _prompt(self, call: Call) -> Prompt | None:
         """The prompt as the counter of its model sees it; None where that is not known."""
         try:
             rules = self.traffic.setup.rules_for(call)
-            renderer = self._renderers.get(rules.generation)
-            if renderer is None:
-                renderer = self._renderers[rules.generation] = Renderer(self.traffic.setup.counter(rules.generation))
+            renderer = self.traffic.setup.preparer().prompts.renderer(rules.generation)
             return renderer.render(call.request, sent_breakpoints(call.request).breakpoints, rules, call.workspace)
         except CannotEvaluate:
             return None

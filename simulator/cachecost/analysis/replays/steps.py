@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from cachecost.base.structs import replace, value
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread
@@ -15,7 +15,7 @@ NO_CALL = 0
 """The number of an extra call, which replaces no recorded one. Recorded calls count from 1."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReplayStep:
     """A call to replay. `number` is the recorded call that it replaces, 0 for an extra call.
 

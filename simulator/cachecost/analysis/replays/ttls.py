@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.request import TTL, Request
 

@@ -49,6 +49,14 @@ class ReplayedSteps:
         return sum(step.number == NO_CALL for step in self.steps)
 
 
+def _ordered(options: Iterable[Option]) -> list[Option]:
+    return sorted(options, key=lambda option: (option.rank, option.name))
+
+
+def _names(options: Iterable[Option]) -> tuple[str, ...]:
+    return tuple(option.name for option in options)
+
+
 def _most(row: CallRow) -> Decimal:
     return row.cost.total if row.cost_if_missed is None else row.cost_if_missed
 
@@ -66,36 +74,45 @@ class AlternativePricing:
     base: list[CallRow] = field(default_factory=list)
     distrust: str = ""
     """Why no alternative is supported; "": the simulation is close enough to the bill."""
-    _known: dict[tuple[str, ...], ReplayedSteps] = field(default_factory=dict)
-    _cold: list[CallRow] = field(default_factory=list)
+    _savings: dict[tuple[str, ...], Decimal] = field(default_factory=dict)
+    """USD by the names of the options; a replay itself takes too much memory to be kept."""
+    _cold: Replays | None = None
+    _cold_rows: list[CallRow] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.base = self.base or self.replays.rows(self.replays.recorded)
 
     def replay(self, options: Iterable[Option]) -> ReplayedSteps:
-        """The options together, in the order of their ranks. What was replayed before is known."""
-        ordered = sorted(options, key=lambda option: (option.rank, option.name))
-        names = tuple(option.name for option in ordered)
-        if names not in self._known:
-            steps: Sequence[ReplayStep] = self.replays.recorded
-            for option in ordered:
-                steps = option.apply(steps)
-            is_warm = all(option.keeps_prompts for option in ordered)
-            replays = self.replays if is_warm else self.replays.cold()
-            base = self.base if is_warm else self._cold_base(replays)
-            self._known[names] = ReplayedSteps(steps, replays.rows(steps, " + ".join(names)), base)
-        return self._known[names]
+        """The options together, in the order of their ranks."""
+        ordered = _ordered(options)
+        steps: Sequence[ReplayStep] = self.replays.recorded
+        for option in ordered:
+            steps = option.apply(steps)
+        is_warm = all(option.keeps_prompts for option in ordered)
+        replays = self.replays if is_warm else self._cold_replays()
+        base = self.base if is_warm else self._cold_base(replays)
+        names = _names(ordered)
+        made = ReplayedSteps(steps, replays.rows(steps, " + ".join(names)), base)
+        self._savings[names] = made.saving
+        return made
+
+    def _cold_replays(self) -> Replays:
+        """All that start cold share what they render and count."""
+        self._cold = self._cold or self.replays.cold()
+        return self._cold
 
     def _cold_base(self, cold: Replays) -> Sequence[CallRow]:
         """The recording as sent, from a cold start: replayed once, and only where that differs."""
         if cold is self.replays:
             return self.base
-        self._cold = self._cold or cold.rows(cold.recorded)
-        return self._cold
+        self._cold_rows = self._cold_rows or cold.rows(cold.recorded)
+        return self._cold_rows
 
     def saving(self, options: Iterable[Option]) -> Decimal:
-        """How much less than as recorded the options cost, USD; both sides simulated."""
-        return self.replay(options).saving
+        """How much less than as recorded the options cost, USD; both sides simulated. Replayed once."""
+        ordered = _ordered(options)
+        known = self._savings.get(_names(ordered))
+        return self.replay(ordered).saving if known is None else known
 
     def price_option(self, option: Option) -> Alternative:
         """The option with its dollars, and whether the data support them."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Part, given_block
 from cachecost.prompts.request import Breakpoint, Request

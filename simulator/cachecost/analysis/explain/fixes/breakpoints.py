@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 from cachecost.analysis.explain.fixes.conversations import in_scopes, replaced
@@ -13,6 +12,7 @@ from cachecost.analysis.explain.fixes.scopes import in_static_prefix
 from cachecost.analysis.optimum.places import BlockPlace, places
 from cachecost.analysis.optimum.planner import find_markable
 from cachecost.analysis.replays.steps import PartPool, ReplayStep
+from cachecost.base.structs import replace
 from cachecost.caches.alignment import common
 from cachecost.caches.causes import ancestor
 from cachecost.caches.losses import Loss

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Part
 from cachecost.prompts.refusals import accepts_breakpoint
-from cachecost.prompts.request import Breakpoint, Request
+from cachecost.prompts.request import Breakpoint
 
 
 def with_part(call: Call, layer: Layer, part: Part) -> Call:
@@ -18,13 +18,9 @@ def with_part(call: Call, layer: Layer, part: Part) -> Call:
     if was is part or was.digest == part.digest:
         return call
     breakpoints = _moved(request.breakpoints, layer, was.blocks, part.blocks)
-    changed = {"tools" if layer is Layer.TOOLS else "system": part, "breakpoints": breakpoints}
-    return replace(call, request=_replace_request(request, changed))
-
-
-def _replace_request(request: Request, changed: dict[str, object]) -> Request:
-    made: Request = replace(request, **changed)  # type: ignore[arg-type]
-    return made
+    if layer is Layer.TOOLS:
+        return replace(call, request=replace(request, tools=part, breakpoints=breakpoints))
+    return replace(call, request=replace(request, system=part, breakpoints=breakpoints))
 
 
 def _moved(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from cachecost.analysis.explain.fixes.conversations import in_scopes, replaced
@@ -12,6 +12,7 @@ from cachecost.analysis.replays.pings import add_pings
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, in_order
 from cachecost.analysis.replays.ttls import set_hour_on, set_ttl
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Layer
