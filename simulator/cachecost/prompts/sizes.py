@@ -23,6 +23,10 @@ class PrefixSizes(Protocol):
         """Tokens up to the place whose counted position is `counted`, such as the end of a layer."""
         ...
 
+    def shared_with(self, prefix: Prefix) -> object:
+        """What else gives `prefix` and all before it the same lengths has an equal one; None: nothing need have."""
+        ...
+
     def doubt(self, tokens: int) -> int:
         """The uncertain tokens of a length: those between it and the nearest billed length."""
         ...
@@ -43,6 +47,9 @@ class CountedSizes:
 
     def at(self, counted: int) -> int:
         return counted
+
+    def shared_with(self, prefix: Prefix) -> object:
+        return CountedSizes
 
     def doubt(self, tokens: int) -> int:
         return tokens

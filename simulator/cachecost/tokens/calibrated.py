@@ -193,6 +193,10 @@ class BilledSizes:
         """Tokens up to the place whose counted position is `counted`."""
         return self._length((counted, -1))
 
+    def shared_with(self, prefix: Prefix) -> object:
+        """Prompts that go on from one another share their points; lengths up to the last of them depend on no more."""
+        return id(self.points) if _place(prefix) <= self.points[self.count - 1][:2] else None
+
     def doubt(self, tokens: int) -> int:
         """Tokens from the nearest billed length."""
         points, count = self.points, self.count

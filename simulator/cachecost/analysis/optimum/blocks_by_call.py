@@ -41,7 +41,7 @@ class BlocksByCall:
         """The minimum cost of a block over all calls that contain it, with each of the `ways`, in USD per 10**6 tokens
         x tokens."""
         calls = list(tail)
-        tokens = [_added(one.event.sent.passes[one.event.index].sizes, node.prefix) for one in calls]
+        tokens = _tokens_in(calls, node.prefix)
         least = min([*tokens, *self._in_pings(node.prefix, calls)])
         return [self._cost(node.prefix, calls, tokens, least if ttls.pings else None, ttls) for ttls in ways]
 
@@ -52,15 +52,29 @@ class BlocksByCall:
         in which it is equally long, are shared with other blocks, as those of one token."""
         times, at = tokens[-1], len(calls)
         made: Tail | None = None
-        is_shared = least is None or least == times
-        while at and is_shared and tokens[at - 1] == times:
-            at -= 1
-            made = self._tail(calls[at], prefix, made)
+        if least is None or least == times:
+            first = self._first_alike(calls, tokens)
+            at, made = (first, calls[first]) if first < at else (at, None)
+            while at and tokens[at - 1] == times:
+                at -= 1
+                made = self._tail(calls[at], prefix, made)
         for one, count in zip(reversed(calls[:at]), reversed(tokens[:at]), strict=True):
             block = self._block(one.event, prefix, count, count if least is None else least)
             made = Tail(one.event, one.may_extend, one.may_be_extended, made, block, times)
             times = 1
         return ttls.cost(made) * times
+
+    def _first_alike(self, calls: Sequence[Tail], tokens: Sequence[int]) -> int:
+        """From which call on all are as in the tree: the block is as long as in the last one, and no bill says more."""
+        first = len(calls)
+        if not self._is_plain(calls[-1]):
+            return first
+        while first and tokens[first - 1] == tokens[-1] and self._is_plain(calls[first - 1]):
+            first -= 1
+        return first
+
+    def _is_plain(self, tail: Tail) -> bool:
+        return tail.event.sent not in self._special
 
     def _block(self, event: Event, prefix: Prefix, tokens: int, least: int) -> BlockInCall:
         return BlockInCall(tokens, least, self._warm_ttl(event, prefix), self._held(event, prefix))
@@ -107,6 +121,22 @@ class BlocksByCall:
             made = self._evaluator.render_call(replace(sent.call, request=request, most_read=None), is_extra=True)
             self._heads[head] = made.sizes if isinstance(made, BareCall) else None
         return self._heads[head]
+
+
+def _tokens_in(calls: Sequence[Tail], prefix: Prefix) -> list[int]:
+    """The tokens that a block adds to each of the calls. Those that know the same lengths are asked once."""
+    found: list[int] = []
+    known: dict[object, int] = {}
+    for call in calls:
+        sizes = call.event.sent.passes[call.event.index].sizes
+        key = sizes.shared_with(prefix)
+        tokens = known.get(key) if key is not None else None
+        if tokens is None:
+            tokens = _added(sizes, prefix)
+            if key is not None:
+                known[key] = tokens
+        found.append(tokens)
+    return found
 
 
 def _added(sizes: PrefixSizes, prefix: Prefix) -> int:

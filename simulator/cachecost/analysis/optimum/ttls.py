@@ -63,13 +63,14 @@ class Lifetimes:
         """The minimum cost of a block from `tail` on, computed once for all blocks with the same rest of a list."""
         if tail is None:
             return ZERO
-        waiting = [(tail, state)]
+        waiting, seen = [(tail, state)], dict[tuple[Tail, BlockState], list[Option]]()
         while waiting:
-            tail_now, state_now = waiting[-1]
-            if waiting[-1] in self._known:
+            now = waiting[-1]
+            if now in self._known:
                 waiting.pop()
                 continue
-            options = list(self.options(tail_now, state_now))
+            tail_now, state_now = now
+            options = seen.pop(now, None) or list(self.options(tail_now, state_now))
             following = tail_now.next
             missing = [
                 (following, after)
@@ -77,6 +78,7 @@ class Lifetimes:
                 if following is not None and (following, after) not in self._known
             ]
             if missing:
+                seen[now] = options
                 waiting += missing
                 continue
             self._known[waiting.pop()] = min(

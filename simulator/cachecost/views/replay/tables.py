@@ -153,7 +153,8 @@ def _rows_by_cause(ledger: Ledger) -> dict[str, list[CallRow]]:
     for row in ledger.rows:
         if row.cause is not None:
             groups.setdefault(row.cause, []).append(row)
-    weights = {cause: sum(_weight(row, ledger.is_priced) for row in rows) for cause, rows in groups.items()}
+    is_priced = ledger.is_priced  # looks at every row
+    weights = {cause: sum(_weight(row, is_priced) for row in rows) for cause, rows in groups.items()}
     return dict(sorted(groups.items(), key=lambda item: (-weights[item[0]], item[0])))
 
 
