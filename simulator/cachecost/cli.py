@@ -17,6 +17,7 @@ from cachecost.base.exit_codes import MEANINGS, ExitCode
 from cachecost.base.inert import inert
 from cachecost.base.version import __version__
 from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.interruption import INTERRUPTED, end_at_once, no_end, raise_on_sigterm, stop_raising
 from cachecost.views.streams import inert_streams
 
 COMMAND_GROUPS = {
@@ -105,18 +106,28 @@ def cachecost() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point of the `cachecost` command; never returns."""
+    """Entry point of the `cachecost` command; never returns. With `argv` the caller's signals stay as they are."""
     gc.set_threshold(*COLLECTION_THRESHOLDS)
-    sys.exit(exit_code(lambda: cachecost.main(args=argv, prog_name="cachecost", standalone_mode=False)))
+    is_own_process = argv is None
+    if is_own_process:
+        raise_on_sigterm()
+    end = end_at_once if is_own_process else no_end
+    code = exit_code(lambda: cachecost.main(args=argv, prog_name="cachecost", standalone_mode=False), end)
+    if is_own_process:
+        stop_raising()
+    sys.exit(code)
 
 
-def exit_code(command: Callable[[], Any]) -> int:
-    """Run `command`, report errors on stderr, and return the exit code (docs/output-formats.md)."""
+def exit_code(command: Callable[[], Any], end: Callable[[BaseException], None] = no_end) -> int:
+    """Run `command`, report errors on stderr, and return the exit code (docs/output-formats.md).
+
+    `end` is called with an interruption first: it may report it and end the process.
+    """
     with inert_streams():
-        return _exit_code(command)
+        return _exit_code(command, end)
 
 
-def _exit_code(command: Callable[[], Any]) -> int:
+def _exit_code(command: Callable[[], Any], end: Callable[[BaseException], None]) -> int:
     try:
         code = command() or ExitCode.OK
         sys.stdout.flush()
@@ -136,8 +147,9 @@ def _exit_code(command: Callable[[], Any]) -> int:
         return _report_import(error)
     except OSError as error:
         return _report(f"{error.filename or 'file'}: {error.strerror or error}", ExitCode.INVALID_INPUT)
-    except (KeyboardInterrupt, click.Abort):
-        return _report("interrupted", ExitCode.INTERRUPTED)
+    except (KeyboardInterrupt, click.Abort) as stop:
+        end(stop.__cause__ or stop)
+        return _report(INTERRUPTED, ExitCode.INTERRUPTED)
     except Exception as error:
         return _report_internal(error)
 

@@ -13,6 +13,9 @@ from typing import BinaryIO
 
 from cachecost.base.errors import Fault, InputError
 
+_unfinished: set[Path] = set()
+"""The temporary files and folders of this process."""
+
 
 class CannotWrite(InputError):
     """A file cannot be written at its place."""
@@ -22,15 +25,28 @@ class CannotWrite(InputError):
 def replace_when_done(path: Path) -> Iterator[Path]:
     """A path in the same folder, for a file or a folder that becomes `path` when all went well. Raises OSError."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    _unfinished.add(part)
     try:
         yield part
         part.replace(path)
     finally:
-        with suppress(OSError):  # if the folder itself is out of reach, that error is on its way
-            if part.is_dir():
-                shutil.rmtree(part)
-            else:
-                part.unlink(missing_ok=True)
+        _remove(part)
+        _unfinished.discard(part)
+
+
+def remove_unfinished() -> None:
+    """Remove what this process has not finished writing, before it ends without unwinding every block."""
+    while _unfinished:
+        _remove(_unfinished.pop())
+
+
+def _remove(part: Path) -> None:
+    """Remove a temporary file or folder. If its folder is out of reach, that error is on its way."""
+    with suppress(OSError):
+        if part.is_dir():
+            shutil.rmtree(part)
+        else:
+            part.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from cachecost.commands.options import (
     write_rows,
 )
 from cachecost.commands.session_input import read_session_files
+from cachecost.commands.work_bar import work_bar
 
 if TYPE_CHECKING:
     from cachecost.analysis.bill.account import BillAccount, IsCounted
@@ -103,9 +104,11 @@ def bill(
     if since is not None and until is not None and since >= until:
         raise click.UsageError("--since must be before --until")
     check_session_options(session, by, all_calls)
-    found = read_session_files(paths, format_)
-    account = _account(found, shared, format_, project, since, until)
-    shown = _ShownBill.of(account, found, by, session)
+    with work_bar() as bar:
+        found = read_session_files(paths, format_, bar)
+        with bar.reading(found.logs):
+            account = _account(found, shared, format_, project, since, until)
+        shown = _ShownBill.of(account, found, by, session)
     write_rows(csv_file, shown.csv_rows())
     if as_json:
         sys.stdout.write(json.dumps(shown.as_object(), ensure_ascii=False) + "\n")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import click
 
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import json_option
-from cachecost.commands.progress import progress_bar
+from cachecost.commands.work_bar import WorkBar, work_bar
 from cachecost.views.check.formats import FILE_FORMATS, render_format
 
 SCENARIOS, REPORTS = Path("scenarios"), Path("reports")
@@ -60,7 +61,9 @@ def check(
     paths = scenarios or tuple(sorted(SCENARIOS.glob("*.yaml")))
     if not paths:
         raise click.UsageError(f"expected SCENARIO.yaml …; there is none in {SCENARIOS}/")
-    result = check_scenarios(paths, reports, update, progress_bar, date.today())  # noqa: DTZ011 - the user's own day
+    with work_bar() as bar:
+        progress = _ScenarioProgress(bar, len(paths)).of_scenario
+        result = check_scenarios(paths, reports, update, progress, date.today())  # noqa: DTZ011 - the user's own day
     for place in result.updated:
         print_diagnostic(f"{place} updated")
     report = check_object(result, sessions_per_day)
@@ -73,6 +76,21 @@ def check(
     if github:
         _annotate(report, err=as_json)
     return result.exit_code
+
+
+class _ScenarioProgress:
+    """Progress of scenarios that are checked one after the other; the calls of each are not known before."""
+
+    def __init__(self, bar: WorkBar, scenarios: int) -> None:
+        self._bar, self._scenarios, self._done = bar, scenarios, 0
+
+    @contextmanager
+    def of_scenario(self, name: str) -> Iterator[Callable[[str, int], None]]:
+        if not self._done:
+            self._bar.begin("checking", self._scenarios, "scenario")
+        yield lambda what, calls: self._bar.set_done(self._done, f"checking {name}  {what}  {calls:,} calls")
+        self._done += 1
+        self._bar.set_done(self._done)
 
 
 def _write_files(report: dict[str, Any], files: Mapping[str, Path | None]) -> None:

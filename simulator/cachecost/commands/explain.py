@@ -32,7 +32,7 @@ from cachecost.commands.options import (
     tokens_option,
     write_rows,
 )
-from cachecost.commands.progress import reading_bar
+from cachecost.commands.work_bar import WorkBar, work_bar
 from cachecost.conversations.logs import Logs
 
 if TYPE_CHECKING:
@@ -78,11 +78,12 @@ def explain(
     from cachecost.views.explain.text import print_explanation
 
     read, skipped = logs_from(logs, format_), list[Fault]()
-    if scenario := scenario_among(logs):
-        check_scenario(scenario, tokens, shared)
-        explanations = list(_explain_scenario(scenario, strategy, shared, assumptions))
-    else:
-        explanations, skipped = _explain_logs(logs, format_, tokens, shared, assumptions)
+    with work_bar() as bar:
+        if scenario := scenario_among(logs):
+            check_scenario(scenario, tokens, shared)
+            explanations = list(_explain_scenario(scenario, strategy, shared, assumptions, bar))
+        else:
+            explanations, skipped = _explain_logs(logs, format_, tokens, shared, assumptions, bar)
     csv_rows: list[dict[str, Any]] = []
     for number, explanation in enumerate(explanations):
         as_object = explanation_object(explanation)
@@ -103,7 +104,7 @@ def explain(
 
 
 def _explain_logs(
-    logs: Sequence[Path], format_: str, tokens: str | None, shared: SharedOptions, assumptions: bool
+    logs: Sequence[Path], format_: str, tokens: str | None, shared: SharedOptions, assumptions: bool, bar: WorkBar
 ) -> tuple[list[Explanation], list[Fault]]:
     """An explanation of the transcripts among the logs, and one of the others; the errors of files that were skipped.
 
@@ -112,10 +113,10 @@ def _explain_logs(
     from cachecost.analysis.bill.explanation import explain_account, explain_recording
     from cachecost.analysis.bill.found_sessions import account_of_found, prices_under
     from cachecost.commands.session_input import read_session_files
+    from cachecost.commands.watched_workload import watched
     from cachecost.simulation.workload import read_workload
 
-    with reading_bar("reading", logs):
-        found = read_session_files(logs, format_)
+    found = read_session_files(logs, format_, bar)
     explanations = []
     others, found.logs = found.logs, []
     if found.sessions:
@@ -123,20 +124,22 @@ def _explain_logs(
     if others or not found.sessions:
         paths = others if found.sessions or found.skipped else logs
         rest = Logs(paths, format_, print_diagnostic, may_skip_all=bool(found.sessions))
-        traffic = read_workload(rest, shared.setup, tokens)
-        explanations.append(explain_recording(traffic, prices_under(shared.setup), assumptions))
+        with bar.reading(paths):
+            traffic = read_workload(rest, shared.setup, tokens)
+        explanations.append(explain_recording(watched(traffic, bar), prices_under(shared.setup), assumptions))
         found.skipped += rest.skipped
     return explanations, found.skipped
 
 
 def _explain_scenario(
-    source: Path, strategy: str | None, shared: SharedOptions, assumptions: bool
+    source: Path, strategy: str | None, shared: SharedOptions, assumptions: bool, bar: WorkBar
 ) -> Iterator[Explanation]:
     """An explanation of each strategy. Raises UsageError, CannotEvaluate."""
     from cachecost.analysis.explain.explaining import explain_workload
+    from cachecost.commands.watched_workload import watched
 
     for workload in _scenario_workloads(source, strategy, shared):
-        yield explain_workload(workload, assumptions)
+        yield explain_workload(watched(workload, bar), assumptions)
 
 
 def _scenario_workloads(source: Path, strategy: str | None, shared: SharedOptions) -> Iterator[Workload]:

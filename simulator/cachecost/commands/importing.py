@@ -20,7 +20,7 @@ from cachecost.commands.options import (
     json_option,
     shared_options,
 )
-from cachecost.commands.progress import reading_bar
+from cachecost.commands.work_bar import reading_bar
 
 if TYPE_CHECKING:
     from cachecost.conversations.import_report import ImportReport
@@ -87,7 +87,7 @@ def import_(
     if content == "keep" and (key or round_sizes > 1):
         raise click.UsageError("--key and --round-sizes are for --content digest")
 
-    with reading_bar("importing", logs):
+    with reading_bar(logs, "importing"):
         report = import_files(
             logs,
             out,

@@ -178,13 +178,13 @@ class _LintRun:
     def _log(self, paths: Sequence[Path], is_single: bool) -> list[LintFinding]:
         from cachecost.analysis.lint import lint_log
         from cachecost.base.errors import InputError
-        from cachecost.commands.progress import reading_bar
+        from cachecost.commands.work_bar import reading_bar
         from cachecost.conversations.logs import Logs, read_logs
 
         self.logs = logs = Logs(paths, self.format_, print_diagnostic, may_skip_all=not is_single)
         label = str(paths[0]) if len(paths) == 1 else ""
         try:
-            with reading_bar("reading", paths):
+            with reading_bar(paths):
                 log = lint_log(read_logs(logs), label, self._loader(), self.margin)
         except InputError as error:
             self.faults += error.faults

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,13 +27,16 @@ from cachecost.commands.options import (
     tokens_option,
     write_rows,
 )
-from cachecost.commands.progress import progress_bar, reading_bar
+from cachecost.commands.work_bar import WorkBar, work_bar
 from cachecost.providers.assumptions import show_assumption
 
 if TYPE_CHECKING:
     from cachecost.analysis.optimum.optimum import Optimum
     from cachecost.conversations.logs import Logs
     from cachecost.views.optimum.plan_folder import PlanSource
+
+IMPROVING = "improving"
+"""What the search calls the trial of changes of its best plan."""
 
 
 @click.command(cls=SectionedCommand)
@@ -83,14 +87,14 @@ def optimize(
     scenario = scenario_among(logs)
     if emit is not None:
         _check_emit(emit, read, scenario)
-    if scenario:
-        check_scenario(scenario, tokens, shared)
-        planned = _scenario_input(scenario, shared)
-    else:
-        planned = _log_input(read, tokens, shared)
-    workload = planned.workload
-    with progress_bar(Path(read.name).name) as progress:
-        optimum = optimum_of(workload.calls, workload.setup, pings, progress, workload.strategy)
+    with work_bar() as bar:
+        if scenario:
+            check_scenario(scenario, tokens, shared)
+            planned = _scenario_input(scenario, shared)
+        else:
+            planned = _log_input(read, tokens, shared, bar)
+        workload = planned.workload
+        optimum = optimum_of(workload.calls, workload.setup, pings, _search_progress(bar), workload.strategy)
     if html is not None:
         from cachecost.views.html.frame import write_page
         from cachecost.views.optimum.page import optimum_page
@@ -111,14 +115,26 @@ def optimize(
     return report_skipped(read, may_skip, ExitCode.OK)
 
 
-def _log_input(logs: Logs, tokens: str | None, shared: SharedOptions) -> PlanSource:
+def _search_progress(bar: WorkBar) -> Callable[[str, int], None]:
+    """Progress of the search. How many plans it tries is not known; only how many changes of the best one at most."""
+    from cachecost.analysis.optimum.search import rounds
+
+    step = bar.replays()
+
+    def name_bound(what: str, calls: int) -> None:
+        step(f"{what}, at most {rounds(calls)} plans" if what == IMPROVING else what, calls)
+
+    return name_bound
+
+
+def _log_input(logs: Logs, tokens: str | None, shared: SharedOptions, bar: WorkBar) -> PlanSource:
     """The recorded calls; a recording without calls is a conversation, planned without breakpoints."""
     from cachecost.analysis.bill.held_losses import hold_losses
     from cachecost.conversations.logs import read_sessions
     from cachecost.simulation.workload import plan_workload, recorded_workload
     from cachecost.views.optimum.plan_folder import PlanSource
 
-    with reading_bar("reading", logs.paths):
+    with bar.reading(logs.paths):
         conversations, calls = read_sessions(logs)
     setup = shared.setup.with_recorded(calls, tokens)
     options = _replay_options(shared, tokens)

@@ -1,79 +1,17 @@
-"""Progress on stderr: bars on terminals after a second; for sweeps also lines in logs."""
+"""Progress of sweeps on stderr: a bar on terminals after a second, elsewhere a line every half minute."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.conversations.input_files import WATCH
+from cachecost.commands.work_bar import SECONDS_BEFORE_SHOWN
 
-SECONDS_BEFORE_SHOWN = 1.0
 SECONDS_BETWEEN_LINES = 30.0
-
-
-@contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[str, int], None]]:
-    """A function of (name of the work, calls done); shows a bar after a second, on terminals only."""
-    if not sys.stderr.isatty():
-        yield lambda what, done: None
-        return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    from cachecost.views.streams import inert_console
-
-    started = time.monotonic()
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    bar = Progress(*columns, console=inert_console(sys.stderr), transient=True)
-    task = bar.add_task(title)
-
-    def step(what: str, done: int) -> None:
-        if time.monotonic() - started > SECONDS_BEFORE_SHOWN:
-            bar.start()
-            bar.update(task, description=f"{title}  {what}  {done:,} calls")
-
-    try:
-        yield step
-    finally:
-        bar.stop()
-
-
-@contextmanager
-def reading_bar(title: str, paths: Sequence[Path]) -> Iterator[None]:
-    """Show how much of the files or folders has been read while the body runs."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from cachecost.views.streams import inert_console
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=inert_console(sys.stderr), transient=True)
-    task = bar.add_task(title, total=sum(map(_size, paths)))
-    started = time.monotonic()
-
-    def watch(size: int) -> None:
-        bar.advance(task, size)
-        if not bar.live.is_started and time.monotonic() - started > SECONDS_BEFORE_SHOWN:
-            bar.start()
-
-    token = WATCH.set(watch)
-    try:
-        yield
-    finally:
-        WATCH.reset(token)
-        bar.stop()
-
-
-def _size(path: Path) -> int:
-    if path.is_dir():
-        return sum(map(_size, path.iterdir()))
-    return path.stat().st_size if path.is_file() else 0
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from cachecost.base.extras import require
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import SharedOptions, content_option, port_option, shared_options
+from cachecost.commands.work_bar import reading_bar
 
 if TYPE_CHECKING:
     from cachecost.live.recorder.session import RecordingResult
@@ -103,7 +104,8 @@ def _fidelity(logs: Sequence[Path], setup: ReplaySetup) -> list[str]:
     from cachecost.views.fidelity.scores import score
     from cachecost.views.fidelity.text import score_lines
 
-    fidelity = Validation(logs, setup).fidelity()
+    with reading_bar(logs):
+        fidelity = Validation(logs, setup).fidelity()
     left = [f"not judged: {where} {why}" for where, why in fidelity.not_judged[:5]]
     more = len(fidelity.not_judged) - len(left)
     judged = score_lines(score("all", fidelity.judgements)) if fidelity.judgements else []

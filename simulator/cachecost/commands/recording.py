@@ -12,6 +12,7 @@ import click
 from cachecost.base.exit_codes import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import force_option, format_option, json_option
+from cachecost.commands.work_bar import reading_bar
 
 a_recording = click.Path(path_type=Path, exists=True, dir_okay=False)
 out_option = click.option(
@@ -38,7 +39,8 @@ def diff(a: Path, b: Path, format_: str, as_json: bool) -> int:
     from cachecost.conversations.editing.diffing import diff_files
     from cachecost.views.recording.diff import diff_lines, diff_object
 
-    found = diff_files(a, b, format_, print_diagnostic)
+    with reading_bar([a, b]):
+        found = diff_files(a, b, format_, print_diagnostic)
     if as_json:
         click.echo(json.dumps(diff_object(found), indent=2, ensure_ascii=False))
     else:
@@ -61,7 +63,8 @@ def concat(logs: tuple[Path, ...], out: Path, force: bool, format_: str) -> None
     """
     from cachecost.conversations.editing import cutting
 
-    written = cutting.concat(logs, out, format_, print_diagnostic, overwrite=force)
+    with reading_bar(logs):
+        written = cutting.concat(logs, out, format_, print_diagnostic, overwrite=force)
     click.echo(f"{out}  {written.calls} calls of {len(logs)} recordings")
 
 
@@ -111,7 +114,8 @@ def cut(
     wish = cutting.CallSelection(calls, start, end, session)
     if wish == cutting.CallSelection():
         raise click.UsageError("expected at least one of --calls, --from, --to and --session")
-    written = cutting.cut(log, out, wish, format_, print_diagnostic, overwrite=force)
+    with reading_bar([log]):
+        written = cutting.cut(log, out, wish, format_, print_diagnostic, overwrite=force)
     click.echo(f"{out}  {written.calls} of {written.of} calls")
 
 
@@ -127,7 +131,9 @@ def split(log: Path, out: Path) -> None:
     from cachecost.base.formatting import count_text
     from cachecost.conversations.editing import splitting
 
-    click.echo(f"{out}  {count_text(splitting.split(log, out, print_diagnostic), 'session')}")
+    with reading_bar([log]):
+        sessions = splitting.split(log, out, print_diagnostic)
+    click.echo(f"{out}  {count_text(sessions, 'session')}")
 
 
 @recording.command()

@@ -30,7 +30,7 @@ from cachecost.commands.options import (
     tokens_option,
     write_rows,
 )
-from cachecost.commands.progress import reading_bar
+from cachecost.commands.work_bar import CALL, WorkBar, work_bar
 from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.conversations.logs import Logs, read_logs, read_sessions
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from cachecost.simulation.engine import SimulatedCall
     from cachecost.strategies.spec import StrategySpec
     from cachecost.views.replay.tables import Billed
+
+REPLAYING = "replaying"
 
 
 @click.command(cls=SectionedCommand)
@@ -118,17 +120,20 @@ def replay(
         print_diagnostic(f"{model}: rules and prices of {day}; --as-of DATE for another day")
         shared = replace(shared, as_of=day)
     read = logs_from(logs, format_)
-    job = _ReplayJob(read, strategies, ranks, model, tokens, shared, bill, capacities)
-    with reading_bar("reading", logs), no_garbage_collection():
-        if as_json and html is None and csv_file is None:
-            failed = _print_json(job.rows())
-        else:
-            ledgers = [
-                ledger for ledger in job.ledgers(with_lower_bound=not as_json, pictured=html is not None) if ledger.rows
-            ]
-            write_rows(csv_file, (call_object(row) for ledger in ledgers for row in ledger.rows))
-            if html is not None:
-                _write_page(job, ledgers, html)
+    streams = as_json and html is None and csv_file is None
+    with no_garbage_collection():
+        with work_bar() as bar:
+            job = _ReplayJob(read, strategies, ranks, model, tokens, shared, bill, bar, capacities)
+            if streams:
+                failed = _print_json(job.rows(), bar)
+            else:
+                is_pictured = html is not None
+                ledgers = [ledger for ledger in job.ledgers(not as_json, is_pictured) if ledger.rows]
+                bar.begin("writing")
+                write_rows(csv_file, (call_object(row) for ledger in ledgers for row in ledger.rows))
+                if html is not None:
+                    _write_page(job, ledgers, html)
+        if not streams:
             rows = (row for ledger in ledgers for row in ledger.rows)
             failed = _print_json(rows) if as_json else _print_table(job, ledgers)
     return report_skipped(read, may_skip, exit_code(not_evaluated=failed))
@@ -145,6 +150,7 @@ class _ReplayJob:
     tokens: str | None
     shared: SharedOptions
     bill: BillTotal
+    bar: WorkBar
     capacities: tuple[int, ...] = ()
 
     @property
@@ -171,7 +177,8 @@ class _ReplayJob:
         return iter([_recorded_ledger(*self._recorded_calls(), pictured)])
 
     def _calls(self, keep_content: bool = True) -> Iterator[RecordedCall]:
-        return self.bill.add_all(read_logs(self.logs, keep_content))
+        with self.bar.reading(self.logs.paths):
+            yield from self.bill.add_all(read_logs(self.logs, keep_content))
 
     def _recorded_calls(self) -> tuple[Iterable[RecordedCall], ReplaySetup]:
         """The calls as recorded, and their setup. They are kept in memory only where their bills are needed first."""
@@ -179,14 +186,16 @@ class _ReplayJob:
         if self.tokens not in (None, CALIBRATED):
             return calls, self.setup.with_recorded([], self.tokens)
         kept = list(calls)
-        return kept, self.setup.with_recorded(kept, self.tokens)
+        self.bar.begin(REPLAYING, len(kept), CALL)
+        return self.bar.count(kept), self.setup.with_recorded(kept, self.tokens)
 
     def _at_capacities(self, pictured: bool) -> Iterator[Ledger]:
         """The calls as they were sent, to a server that keeps this many tokens, one capacity after the other."""
         calls = list(self._calls())
+        self.bar.begin(REPLAYING, len(calls) * len(self.capacities), CALL)
         for capacity in self.capacities:
             setup = self.setup.with_assumptions({"capacity_tokens": capacity}).with_recorded(calls, self.tokens)
-            yield _recorded_ledger(calls, setup, pictured, f"{AS_RECORDED}, {capacity:,} tokens kept")
+            yield _recorded_ledger(self.bar.count(calls), setup, pictured, f"{AS_RECORDED}, {capacity:,} tokens kept")
 
     def _of_strategies(self, with_lower_bound: bool, pictured: bool) -> Iterator[Ledger]:
         """The ledger of each strategy, one after the other.
@@ -196,7 +205,8 @@ class _ReplayJob:
         from cachecost.simulation.strategy_ledger import replay_strategy
 
         _check_names(self.strategies)
-        conversations, calls = read_sessions(self.logs)
+        with self.bar.reading(self.logs.paths):
+            conversations, calls = read_sessions(self.logs)
         for call in calls:
             self.bill.add(call)
         if not conversations:
@@ -205,8 +215,10 @@ class _ReplayJob:
             raise CannotEvaluate(f"{self.logs.name} names no model; name one with --model")
         setup = replace(self.setup.with_recorded(calls, self.tokens), model=self.model, counts_answers=False)
         lower_bound = _lower_bound if with_lower_bound and not self.ranks else None
-        for spec in self._specs(conversations):
-            yield replay_strategy(spec, conversations, setup, find_lower_bound=lower_bound, pictured=pictured)
+        specs = self._specs(conversations)
+        progress = self.bar.replays(len(specs))
+        for spec in specs:
+            yield replay_strategy(spec, conversations, setup, progress, lower_bound, pictured)
 
     def _specs(self, conversations: Sequence[Conversation]) -> list[StrategySpec | str]:
         """The strategies to plan; --all leaves out strategies for side questions where the log has none."""
@@ -293,13 +305,18 @@ def has_unevaluated(rows: Iterable[CallRow]) -> bool:
     return any(row.error_type == NOT_EVALUATED for row in rows)
 
 
-def _print_json(rows: Iterable[CallRow]) -> bool:
-    """Write each row as it comes; return whether any could not be evaluated."""
+def _print_json(rows: Iterable[CallRow], bar: WorkBar | None = None) -> bool:
+    """Write each row as it comes, to a terminal at once instead of `bar`; return whether any could not be evaluated."""
     failed = False
-    write = sys.stdout.buffer.write
+    write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
+    is_watched = sys.stdout.isatty()
     encode = msgspec.json.Encoder().encode
     for row in rows:
+        if is_watched and bar:
+            bar.end()
         write(encode(call_object(row)) + b"\n")
+        if is_watched:
+            flush()
         failed = failed or row.error_type == NOT_EVALUATED
     sys.stdout.buffer.flush()
     return failed

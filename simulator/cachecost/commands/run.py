@@ -9,8 +9,8 @@ import click
 
 from cachecost.base.exit_codes import ExitCode, exit_code
 from cachecost.commands.options import json_option, set_option
-from cachecost.commands.progress import progress_bar
 from cachecost.commands.replay import has_unevaluated
+from cachecost.commands.work_bar import work_bar
 
 REPORTS = Path("reports")
 
@@ -45,9 +45,11 @@ def run(
     if scenario is None:
         raise click.UsageError("expected SCENARIO.yaml")
     loaded = load(scenario, sets)
-    with progress_bar(loaded.name) as progress:
-        result = running.run(loaded, scenario.parent, progress, pictured=not no_report)
-    report = None if no_report else write_report(result, out or REPORTS / loaded.name)
+    with work_bar() as bar:
+        replays = sum(len(variant.strategies) for _, variant in loaded.readings)
+        result = running.run(loaded, scenario.parent, bar.replays(replays), pictured=not no_report)
+        bar.begin("writing the report")
+        report = None if no_report else write_report(result, out or REPORTS / loaded.name)
     if as_json:
         sys.stdout.write(run_json(result))
     else:

@@ -14,6 +14,7 @@ from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.conversations.readers.detect import UNRECOGNIZED
 
 if TYPE_CHECKING:
+    from cachecost.commands.work_bar import WorkBar
     from cachecost.sessions.reading import SessionFiles
     from cachecost.sessions.store import SessionStore
 
@@ -22,13 +23,14 @@ NO_STORE = "off"
 NOT_REMEMBERED = "sessions are not remembered"
 
 
-def read_session_files(paths: Sequence[Path], format_: str = "auto") -> SessionFiles:
+def read_session_files(paths: Sequence[Path], format_: str, bar: WorkBar) -> SessionFiles:
     """The sessions in these files and folders, or in those of this machine; what was skipped goes to stderr."""
     from cachecost.sessions.reading import SessionReading
 
     with _open_store() as store:
         folders = [path for path in paths if path.is_dir()]
-        found = SessionReading(store, format_, folders=folders).read_all(_files(paths))
+        with bar.reading(list(_files(paths))) as files:
+            found = SessionReading(store, format_, folders=folders).read_all(files)
     if not (found.sessions or found.logs or found.skipped):
         print_diagnostic(_nothing_found(paths))
     if found.store_error:

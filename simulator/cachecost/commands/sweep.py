@@ -90,12 +90,19 @@ def sweep(
     from cachecost.sweep.run import load_sweep
     from cachecost.sweep.store import open_store, temporary_store
 
-    made = load_sweep(scenario, grid, seeds or 0, sets, parse_draws(draw), shared.assumptions, shared.setup.rules.own)
-    workers = Workers(backend, jobs or -1, scheduler)
-    workers.check()
-    with nullcontext(open_store(out, made.axes, made.about(), resume)) if out else temporary_store(made.axes) as store:
-        _run_sweep(made, workers, store, bool(out))
-        return exit_code(not_evaluated=_show(made, store, out, as_json))
+    try:
+        made = load_sweep(
+            scenario, grid, seeds or 0, sets, parse_draws(draw), shared.assumptions, shared.setup.rules.own
+        )
+        workers = Workers(backend, jobs or -1, scheduler)
+        workers.check()
+        kept = nullcontext(open_store(out, made.axes, made.about(), resume)) if out else temporary_store(made.axes)
+        with kept as store:
+            _run_sweep(made, workers, store, bool(out))
+            return exit_code(not_evaluated=_show(made, store, out, as_json))
+    except KeyboardInterrupt:
+        processes.kill_helpers()
+        raise
 
 
 def _check(

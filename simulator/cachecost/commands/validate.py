@@ -15,6 +15,7 @@ from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, skip_option
 from cachecost.commands.options import SharedOptions, csv_option, format_option, json_option, shared_options, write_rows
+from cachecost.commands.work_bar import work_bar
 from cachecost.tokens.factory import TEXT_COUNTERS
 
 
@@ -67,12 +68,16 @@ def validate(
 
     read = logs_from(logs, format_)
     validation = Validation([one.path for one in read.files()], shared.setup, tokens, not uncalibrated, format_)
-    fidelity = validation.fidelity()
+    with work_bar() as bar:
+        with bar.reading([*validation.logs]):
+            fidelity = validation.fidelity()
+        bar.begin("comparing assumptions")
+        support = list(validation.readings()) if assumptions and not (fidelity.faults and read.single) else []
     if fidelity.faults and read.single:
         raise InputError(fidelity.faults)
     read.skip(InputError(fidelity.faults))
     if assumptions:
-        fidelity = replace(fidelity, readings=list(validation.readings()))
+        fidelity = replace(fidelity, readings=support)
     evidence, claims = evidence_of(fidelity.judgements), evidence_of_hosts(fidelity.judgements)
     if html is not None:
         write_html(fidelity, evidence, claims, html)

@@ -21,7 +21,7 @@ from cachecost.commands.options import (
     tokens_option,
     write_rows,
 )
-from cachecost.commands.progress import progress_bar, reading_bar
+from cachecost.commands.work_bar import work_bar
 
 
 @click.command(cls=SectionedCommand)
@@ -77,11 +77,11 @@ def whatif(
     from cachecost.views.whatif.text import print_whatif
 
     read = logs_from(logs, format_)
-    with reading_bar("reading", logs):
-        workload = read_workload(read, shared.setup, tokens)
     names = [name.strip() for name in (jointly or "").split(",") if name.strip()]
-    with progress_bar("replaying") as progress:
-        alternatives = what_if(workload, names, actions, at, assumptions or None, progress)
+    with work_bar() as bar:
+        with bar.reading(logs):
+            workload = read_workload(read, shared.setup, tokens)
+        alternatives = what_if(workload, names, actions, at, assumptions or None, bar.replays())
     as_object = whatif_object(alternatives)
     write_rows(csv_file, as_object["alternatives"])
     if as_json:

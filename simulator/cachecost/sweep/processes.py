@@ -14,6 +14,7 @@ Result = TypeVar("Result")
 AHEAD = 2
 """Items that a helper has: one in work, and one to go on with."""
 IDLE_S = 300
+_executors: list[Any] = []
 
 
 def processes(jobs: int) -> int:
@@ -51,13 +52,22 @@ def share_work(work: Callable[[Item], Result], items: Iterable[Item], jobs: int)
             yield from helpers.ready()
         yield from helpers.rest()
     except BaseException:
-        helpers.executor.shutdown(wait=False, kill_workers=True)
+        kill_helpers()
         raise
+
+
+def kill_helpers() -> None:
+    """Kill what helpers there are: a process that is about to end leaves none behind."""
+    while _executors:
+        _executors.pop().shutdown(wait=True, kill_workers=True)
 
 
 def _helpers(count: int) -> Any:
     loky: Any = import_module("joblib.externals.loky")
-    return loky.get_reusable_executor(max_workers=count, timeout=IDLE_S)
+    executor = loky.get_reusable_executor(max_workers=count, timeout=IDLE_S)
+    if executor not in _executors:
+        _executors.append(executor)
+    return executor
 
 
 def _import_module(module: str) -> None:

@@ -1,0 +1,38 @@
+"""A workload that shows each replay of its calls on a bar. How many there will be is known only at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cachecost.base.formatting import count_text
+from cachecost.simulation.workload import Workload
+
+if TYPE_CHECKING:
+    from cachecost.caches.breakpoints import PrefixCache
+    from cachecost.commands.work_bar import WorkBar
+    from cachecost.simulation.engine import Simulation
+
+
+def _ignore(replays: int) -> None:
+    """No replay is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedWorkload(Workload):
+    """A workload that says when a replay begins; workloads that are made from it do so, too."""
+
+    begins: Callable[[int], None] = _ignore
+
+    def simulation(self, cache: PrefixCache | None = None) -> Simulation:
+        self.begins(1)
+        return Workload.simulation(self, cache)
+
+
+def watched(workload: Workload, bar: WorkBar) -> Workload:
+    """The workload, and a phase of `bar` that counts its replays; itself where no bar can be shown."""
+    if not bar.is_shown:
+        return workload
+    bar.begin(f"explaining {count_text(len(workload.calls), 'call')}", None, "replay")
+    return WatchedWorkload(workload.name, workload.calls, workload.setup, workload.strategy, bar.advance)

@@ -1,0 +1,113 @@
+"""The bar of a command: phases one after the other, with the time left where that is known."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.progress import Progress
+
+from cachecost.commands import work_bar
+from cachecost.commands.progress_columns import amount_text, columns, time_text
+from cachecost.commands.work_bar import WorkBar
+from cachecost.conversations.input_files import WATCH, byte_lines
+from terminal import LINE, Terminal
+
+
+class Screen:
+    """A bar on a terminal that keeps what is drawn."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(work_bar, "SECONDS_BETWEEN_UPDATES", 0.0)
+        self._stream = io.StringIO()
+        console = Console(file=self._stream, width=120, force_terminal=True, color_system=None)
+        self._display = Progress(*columns(), console=console, auto_refresh=False)
+        self.bar = WorkBar(self._display)
+
+    def text(self) -> str:
+        self._stream.seek(0)
+        self._stream.truncate()
+        self._display.console.print(self._display.get_renderable())
+        return self._stream.getvalue().strip()
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "unit", "text"),
+    [
+        (1, None, "replay", "1 replay"),
+        (1_200, None, "call", "1,200 calls"),
+        (1_200, 4_800, "call", "1,200 of 4,800 calls"),
+        (1_500_000, 3_000_000, "bytes", "1.5 of 3.0 MB"),
+        (3, None, "", ""),
+    ],
+)
+def test_what_is_done(done: int, total: int | None, unit: str, text: str) -> None:
+    assert amount_text(done, total, unit) == text
+
+
+def test_the_time_left_where_it_is_known() -> None:
+    assert time_text(61.6, 5.0) == "0:01:02 left"
+    assert time_text(None, 5.9) == "0:00:05 so far"
+
+
+def test_reading_and_working_are_two_phases(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    screen, log = Screen(monkeypatch), tmp_path / "log"
+    log.write_bytes(b"x" * 999_999 + b"\n" + b"y" * 999_999 + b"\n")
+    with screen.bar.reading([tmp_path]):
+        lines = byte_lines(log)
+        next(lines)
+        assert screen.text().startswith("reading") and "1.0 of 2.0 MB" in screen.text()
+        next(lines)
+        assert " of " not in screen.text()
+    assert screen.text().startswith("working")
+    WATCH.get()(5)
+    screen.bar.begin("replaying", 10, "call")
+    assert list(screen.bar.count(range(4))) == [0, 1, 2, 3]
+    assert screen.text().startswith("replaying") and "4 of 10 calls" in screen.text()
+
+
+def test_files_that_need_not_be_read_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    screen, paths = Screen(monkeypatch), [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        path.write_bytes(b"x" * 3_000_000)
+    with screen.bar.reading(paths) as files:
+        remaining = iter(files)
+        next(remaining)
+        next(remaining)
+        assert "3.0 of 6.0 MB" in screen.text()
+
+
+def test_the_first_replay_tells_how_long_the_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen(monkeypatch)
+    step = screen.bar.replays(3)
+    step("none", 50)
+    assert screen.text().startswith("replaying none") and " 50 calls" in screen.text()
+    step("none", 100)
+    step("auto", 1)
+    assert screen.text().startswith("replaying auto") and "101 of 300 calls" in screen.text()
+
+
+def test_replays_of_one_name_are_counted_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen(monkeypatch)
+    step = screen.bar.replays()
+    step("improving", 100)
+    step("improving", 100)
+    assert " 200 calls" in screen.text()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+@pytest.mark.parametrize("words", [("replay", "--json"), ("explain",), ("bill",)])
+def test_stdout_is_the_same_with_a_bar(tmp_path: Path, words: tuple[str, ...]) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(LINE * 3)
+    terminal = Terminal(*words, log, stdout=tmp_path / "out")
+    code = terminal.end()
+    command = [sys.executable, "-m", "cachecost", *words, str(log)]
+    plain = subprocess.run(command, capture_output=True, env=terminal.environment, check=False)
+    assert (code, (tmp_path / "out").read_bytes()) == (plain.returncode, plain.stdout)
+    assert "so far" in terminal.shown
+    assert b"so far" not in plain.stderr
