@@ -12,6 +12,7 @@ from cachecost.simulation.workload import Workload
 if TYPE_CHECKING:
     from cachecost.caches.breakpoints import PrefixCache
     from cachecost.commands.work_bar import WorkBar
+    from cachecost.simulation.call_preparer import CallPreparer
     from cachecost.simulation.engine import Simulation
 
 
@@ -25,9 +26,9 @@ class WatchedWorkload(Workload):
 
     begins: Callable[[int], None] = _ignore
 
-    def simulation(self, cache: PrefixCache | None = None) -> Simulation:
+    def simulation(self, cache: PrefixCache | None = None, preparer: CallPreparer | None = None) -> Simulation:
         self.begins(1)
-        return Workload.simulation(self, cache)
+        return Workload.simulation(self, cache, preparer)
 
 
 def watched(workload: Workload, bar: WorkBar) -> Workload:

@@ -18,6 +18,7 @@ from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, data_date
 from cachecost.scenario import Scenario, load_conversations
+from cachecost.simulation.call_preparer import CallPreparer
 from cachecost.simulation.engine import AS_RECORDED, Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.strategies.plan import Strategy
@@ -36,9 +37,10 @@ class Workload:
     setup: ReplaySetup
     strategy: str = AS_RECORDED
 
-    def simulation(self, cache: PrefixCache | None = None) -> Simulation:
-        """A new simulation that has learned from the bills. Raises CannotEvaluate for an unknown counter."""
-        return Simulation(self.setup, self.strategy, cache, self.setup.preparer())
+    def simulation(self, cache: PrefixCache | None = None, preparer: CallPreparer | None = None) -> Simulation:
+        """A new simulation that has learned from the bills, or what `preparer` has learned. Raises CannotEvaluate for
+        an unknown counter."""
+        return Simulation(self.setup, self.strategy, cache, preparer or self.setup.preparer())
 
     def require_breakpoints(self, command: str) -> None:
         """Check that the calls are cached by breakpoints, the only caches that `command` supports.

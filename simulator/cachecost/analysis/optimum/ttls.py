@@ -19,6 +19,8 @@ from cachecost.providers.prices import Prices
 from cachecost.providers.usage import ZERO
 
 READABLE = float("-inf")
+MOST_KNOWN = 50_000
+"""Costs that are kept, 15 MB of them: those of a few conversations, which are looked at together."""
 
 
 class HeldBlock(NamedTuple):
@@ -63,6 +65,8 @@ class Lifetimes:
         """The minimum cost of a block from `tail` on, computed once for all blocks with the same rest of a list."""
         if tail is None:
             return ZERO
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
         waiting, seen = [(tail, state)], dict[tuple[Tail, BlockState], list[Option]]()
         while waiting:
             now = waiting[-1]

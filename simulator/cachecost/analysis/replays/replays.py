@@ -73,7 +73,7 @@ class Replays:
         preparer = self.traffic.setup.preparer().fork()
         for number, content, billed in self._changed_bills(steps):
             preparer.learn(number, content, billed)
-        return Simulation(self.traffic.setup, self.traffic.strategy, cache, preparer)
+        return self.traffic.simulation(cache, preparer)
 
     def _changed_bills(self, steps: Sequence[ReplayStep]) -> Iterator[tuple[int, Call, Usage]]:
         """The bills of calls with other content than was sent, scaled to that."""
