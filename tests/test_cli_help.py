@@ -14,7 +14,8 @@ import pytest
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.exit_codes import MEANINGS, ExitCode
-from cachecost.cli import COMMAND_GROUPS, COMMANDS, cachecost, exit_code
+from cachecost.cli import COMMANDS, cachecost, exit_code
+from cachecost.commands.catalogue import COMMAND_GROUPS
 
 WORDS_NOT_USED = re.compile(
     r"\b(asked|told|wish(es)?|dear(er|est)?|beside|whole story|a fault|lifetimes?|words to)\b", re.I
@@ -54,6 +55,19 @@ def test_help_shows_every_command_in_its_group_and_every_exit_code() -> None:
         assert re.findall(r"^  (\w+)", sections[heading], flags=re.M) == list(names)
     assert re.findall(r"^  (\d+)", sections["Exit codes"], flags=re.M) == [str(int(code)) for code in ExitCode]
     assert set(MEANINGS) == set(ExitCode)
+
+
+def test_a_summary_is_the_first_sentence_of_the_help() -> None:
+    summaries = {name: row.summary for group in COMMAND_GROUPS.values() for name, row in group.items()}
+    assert summaries == {name: EVERY[name].get_short_help_str(limit=sys.maxsize) for name in summaries}
+
+
+def test_help_imports_no_command() -> None:
+    code = "import sys; from cachecost.cli import cachecost; cachecost.main(['--help'], standalone_mode=False); "
+    code += "print(*(name for name in sys.modules if name.startswith('cachecost.')))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    modules = {row.place.partition(":")[0] for group in COMMAND_GROUPS.values() for row in group.values()}
+    assert not {f"cachecost.commands.{name}" for name in modules} & set(shown.splitlines()[-1].split())
 
 
 def test_no_command_is_in_two_groups() -> None:

@@ -16,43 +16,14 @@ from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.exit_codes import MEANINGS, ExitCode
 from cachecost.base.inert import inert
 from cachecost.base.version import __version__
+from cachecost.commands.catalogue import COMMAND_GROUPS
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.interruption import INTERRUPTED, end_at_once, no_end, raise_on_sigterm, stop_raising
 from cachecost.views.streams import inert_streams
 
-COMMAND_GROUPS = {
-    "Start": {
-        "bill": "bill:bill",
-        "import": "importing:import_",
-        "replay": "replay:replay",
-        "explain": "explain:explain",
-        "check": "check:check",
-        "serve": "serve:serve",
-    },
-    "Design": {
-        "run": "run:run",
-        "strategies": "listings:strategies",
-        "sweep": "sweep:sweep",
-        "optimize": "optimize:optimize",
-        "whatif": "whatif:whatif",
-    },
-    "Prove": {
-        "validate": "validate:validate",
-        "record": "record:record",
-        "live": "live:live",
-        "lint": "lint:lint",
-    },
-    "Look up and manage": {
-        "models": "listings:models",
-        "rules": "listings:rules",
-        "recording": "recording:recording",
-        "init": "init:init",
-    },
-}
-"""The commands as help shows them: heading, name, `module:function` in `cachecost.commands`."""
 COLLECTION_THRESHOLDS = 100_000, 50, 100
 """Replays make many objects and no cycles: the collector need look less often than by default."""
-COMMANDS = {name: place for group in COMMAND_GROUPS.values() for name, place in group.items()}
+COMMANDS = {name: row.place for group in COMMAND_GROUPS.values() for name, row in group.items()}
 
 
 class LazyGroup(click.Group):
@@ -71,11 +42,9 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands by group, each with the first sentence of its help."""
         width = max(map(len, COMMANDS))
-        for heading, names in COMMAND_GROUPS.items():
-            commands = ((name, self.get_command(ctx, name)) for name in names)
+        for heading, rows in COMMAND_GROUPS.items():
             with formatter.section(heading):
-                rows = [(name.ljust(width), first_sentence(command)) for name, command in commands if command]
-                formatter.write_dl(rows)
+                formatter.write_dl([(name.ljust(width), row.summary) for name, row in rows.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The exit codes."""
@@ -88,11 +57,6 @@ class LazyGroup(click.Group):
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             ctx.fail(f"no such command '{args[0]}'{nearest(args[0], COMMANDS)}; commands are {', '.join(COMMANDS)}")
         return super().resolve_command(ctx, args)
-
-
-def first_sentence(command: click.Command) -> str:
-    """The first paragraph of a command's help up to its first full stop, not shortened."""
-    return command.get_short_help_str(limit=sys.maxsize)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

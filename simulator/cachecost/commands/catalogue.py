@@ -1,0 +1,102 @@
+"""The commands as help shows them, so that help need not import them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class CommandPlace(NamedTuple):
+    """Where a command is, as `module:function` in `cachecost.commands`, and the first sentence of its help."""
+
+    place: str
+    summary: str
+
+
+COMMAND_GROUPS = {
+    "Start": {
+        "bill": CommandPlace(
+            "bill:bill",
+            "Show what sessions cost, which of it was paid to write cached tokens again, and why.",
+        ),
+        "import": CommandPlace(
+            "importing:import_",
+            "Convert logs of any known format to recordings.",
+        ),
+        "replay": CommandPlace(
+            "replay:replay",
+            "Predict the usage and cost of each call of LOG.",
+        ),
+        "explain": CommandPlace(
+            "explain:explain",
+            "Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars.",
+        ),
+        "check": CommandPlace(
+            "check:check",
+            "Check the costs of scenarios against their budgets and baselines.",
+        ),
+        "serve": CommandPlace(
+            "serve:serve",
+            "Serve a simulated Messages API on this machine, to see what the caching of a client costs.",
+        ),
+    },
+    "Design": {
+        "run": CommandPlace(
+            "run:run",
+            "Simulate every strategy of SCENARIO.yaml, compare their costs and write a report.",
+        ),
+        "strategies": CommandPlace(
+            "listings:strategies",
+            "List the strategies by name: what they do, who uses them, and when that was checked.",
+        ),
+        "sweep": CommandPlace(
+            "sweep:sweep",
+            "Compute the cost of every strategy of SCENARIO.yaml at each point of a grid.",
+        ),
+        "optimize": CommandPlace(
+            "optimize:optimize",
+            "Find the cheapest legal breakpoints, TTLs, keep-alives and pre-warming for LOG or SCENARIO.yaml.",
+        ),
+        "whatif": CommandPlace(
+            "whatif:whatif",
+            "Price alternative ways to send LOG: TTLs, keep-alives, breakpoints, models, hosts, batches "
+            "and compaction.",
+        ),
+    },
+    "Prove": {
+        "validate": CommandPlace(
+            "validate:validate",
+            "Compare the predicted usage of each call of LOG with its billed usage.",
+        ),
+        "record": CommandPlace(
+            "record:record",
+            "Record the calls between a client and the API, with their billed usage and times.",
+        ),
+        "live": CommandPlace(
+            "live:live",
+            "Send the strategies of SCENARIO.yaml to the real API, and compare predicted with billed usage.",
+        ),
+        "lint": CommandPlace(
+            "lint:lint",
+            "Check requests without simulating a cache: what the API refuses, and what costs money.",
+        ),
+    },
+    "Look up and manage": {
+        "models": CommandPlace(
+            "listings:models",
+            "List the models of a host with their rules and prices (USD per 10^6 tokens) on one day.",
+        ),
+        "rules": CommandPlace(
+            "listings:rules",
+            "List every rule by host and model: its value, the days it applies, and its source.",
+        ),
+        "recording": CommandPlace(
+            "recording:recording",
+            "Compare, concatenate, cut and split recordings.",
+        ),
+        "init": CommandPlace(
+            "init:init",
+            "Write a scenario, a small recording and a GitHub workflow to DIR (default: the current folder).",
+        ),
+    },
+}
+"""By heading and name."""
