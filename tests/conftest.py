@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from cachecost.cli import COLLECTION_THRESHOLDS
 from goldens import Golden, golden_path, orphans
 
 TESTS = Path(__file__).parent
@@ -17,6 +19,7 @@ os.environ.setdefault("CACHECOST_TOKENS", "tiktoken")  # the same figures whethe
 for _name in ("COLUMNS", "LINES"):  # readline, which pytest loads, sets them for child processes
     os.environ.pop(_name, None)
     os.unsetenv(_name)
+gc.set_threshold(*COLLECTION_THRESHOLDS)  # as commands do; the tests themselves are a heap that never shrinks
 ORPHANS = pytest.StashKey[list[Path]]()
 
 settings.register_profile("ci", derandomize=True, deadline=None)

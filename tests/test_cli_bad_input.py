@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+
+from command_runs import run_apart, run_here
 
 LONG = {"type": "text", "text": "x" * 5000, "cache_control": {"type": "ephemeral"}}
 GOOD = {
@@ -36,19 +37,13 @@ def blocks(*breakpoints: str | None) -> list[dict[str, Any]]:
     return [{"role": "user", "content": made}]
 
 
-def cachecost(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "cachecost", *arguments], cwd=cwd, capture_output=True, text=True, check=False
-    )
-
-
-def replay(folder: Path, *lines: object) -> subprocess.CompletedProcess[str]:
+def replay(folder: Path, *lines: object) -> CompletedProcess[str]:
     log = folder / "log.jsonl"
     log.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
-    return cachecost("replay", "log.jsonl", "--tokens", "bytes", "--json", cwd=folder)
+    return run_here("replay", "log.jsonl", "--tokens", "bytes", "--json", cwd=folder)
 
 
-def rows(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+def rows(done: CompletedProcess[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -98,7 +93,7 @@ def test_a_damaged_line_and_all_other_faults_are_told_at_once(tmp_path: Path) ->
 def test_a_last_line_that_is_still_being_written_is_left_out(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text(json.dumps(GOOD) + "\n" + json.dumps(GOOD)[:200])
-    done = cachecost("replay", "log.jsonl", "--tokens", "bytes", "--json", cwd=tmp_path)
+    done = run_here("replay", "log.jsonl", "--tokens", "bytes", "--json", cwd=tmp_path)
     assert done.returncode == 0 and len(rows(done)) == 1
     assert done.stderr == "log.jsonl:2 the last line is still being written: skipped\n"
 
@@ -173,18 +168,18 @@ def test_a_failed_call_writes_nothing_and_costs_nothing(tmp_path: Path) -> None:
 
 def test_an_unknown_rule_switch_is_told_with_the_nearest(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text(json.dumps(GOOD) + "\n")
-    done = cachecost("replay", "log.jsonl", "--rule", "lookback_run=counted", cwd=tmp_path)
+    done = run_here("replay", "log.jsonl", "--rule", "lookback_run=counted", cwd=tmp_path)
     assert done.returncode == 2
     assert "lookback_run" in done.stderr and "did you mean 'lookback_runs'?" in done.stderr
 
 
 def test_a_missing_log_is_named(tmp_path: Path) -> None:
-    done = cachecost("replay", "nowhere.jsonl", cwd=tmp_path)
+    done = run_here("replay", "nowhere.jsonl", cwd=tmp_path)
     assert done.returncode == 2 and "nowhere.jsonl" in done.stderr
 
 
 def test_an_unknown_command_names_the_nearest(tmp_path: Path) -> None:
-    done = cachecost("rply", cwd=tmp_path)
+    done = run_apart("rply", cwd=tmp_path)
     assert done.returncode == 2 and "did you mean 'replay'?" in done.stderr
 
 
@@ -220,9 +215,7 @@ def test_keep_alive_pings_carry_an_entry_over_a_long_pause(tmp_path: Path) -> No
 )
 def test_a_recording_without_calls_is_no_fault_of_ours(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    done = subprocess.run(
-        [sys.executable, "-m", "cachecost", "replay", name], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = run_here("replay", name, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"{name}   no calls\n")
 
 
@@ -230,9 +223,7 @@ def test_a_gzip_that_is_cut_off_is_told(tmp_path: Path) -> None:
     whole = gzip.compress(b'{"request": {"model": "m", "messages": []}}\n' * 500)
     (tmp_path / "log.jsonl.gz").write_bytes(whole[: len(whole) // 2])
     for command in (("replay", "log.jsonl.gz"), ("import", "log.jsonl.gz", "-o", "out.jsonl")):
-        done = subprocess.run(
-            [sys.executable, "-m", "cachecost", *command], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        done = run_here(*command, cwd=tmp_path)
         assert done.returncode == 2
         assert done.stderr.startswith("log.jsonl.gz damaged gzip: ")
     assert not (tmp_path / "out.jsonl").exists()

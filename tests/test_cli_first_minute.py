@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from command_runs import run_apart, run_here
 from conversations.test_merging import BESIDE, FIRST, GOES_ON, project
-
-
-def cachecost(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "cachecost", *arguments], cwd=cwd, capture_output=True, text=True, check=False
-    )
 
 
 @pytest.fixture
 def sessions(tmp_path: Path) -> Path:
     (tmp_path / "X").mkdir()
     project(tmp_path / "X", one=FIRST, two=[*FIRST, *GOES_ON], three=BESIDE)
-    made = cachecost("import", "X", "-o", "x.jsonl", cwd=tmp_path)
+    made = run_here("import", "X", "-o", "x.jsonl", cwd=tmp_path)
     assert made.returncode == 0
     assert made.stdout == (
         'x.jsonl  3 calls in 3 conversations  (claude-code: its first line has a "type" and a "parentUuid")\n'
@@ -34,7 +27,7 @@ def sessions(tmp_path: Path) -> Path:
 def test_what_did_it_cost_and_what_otherwise(sessions: Path) -> None:
     """By hand, at 5, 0.50, 6.25, 10 and 25 dollars per million; the session of 704 tokens is too short to cache."""
     asked = ("none", "claude-code", "claude-code@1h")
-    done = cachecost("replay", "x.jsonl", *(word for name in asked for word in ("--strategy", name)), cwd=sessions)
+    done = run_apart("replay", "x.jsonl", *(word for name in asked for word in ("--strategy", name)), cwd=sessions)
     assert (done.returncode, done.stderr) == (
         0,
         "x.jsonl: detected format: calls (its first line says format and kind calls)\n",
@@ -51,23 +44,23 @@ def test_what_did_it_cost_and_what_otherwise(sessions: Path) -> None:
 
 def test_planned_anew_as_the_client_sent_it_is_as_recorded(sessions: Path) -> None:
     """What a transcript is marked with is what the strategy of that name breakpoints."""
-    recorded = cachecost("replay", "x.jsonl", "--json", cwd=sessions).stdout.splitlines()
-    planned = cachecost("replay", "x.jsonl", "--strategy", "claude-code", "--json", cwd=sessions).stdout.splitlines()
+    recorded = run_here("replay", "x.jsonl", "--json", cwd=sessions).stdout.splitlines()
+    planned = run_here("replay", "x.jsonl", "--strategy", "claude-code", "--json", cwd=sessions).stdout.splitlines()
     assert [json.loads(line)["usage"] for line in recorded] == [json.loads(line)["usage"] for line in planned]
     assert {json.loads(line)["strategy"] for line in planned} == {"claude-code"}
 
 
 def test_a_ttl_that_a_strategy_cannot_have_is_told(sessions: Path) -> None:
-    done = cachecost("replay", "x.jsonl", "--strategy", "claude-cod@1h", cwd=sessions)
+    done = run_here("replay", "x.jsonl", "--strategy", "claude-cod@1h", cwd=sessions)
     assert done.returncode == 2
     assert "got 'claude-cod' (did you mean 'claude-code'?)" in done.stderr
 
 
 def test_on_another_model(sessions: Path) -> None:
     asked = ("replay", "x.jsonl", "--strategy", "none", "--model", "claude-haiku-4-5", "--json")
-    rows = [json.loads(line) for line in cachecost(*asked, cwd=sessions).stdout.splitlines()]
+    rows = [json.loads(line) for line in run_here(*asked, cwd=sessions).stdout.splitlines()]
     assert {row["model"] for row in rows} == {"claude-haiku-4-5"}
-    done = cachecost("replay", "x.jsonl", "--model", "claude-haiku-4-5", cwd=sessions)
+    done = run_here("replay", "x.jsonl", "--model", "claude-haiku-4-5", cwd=sessions)
     assert done.returncode == 2
     assert "--model: expected --strategy or --all too; without them each call keeps its own model" in done.stderr
 
@@ -77,13 +70,13 @@ def test_a_call_of_which_only_the_bill_is_known_counts_in_the_bill_and_is_not_pr
     request = {"model": "claude-opus-4-6", "messages": []}
     bare = {"timestamp": "2026-03-07T10:00:00Z", "request": request, "usage": usage}
     (tmp_path / "log.jsonl").write_text(json.dumps(bare) + "\n")
-    done = cachecost("replay", "log.jsonl", cwd=tmp_path)
+    done = run_here("replay", "log.jsonl", cwd=tmp_path)
     assert (done.returncode, "  billed " in done.stdout) == (3, True)
-    planned = cachecost("replay", "log.jsonl", "--strategy", "none", cwd=tmp_path)
+    planned = run_here("replay", "log.jsonl", "--strategy", "none", cwd=tmp_path)
     assert planned.returncode == 3
     assert "1 call with only its bill in the log: not part of a conversation" in planned.stderr
     assert "log.jsonl contains no conversation that can be planned again" in planned.stderr
-    made = cachecost("replay", "log.jsonl", "--json", cwd=tmp_path)
+    made = run_here("replay", "log.jsonl", "--json", cwd=tmp_path)
     assert json.loads(made.stdout)["error"]["message"] == "the log has only the bill, not the request"
-    judged = cachecost("validate", "log.jsonl", "--json", cwd=tmp_path)
+    judged = run_here("validate", "log.jsonl", "--json", cwd=tmp_path)
     assert judged.returncode == 3 and json.loads(judged.stdout)["calls"] == 0

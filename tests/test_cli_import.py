@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+from command_runs import run_apart, run_here
 from row_places import without_place
 
 LONG = {"type": "text", "text": "secret " * 6000, "cache_control": {"type": "ephemeral"}}
@@ -19,26 +18,20 @@ def row(second: int, model: str = "claude-opus-4-6", **fields: Any) -> dict[str,
     return {"timestamp": f"2026-03-07T10:00:0{second}Z", "request": request, **fields}
 
 
-def cachecost(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "cachecost", *arguments], cwd=cwd, capture_output=True, text=True, check=False
-    )
-
-
 def log_file(folder: Path, *rows: dict[str, Any]) -> None:
     (folder / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
 
 
 def test_a_log_without_its_words_replays_to_the_same_bytes(tmp_path: Path) -> None:
     log_file(tmp_path, row(0, usage={"input_tokens": 3, "output_tokens": 100}), row(1), row(1, status=529))
-    made = cachecost("import", "log.jsonl", "-o", "out.jsonl", "--content", "digest", "--json", cwd=tmp_path)
+    made = run_apart("import", "log.jsonl", "-o", "out.jsonl", "--content", "digest", "--json", cwd=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
     report = json.loads(made.stdout)
     assert (report["calls"], report["billed"]["output_tokens"], report["billed_cost_usd"]) == (3, 100, "0.002515")
     assert "secret" not in (tmp_path / "out.jsonl").read_text()
     for tokens in ("bytes", "tiktoken"):
         was, now = (
-            cachecost("replay", f, "--tokens", tokens, "--json", cwd=tmp_path) for f in ("log.jsonl", "out.jsonl")
+            run_here("replay", f, "--tokens", tokens, "--json", cwd=tmp_path) for f in ("log.jsonl", "out.jsonl")
         )
         assert (was.returncode, now.returncode, was.stderr) == (0, 0, "")
         rows, again = (list(map(without_place, done.stdout.splitlines())) for done in (was, now))
@@ -49,7 +42,7 @@ def test_a_log_without_its_words_replays_to_the_same_bytes(tmp_path: Path) -> No
 
 def test_what_has_no_price_is_said_and_the_exit_code_is_3(tmp_path: Path) -> None:
     log_file(tmp_path, row(0, "claude-opus-46", usage={"output_tokens": 100}))
-    made = cachecost("import", "log.jsonl", "-o", "out.jsonl", "--json", cwd=tmp_path)
+    made = run_here("import", "log.jsonl", "-o", "out.jsonl", "--json", cwd=tmp_path)
     assert made.returncode == 3 and (tmp_path / "out.jsonl").exists()
     assert made.stderr.startswith("1 call not in the billed dollars: ") and "claude-opus-46" in made.stderr
     assert json.loads(made.stdout)["billed_cost_usd"] == "0"
@@ -57,13 +50,13 @@ def test_what_has_no_price_is_said_and_the_exit_code_is_3(tmp_path: Path) -> Non
 
 def test_prices_are_those_of_the_calls_day_unless_another_is_given(tmp_path: Path) -> None:
     log_file(tmp_path, row(0, usage={"output_tokens": 100}))
-    made = cachecost("import", "log.jsonl", "-o", "out.jsonl", "--json", "--as-of", "2025-01-01", cwd=tmp_path)
+    made = run_here("import", "log.jsonl", "-o", "out.jsonl", "--json", "--as-of", "2025-01-01", cwd=tmp_path)
     assert made.returncode == 3 and "2025-01-01" in made.stderr
 
 
 def test_a_refused_file_is_told_in_both_places(tmp_path: Path) -> None:
     log_file(tmp_path, row(0), {"request": {"messages": []}})
-    made = cachecost("import", "log.jsonl", "-o", "out.jsonl", "--json", cwd=tmp_path)
+    made = run_here("import", "log.jsonl", "-o", "out.jsonl", "--json", cwd=tmp_path)
     assert made.returncode == 2 and not (tmp_path / "out.jsonl").exists()
     assert made.stderr == "log.jsonl:2 model: expected a model id; got nothing\n"
     refused = [{"file": "log.jsonl", "line": 2, "reason": "model: expected a model id; got nothing"}]
@@ -72,7 +65,7 @@ def test_a_refused_file_is_told_in_both_places(tmp_path: Path) -> None:
 
 def test_a_conversation_has_no_calls_to_replay(tmp_path: Path) -> None:
     (tmp_path / "talk.jsonl").write_text('{"format":1,"kind":"conversation","content":"keep","name":"n"}\n')
-    done = cachecost("replay", "talk.jsonl", "--json", cwd=tmp_path)
+    done = run_here("replay", "talk.jsonl", "--json", cwd=tmp_path)
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith("talk.jsonl expected recorded calls; got a conversation (recording: ")
 
@@ -82,7 +75,7 @@ def test_names_keys_and_addresses_are_replaced_where_content_is_kept(tmp_path: P
     secret = [{"role": "user", "content": said}, {"role": "assistant", "content": "hello quentinsky"}]
     request = {"model": "claude-opus-4-6", "messages": secret}
     log_file(tmp_path, row(0), {"timestamp": "2026-03-07T10:01:00Z", "request": request})
-    made = cachecost("import", "log.jsonl", "-o", "out.jsonl", "--redact", cwd=tmp_path)
+    made = run_here("import", "log.jsonl", "-o", "out.jsonl", "--redact", cwd=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
     assert "redacted: 1 e-mail addresses, 1 keys, 2 names\n" in made.stdout
     kept = (tmp_path / "out.jsonl").read_text()
@@ -96,7 +89,7 @@ def test_recordings_under_one_key_can_be_compared_and_sizes_can_be_rounded(tmp_p
     def blocks(name: str, *rows: dict[str, Any]) -> list[dict[str, Any]]:
         log_file(tmp_path, *rows)
         how = ("--content", "digest", "--key", "key", "--round-sizes", "100")
-        assert cachecost("import", "log.jsonl", "-o", name, *how, cwd=tmp_path).returncode == 0
+        assert run_here("import", "log.jsonl", "-o", name, *how, cwd=tmp_path).returncode == 0
         return [json.loads(line) for line in (tmp_path / name).read_text().splitlines() if '"block"' in line]
 
     (one,), (two, other) = blocks("one.jsonl", row(0)), blocks("two.jsonl", row(0), row(1))
@@ -111,7 +104,7 @@ def test_options_that_do_not_go_together_are_told(tmp_path: Path) -> None:
         (("--redact", "--content", "digest"), "--redact is for content that is kept; --content digest keeps none"),
         (("--round-sizes", "8"), "--key and --round-sizes are for --content digest"),
     ):
-        done = cachecost("import", "log.jsonl", "-o", "out.jsonl", *how, cwd=tmp_path)
+        done = run_here("import", "log.jsonl", "-o", "out.jsonl", *how, cwd=tmp_path)
         assert done.returncode == 2 and why in done.stderr
         assert not (tmp_path / "out.jsonl").exists()
 
@@ -119,16 +112,19 @@ def test_options_that_do_not_go_together_are_told(tmp_path: Path) -> None:
 def test_a_recording_that_is_there_is_kept_unless_it_is_the_same_or_force_is_given(tmp_path: Path) -> None:
     log_file(tmp_path, row(0))
     again = ("import", "log.jsonl", "-o", "out.jsonl")
-    assert cachecost(*again, cwd=tmp_path).returncode == 0
-    assert cachecost(*again, cwd=tmp_path).returncode == 0
+    assert run_here(*again, cwd=tmp_path).returncode == 0
+    assert run_here(*again, cwd=tmp_path).returncode == 0
     kept = (tmp_path / "out.jsonl").read_bytes()
     log_file(tmp_path, row(0), row(1))
-    for arguments in (again, ("recording", "cut", "log.jsonl", "--calls", "2", "-o", "out.jsonl")):
-        refused = cachecost(*arguments, cwd=tmp_path)
+    for run, arguments in (
+        (run_here, again),
+        (run_apart, ("recording", "cut", "log.jsonl", "--calls", "2", "-o", "out.jsonl")),
+    ):
+        refused = run(*arguments, cwd=tmp_path)
         assert refused.returncode == 2
         assert refused.stderr.splitlines()[0] == "out.jsonl exists with other content: --force overwrites it"
         assert (tmp_path / "out.jsonl").read_bytes() == kept
-        forced = cachecost(*arguments, "--force", cwd=tmp_path)
+        forced = run_here(*arguments, "--force", cwd=tmp_path)
         assert forced.returncode == 0 and (tmp_path / "out.jsonl").read_bytes() != kept
         (tmp_path / "out.jsonl").write_bytes(kept)
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []
@@ -138,7 +134,7 @@ def test_what_a_folder_has_besides_logs_is_skipped_said_last_and_an_error_unless
     (tmp_path / "logs").mkdir()
     log_file(tmp_path / "logs", row(0))
     (tmp_path / "logs" / "odd.jsonl").write_text('{"type": "chat"}\n')
-    made = cachecost("import", "logs", "-o", "out.jsonl", "--json", cwd=tmp_path)
+    made = run_here("import", "logs", "-o", "out.jsonl", "--json", cwd=tmp_path)
     assert made.returncode == 2 and (tmp_path / "out.jsonl").exists()
     assert made.stderr.splitlines() == [
         "logs/odd.jsonl: unrecognized format, skipped (nearest: claude-code; name it with --format)",
@@ -146,6 +142,6 @@ def test_what_a_folder_has_besides_logs_is_skipped_said_last_and_an_error_unless
     ]
     report = json.loads(made.stdout)
     assert (report["files"], [one["file"] for one in report["skipped"]]) == (1, ["logs/odd.jsonl"])
-    accepted = cachecost("import", "logs", "-o", "out.jsonl", "--skip", cwd=tmp_path)
+    accepted = run_here("import", "logs", "-o", "out.jsonl", "--skip", cwd=tmp_path)
     assert accepted.returncode == 0
     assert accepted.stderr.splitlines()[-1] == "1 file skipped"

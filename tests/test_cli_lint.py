@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from bodies import Body, assistant, body, breakpoint_last, marked, text, tool, user
+from command_runs import run_apart, run_here
 
-RUN = """
-import sys
-from cachecost.cli import exit_code
-from cachecost.commands.lint import lint
-sys.exit(exit_code(lambda: lint.main(args=sys.argv[1:], prog_name="cachecost lint", standalone_mode=False)))
-"""
 CLOCK = "You help.\nCurrent time: 2026-03-06T21:2{}:07Z. "
 QUESTION, ANSWER, NEXT = user(text(300, "question")), assistant(text(300, "answer")), user(text(300, "next"))
 
@@ -28,16 +22,9 @@ def request(minute: int | None, *more: Body, **fields: Any) -> Body:
 
 
 def lint(folder: Path, *arguments: str, stdin: object = None, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", RUN, *arguments, "--tokens", "bytes"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-        input=json.dumps(stdin) if stdin is not None else "",
-        env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "120", **env},
-    )
+    words = ("lint", *arguments, "--tokens", "bytes")
+    sent = "" if stdin is None else json.dumps(stdin)
+    return run_here(*words, cwd=folder, stdin=sent, **{"COLUMNS": "120", **env})
 
 
 def files(folder: Path, **bodies: object) -> None:
@@ -47,7 +34,7 @@ def files(folder: Path, **bodies: object) -> None:
 
 def test_a_good_request(tmp_path: Path) -> None:
     files(tmp_path, one=request(None))
-    done = lint(tmp_path, "one.json")
+    done = run_apart("lint", "one.json", "--tokens", "bytes", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "1 request · nothing found\n", "")
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from cachecost.ledger.results import Ledger
 from cachecost.views.replay.text import print_ledgers
+from command_runs import printed
 
 Row = dict[str, Any]
 ANSWER = "an answer of some length " * 40
@@ -30,8 +29,7 @@ def row(turns: int, **fields: Any) -> Row:
 
 def cachecost(log: Path, *rows: Row, how: tuple[str, ...]) -> str:
     log.write_text("".join(json.dumps(one) + "\n" for one in rows))
-    command = [sys.executable, "-m", "cachecost", "replay", str(log), "--strategy", "none", *how]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return printed("replay", log, "--strategy", "none", *how)
 
 
 def test_a_reply_whose_length_was_not_recorded_costs_nothing(tmp_path: Path) -> None:

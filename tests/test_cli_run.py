@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from command_runs import run_apart, run_here
+
 SCENARIO = """\
 format: 1
 name: small
@@ -39,17 +41,6 @@ budget: {max_cost: 40}
 """
 
 
-def cachecost(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "cachecost", *arguments],
-        cwd=cwd,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "scenarios").mkdir()
@@ -62,7 +53,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_run_prints_the_comparison_and_writes_the_report(folder: Path) -> None:
-    done = cachecost("run", "scenarios/small.yaml", cwd=folder)
+    done = run_here("run", "scenarios/small.yaml", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "answer tool, auto" in done.stdout and "report   reports/small/index.html" in done.stdout
     assert set(files(folder / "reports" / "small")) == {
@@ -78,7 +69,7 @@ def test_run_prints_the_comparison_and_writes_the_report(folder: Path) -> None:
 
 
 def test_run_json_prints_one_object_with_what_the_contract_promises(folder: Path) -> None:
-    done = cachecost("run", "scenarios/small.yaml", "--json", "--no-report", cwd=folder)
+    done = run_here("run", "scenarios/small.yaml", "--json", "--no-report", cwd=folder)
     result: dict[str, Any] = json.loads(done.stdout)
     assert result["format"] == 1 and result["scenario"] == "small" and result["best"] == "answer tool, auto"
     for strategy in result["strategies"]:
@@ -101,7 +92,7 @@ assumptions:
 def test_run_says_what_the_answer_assumes_in_terminal_report_and_json(folder: Path) -> None:
     compared = SCENARIO.replace("compare_to: none", 'compare_to: "structured output, same tools"')
     (folder / "scenarios" / "small.yaml").write_text(compared + ASSUMING)
-    done = cachecost("run", "scenarios/small.yaml", cwd=folder)
+    done = run_here("run", "scenarios/small.yaml", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "assumes   The answer rests on " in done.stdout
     assert "\n\nA question costs $" in done.stdout, "the answer to the question comes first"
@@ -123,7 +114,7 @@ def test_run_says_what_the_answer_assumes_in_terminal_report_and_json(folder: Pa
 def test_faults_of_assumptions_are_named_at_their_lines(folder: Path) -> None:
     wrong = ASSUMING.replace("[0, 1]", "[0, 7]").replace('["answer tool, auto"]', "[ans]")
     (folder / "scenarios" / "small.yaml").write_text(SCENARIO + wrong + "  - {name: x, set: name, values: [y]}\n")
-    done = cachecost("run", "scenarios/small.yaml", cwd=folder)
+    done = run_here("run", "scenarios/small.yaml", cwd=folder)
     assert done.returncode == 2
     told = [line.partition(" ")[2] for line in done.stderr.splitlines()[:-1]]
     assert told[0].startswith("question_about[0]: expected one of 'answer tool, auto'")
@@ -136,7 +127,7 @@ def test_faults_of_assumptions_are_named_at_their_lines(folder: Path) -> None:
 def test_the_same_bytes_come_out_in_any_process_and_hash_seed(folder: Path) -> None:
     outcomes = []
     for seed in ("1", "2"):
-        done = cachecost("run", "scenarios/small.yaml", "--out", f"out{seed}", cwd=folder, PYTHONHASHSEED=seed)
+        done = run_apart("run", "scenarios/small.yaml", "--out", f"out{seed}", cwd=folder, PYTHONHASHSEED=seed)
         assert done.returncode == 0, done.stderr
         outcomes.append(files(folder / f"out{seed}"))
     assert outcomes[0] == outcomes[1]
@@ -145,7 +136,7 @@ def test_the_same_bytes_come_out_in_any_process_and_hash_seed(folder: Path) -> N
 def test_a_strategys_figures_do_not_depend_on_the_others(folder: Path) -> None:
     def figures(scenario: str) -> dict[str, Any]:
         (folder / "scenarios" / "turned.yaml").write_text(scenario)
-        done = cachecost("run", "scenarios/turned.yaml", "--json", "--no-report", cwd=folder)
+        done = run_here("run", "scenarios/turned.yaml", "--json", "--no-report", cwd=folder)
         return {strategy["name"]: strategy for strategy in json.loads(done.stdout)["strategies"]}
 
     names = '[none, "structured output, same tools", "answer tool, auto"]'
@@ -155,7 +146,7 @@ def test_a_strategys_figures_do_not_depend_on_the_others(folder: Path) -> None:
 
 def test_six_faults_are_told_at_once_with_their_lines_and_nothing_runs(folder: Path) -> None:
     (folder / "scenarios" / "bad.yaml").write_text(SIX_FAULTS)
-    done = cachecost("run", "scenarios/bad.yaml", cwd=folder)
+    done = run_here("run", "scenarios/bad.yaml", cwd=folder)
     lines = done.stderr.splitlines()
     assert done.returncode == 2 and lines[-1] == "6 errors; nothing was run."
     assert [line.split(" ")[0] for line in lines[:-1]] == [
@@ -173,7 +164,7 @@ def test_six_faults_are_told_at_once_with_their_lines_and_nothing_runs(folder: P
 def test_an_unwritable_folder_is_named_and_nothing_is_left(folder: Path) -> None:
     target = folder / "reports"
     target.write_text("a file stands where the folder should be")
-    done = cachecost("run", "scenarios/small.yaml", cwd=folder)
+    done = run_here("run", "scenarios/small.yaml", cwd=folder)
     assert done.returncode == 2 and "reports" in done.stderr, done.stderr
     assert target.read_text() == "a file stands where the folder should be"
 
@@ -182,40 +173,40 @@ def test_an_unwritable_folder_is_named_and_nothing_is_left(folder: Path) -> None
 def test_a_read_only_folder_is_named(folder: Path) -> None:
     (folder / "locked").mkdir()
     (folder / "locked").chmod(stat.S_IRUSR | stat.S_IXUSR)
-    done = cachecost("run", "scenarios/small.yaml", "--out", "locked/small", cwd=folder)
+    done = run_here("run", "scenarios/small.yaml", "--out", "locked/small", cwd=folder)
     assert done.returncode == 2 and "locked" in done.stderr
 
 
 def test_check_wants_a_baseline_then_holds_it(folder: Path) -> None:
-    assert cachecost("check", cwd=folder).returncode == 3, "without a baseline nothing can be said"
-    assert cachecost("check", "--update", cwd=folder).returncode == 0
-    assert cachecost("check", cwd=folder).returncode == 0
+    assert run_here("check", cwd=folder).returncode == 3, "without a baseline nothing can be said"
+    assert run_here("check", "--update", cwd=folder).returncode == 0
+    assert run_here("check", cwd=folder).returncode == 0
     dearer = SCENARIO.replace("system: {tokens: 1_500}", "system: {tokens: 9_500}")
     (folder / "scenarios" / "small.yaml").write_text(dearer)
-    broken = cachecost("check", cwd=folder)
+    broken = run_apart("check", cwd=folder)
     assert broken.returncode == 1 and "the limit is 5%" in broken.stdout, broken.stdout
-    verdict = json.loads(cachecost("check", "--json", cwd=folder).stdout)
+    verdict = json.loads(run_here("check", "--json", cwd=folder).stdout)
     assert verdict["format"] == 1 and verdict["verdict"] == "fail"
 
 
 def test_check_tells_changed_rules_apart_from_changed_prompts(folder: Path) -> None:
-    cachecost("check", "--update", cwd=folder)
+    run_here("check", "--update", cwd=folder)
     other_day = SCENARIO.replace("as_of: 2026-08-22", "as_of: 2026-08-23")
     (folder / "scenarios" / "small.yaml").write_text(other_day)
-    done = cachecost("check", "--json", cwd=folder)
+    done = run_here("check", "--json", cwd=folder)
     assert done.returncode == 3 and json.loads(done.stdout)["verdict"] == "not_comparable"
 
 
 def test_an_unknown_model_cannot_be_evaluated(folder: Path) -> None:
     (folder / "scenarios" / "small.yaml").write_text(SCENARIO.replace("claude-sonnet-4-5", "claude-sonet-4-5"))
-    done = cachecost("run", "scenarios/small.yaml", cwd=folder)
+    done = run_here("run", "scenarios/small.yaml", cwd=folder)
     assert done.returncode == 3 and "did you mean 'claude-sonnet-4-5'?" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("command", ["strategies", "models", "rules", "rules --assumptions"])
 def test_listings_have_sources_in_text_and_json(folder: Path, command: str) -> None:
-    assert cachecost(*command.split(), cwd=folder).returncode == 0
-    done = cachecost(*command.split(), "--json", cwd=folder)
+    assert run_apart(*command.split(), cwd=folder).returncode == 0
+    done = run_here(*command.split(), "--json", cwd=folder)
     (rows,) = (value for value in json.loads(done.stdout).values() if isinstance(value, list))
     assert len(rows) > 5 and "source" in json.dumps(rows[0])
 
@@ -237,7 +228,7 @@ print([name for name in ({heavy}) if name in sys.modules])
 
 def test_a_conversation_is_replayed_under_the_strategies_that_are_named(folder: Path) -> None:
     recording = Path(__file__).parents[1] / "scenarios" / "recordings" / "jp-17727484633.jsonl"
-    done = cachecost("replay", str(recording), "--strategy", "none", "--strategy", "automatic", "--json", cwd=folder)
+    done = run_here("replay", str(recording), "--strategy", "none", "--strategy", "automatic", "--json", cwd=folder)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr
     assert [row["strategy"] for row in rows] == ["none"] * 7 + ["automatic"] * 7
@@ -246,11 +237,11 @@ def test_a_conversation_is_replayed_under_the_strategies_that_are_named(folder: 
 
 
 def test_an_unknown_strategy_is_named_with_the_nearest(folder: Path) -> None:
-    done = cachecost("replay", "scenarios/small.yaml", "--strategy", "progresive", cwd=folder)
+    done = run_apart("replay", "scenarios/small.yaml", "--strategy", "progresive", cwd=folder)
     assert done.returncode == 2 and "did you mean 'progressive'?" in done.stderr
 
 
 def test_a_conversation_without_a_strategy_says_what_is_missing(folder: Path) -> None:
     recording = Path(__file__).parents[1] / "scenarios" / "recordings" / "jp-17727484633.jsonl"
-    done = cachecost("replay", str(recording), cwd=folder)
+    done = run_here("replay", str(recording), cwd=folder)
     assert done.returncode == 2 and "got a conversation" in done.stderr and "choose a --strategy" in done.stderr

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from command_runs import printed
 
 Row = dict[str, Any]
 SUMMARY = {"type": "compaction", "content": "summary " * 300}
@@ -58,17 +58,11 @@ def log(path: Path, with_answer: bool = True) -> Path:
     return path
 
 
-def cachecost(*arguments: object) -> str:
-    command = [sys.executable, "-m", "cachecost", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
 @pytest.mark.parametrize("with_answer", [True, False])
 def test_it_costs_the_sum_over_its_iterations(tmp_path: Path, with_answer: bool) -> None:
     """By hand, at 5, 0.50, 6.25 and 25 dollars a million: 700 uncached, 44,014 read, 80,006 written, 950 of output."""
     made = [
-        json.loads(line)
-        for line in cachecost("replay", log(tmp_path / "log.jsonl", with_answer), "--json").splitlines()
+        json.loads(line) for line in printed("replay", log(tmp_path / "log.jsonl", with_answer), "--json").splitlines()
     ]
     told = made[2]["usage"]
     assert (told["input_tokens"], told["cache_read_input_tokens"], told["cache_creation_input_tokens"]) == (
@@ -77,18 +71,16 @@ def test_it_costs_the_sum_over_its_iterations(tmp_path: Path, with_answer: bool)
         80_006,
     )
     assert (told["output_tokens"], made[2]["cost_usd"]) == (950, "0.5492945")
-    imported = json.loads(cachecost("import", tmp_path / "log.jsonl", "-o", tmp_path / "made.jsonl", "--json"))
+    imported = json.loads(printed("import", tmp_path / "log.jsonl", "-o", tmp_path / "made.jsonl", "--json"))
     assert float(imported["billed_cost_usd"]) == pytest.approx(sum(float(one["cost_usd"]) for one in made), abs=1e-9)
-    again = [json.loads(line) for line in cachecost("replay", tmp_path / "made.jsonl", "--json").splitlines()]
+    again = [json.loads(line) for line in printed("replay", tmp_path / "made.jsonl", "--json").splitlines()]
     assert [one["usage"] for one in again] == [one["usage"] for one in made]
 
 
 def test_what_was_summed_up_is_rendered_as_sent_and_what_is_left_without_it(tmp_path: Path) -> None:
     """In bytes, where no bill counts: the first pass has all messages, the second tools, system prompt and summary."""
     path = log(tmp_path / "log.jsonl")
-    _, one, two, _ = (
-        json.loads(line) for line in cachecost("replay", path, "--tokens", "bytes", "--json").splitlines()
-    )
+    _, one, two, _ = (json.loads(line) for line in printed("replay", path, "--tokens", "bytes", "--json").splitlines())
     system = len(json.dumps({"type": "text", "text": SYSTEM[0]["text"]}, separators=(",", ":")))
     summary = len(json.dumps(SUMMARY, separators=(",", ":")))
     assert two["usage"]["cache_read_input_tokens"] == one["usage"]["cache_creation_input_tokens"] + 2 * system
@@ -96,7 +88,7 @@ def test_what_was_summed_up_is_rendered_as_sent_and_what_is_left_without_it(tmp_
 
 
 def test_validate_holds_it_against_all_that_was_billed(tmp_path: Path) -> None:
-    told = json.loads(cachecost("validate", log(tmp_path / "log.jsonl"), "--json"))
+    told = json.loads(printed("validate", log(tmp_path / "log.jsonl"), "--json"))
     assert (told["hits"]["knowable"], told["cold"], told["unknown_earlier_writes"]) == (
         3,
         {"knowable": 1, "exact": 1},

@@ -8,6 +8,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 from contextlib import chdir
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -62,7 +63,10 @@ def _comments(path: Path) -> Iterator[str]:
             yield node.value
 
 
-TEXTS = {path: "\n".join(_comments(path)) for path in _sources()}
+@cache
+def _texts() -> dict[Path, str]:
+    """Read when a test asks, and not by everybody who collects tests: it takes four seconds."""
+    return {path: "\n".join(_comments(path)) for path in _sources()}
 
 
 def test_the_rulebook_has_the_rules_1_to_21() -> None:
@@ -86,9 +90,9 @@ def test_mentions_of_rules_are_found(text: str, numbers: set[int]) -> None:
 
 
 def test_code_refers_to_rules_that_exist() -> None:
-    unknown = {str(path.relative_to(ROOT)): _mentioned(text) - _rules() for path, text in TEXTS.items()}
+    unknown = {str(path.relative_to(ROOT)): _mentioned(text) - _rules() for path, text in _texts().items()}
     assert {path: numbers for path, numbers in unknown.items() if numbers} == {}
-    assert sum(len(_mentioned(text)) for text in TEXTS.values()) > 50
+    assert sum(len(_mentioned(text)) for text in _texts().values()) > 50
 
 
 @pytest.mark.parametrize("page", [*every(), *TOP], ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -114,14 +118,14 @@ def _leads(page: Path, link: str) -> bool:
 
 
 def test_code_names_pages_that_exist() -> None:
-    named = {page for text in TEXTS.values() for page in PAGE.findall(text)} - SOMEBODY_ELSES - LEFT_OVER
+    named = {page for text in _texts().values() for page in PAGE.findall(text)} - SOMEBODY_ELSES - LEFT_OVER
     assert {page for page in named if not (ROOT / page).exists()} == set()
     assert "docs/output-formats.md" in named
 
 
 def test_no_text_refers_to_a_page_that_is_not_here() -> None:
     pages = {page: page.read_text() for page in (*every(), *TOP)}
-    assert [path.name for path, text in (TEXTS | pages).items() if ABSENT.search(text)] == []
+    assert [path.name for path, text in (_texts() | pages).items() if ABSENT.search(text)] == []
 
 
 def test_the_causes_are_those_of_the_page() -> None:

@@ -29,6 +29,12 @@ def found_in(seed: int, prompt_faults: bool = True) -> Found:
         return explained(written(Path(folder, "log.jsonl"), random_log(seed, prompt_faults)))
 
 
+@cache
+def costs_of(seed: int) -> tuple[Decimal, ...]:
+    """What each call of a random log costs."""
+    return costs(random_log(seed))
+
+
 def batches(count: int, size: int = BATCH) -> list[range]:
     return [range(first, first + size) for first in range(0, count, size)]
 
@@ -49,14 +55,14 @@ def overdrawn(found: Found, calls: tuple[Decimal, ...]) -> list[int]:
 def test_findings_are_the_avoidable_dollars(seeds: range) -> None:
     for seed in seeds:
         found = found_in(seed)
-        assert Decimal(found["cost_usd"]) == sum(costs(random_log(seed))), seed
+        assert Decimal(found["cost_usd"]) == sum(costs_of(seed)), seed
         assert findings_usd(found) == Decimal(found["avoidable_usd"]), seed
         assert all(Decimal(finding["cost_usd"]) > 0 for finding in found["findings"]), seed
 
 
 @pytest.mark.parametrize("seeds", batches(LOGS))
 def test_no_call_has_findings_above_its_own_cost(seeds: range) -> None:
-    assert not {seed: calls for seed in seeds if (calls := overdrawn(found_in(seed), costs(random_log(seed))))}
+    assert not {seed: calls for seed in seeds if (calls := overdrawn(found_in(seed), costs_of(seed)))}
 
 
 @pytest.mark.parametrize("seeds", batches(LOGS))
@@ -87,5 +93,5 @@ def test_the_same_of_many_logs(seeds: range) -> None:
     for seed in seeds:
         found = found_in(seed)
         assert findings_usd(found) == Decimal(found["avoidable_usd"]), seed
-        assert not overdrawn(found, costs(random_log(seed))), seed
+        assert not overdrawn(found, costs_of(seed)), seed
         assert leaves_the_bound(found), seed

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -22,6 +20,7 @@ from cachecost.conversations.readers.call_recording.reader import calls
 from cachecost.conversations.readers.common.line_times import TIMES
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.time_order import in_file_order, order_by_time
+from command_runs import printed
 from row_places import without_place
 
 LONG = "word " * 2_000
@@ -49,13 +48,8 @@ def saved(path: Path, *rows: Row) -> Path:
     return path
 
 
-def cachecost(*arguments: object) -> str:
-    command = [sys.executable, "-m", "cachecost", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
 def replayed(log: Path, *how: str) -> list[Row]:
-    return [without_place(line) for line in cachecost("replay", log, "--json", *how).splitlines()]
+    return [without_place(line) for line in printed("replay", log, "--json", *how).splitlines()]
 
 
 @pytest.mark.parametrize("tokens", ["bytes", "calibrated"])
@@ -75,7 +69,7 @@ def test_strategies_and_explanations_see_the_same_calls(tmp_path: Path) -> None:
     order = (3, 0, 4, 2, 1)
     there, shuffled = saved(tmp_path / "a.jsonl", *rows), saved(tmp_path / "b.jsonl", *(rows[n] for n in order))
     assert replayed(there, "--strategy", "none") == replayed(shuffled, "--strategy", "none")
-    told, again = (json.loads(cachecost("explain", log, "--json")) for log in (there, shuffled))
+    told, again = (json.loads(printed("explain", log, "--json")) for log in (there, shuffled))
     assert told["findings"] and told["avoidable_usd"] == again["avoidable_usd"]
     assert [one["call"] for one in again["findings"]] == sorted(one["call"] for one in again["findings"])
     places = {(one["code"], one["call"], one["cost_usd"]) for one in told["findings"]}
@@ -89,7 +83,7 @@ def test_bills_are_judged_in_the_order_of_the_calls(tmp_path: Path) -> None:
     ]
     rows = [row(turns, 5 * turns, usage=bills[turns]) for turns in range(3)]
     there, shuffled = saved(tmp_path / "a.jsonl", *rows), saved(tmp_path / "b.jsonl", *(rows[n] for n in (2, 0, 1)))
-    told, again = (json.loads(cachecost("validate", log, "--json")) for log in (there, shuffled))
+    told, again = (json.loads(printed("validate", log, "--json")) for log in (there, shuffled))
     lines = [(1, 2), (2, 3), (3, 1)]
     moved = [{**one, "source": str(shuffled), "call": dict(lines)[one["call"]]} for one in told.pop("mismatches")]
     assert [{**one, "line": 0} for one in again.pop("mismatches")] == sorted(
@@ -101,8 +95,8 @@ def test_bills_are_judged_in_the_order_of_the_calls(tmp_path: Path) -> None:
 def test_recordings_made_of_a_log_are_in_the_order_of_time(tmp_path: Path) -> None:
     log = saved(tmp_path / "log.jsonl", *(IN_ORDER[place] for place in (2, 0, 4, 1, 3)))
     import_files([log], tmp_path / "import.jsonl")
-    cachecost("recording", "concat", log, "-o", tmp_path / "concat.jsonl")
-    cachecost("recording", "cut", log, "-o", tmp_path / "cut.jsonl", "--calls", "1-3")
+    printed("recording", "concat", log, "-o", tmp_path / "concat.jsonl")
+    printed("recording", "cut", log, "-o", tmp_path / "cut.jsonl", "--calls", "1-3")
     for name, turns in (("import", [0, 1, 2, 3, 4]), ("concat", [0, 1, 2, 3, 4]), ("cut", [0, 2, 4])):
         made = list(calls(tmp_path / f"{name}.jsonl"))
         assert [call.request.thread.length // 2 for call in made] == turns

@@ -23,6 +23,7 @@ from cachecost.views.check.text import text_lines
 from cachecost.views.tables.csv_output import csv_text
 from cachecost.views.tables.markdown import markdown_table
 from cachecost.views.tables.table import build_table
+from command_runs import run_here
 from hostile.attempts import attempt
 from hostile.seeds import SCENARIO, request_body
 
@@ -204,17 +205,24 @@ def test_a_name_that_acts_is_refused(text: str, tmp_path: Path) -> None:
     assert not any("injected" in line for line in ended.out.splitlines() if line.startswith("::"))
 
 
+def scenario_or_log(command: str, folder: Path) -> list[Path | str]:
+    """The words of a command that prints signs which few encodings have."""
+    scenario = folder / "s.yaml"
+    scenario.write_text(SCENARIO)
+    return [command, scenario, "--no-report"] if command == "run" else [command, log_with("日本 → ✗", folder)]
+
+
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp1252"])
 @pytest.mark.parametrize("command", ["run", "whatif", "explain", "replay", "lint"])
 def test_a_stream_that_lacks_a_sign_gets_another(command: str, encoding: str, tmp_path: Path) -> None:
-    scenario = tmp_path / "s.yaml"
-    scenario.write_text(SCENARIO)
-    files = [str(scenario), "--no-report"] if command == "run" else [str(log_with("日本 → ✗", tmp_path))]
-    done = subprocess.run(
-        [sys.executable, "-m", "cachecost", command, *files],
-        capture_output=True,
-        check=False,
-        env={**os.environ, "PYTHONIOENCODING": encoding},
-    )
+    done = run_here(*scenario_or_log(command, tmp_path), PYTHONIOENCODING=encoding)
+    assert done.returncode in (0, 1, 3), done.stderr
+    assert done.stdout and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("command", "encoding"), [("run", "cp1252"), ("replay", "latin-1"), ("lint", "ascii")])
+def test_a_process_whose_stream_lacks_a_sign_writes_another(command: str, encoding: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "cachecost", *map(str, scenario_or_log(command, tmp_path))]
+    done = subprocess.run(words, capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": encoding})
     assert done.returncode in (0, 1, 3), done.stderr
     assert done.stdout.decode(encoding) and b"Traceback" not in done.stderr
