@@ -15,6 +15,8 @@ from enum import StrEnum
 from json import JSONEncoder
 from typing import Any
 
+import msgspec
+
 from cachecost.base.structs import identity_struct
 
 try:
@@ -26,6 +28,10 @@ DIGEST_BYTES = 16
 TOOL_RUNS = frozenset({"tool_use", "tool_result"})
 THINKING = frozenset({"thinking", "redacted_thinking"})
 COMPACT = JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+ENCODE = msgspec.json.Encoder().encode
+"""Several times as fast. Where a value `_is_simple` it writes the same, or rejects half of a surrogate pair."""
+SIMPLE = frozenset({str, int, bool, type(None), msgspec.Raw})
+"""Types that both encoders write alike; what is `Raw` is JSON already."""
 COMPACTION = "compaction"
 NO_COUNTS: Mapping[str, int] = {}
 
@@ -71,7 +77,28 @@ class Block:
 
 def compact(content: Mapping[str, Any]) -> bytes:
     """The compact JSON of rule 19: no spaces, non-ASCII kept, key order kept."""
-    return COMPACT.encode(content).encode("utf-8", "surrogatepass")
+    return encode_simple(content) or COMPACT.encode(content).encode("utf-8", "surrogatepass")
+
+
+def encode_simple(value: Any) -> bytes | None:
+    """The compact JSON of a value of which it is certain without Python's own encoder, which is slow; else None."""
+    try:
+        return ENCODE(value) if _is_simple(value) else None
+    except (ValueError, RecursionError):  # half of a surrogate pair, too many digits or levels
+        return None
+
+
+def _is_simple(value: Any) -> bool:
+    """Whether a value consists of what both encoders write alike: numbers with an exponent they do not."""
+    kind = type(value)
+    if kind is dict:
+        for name, inner in value.items():
+            if type(name) is not str or not (type(inner) in SIMPLE or _is_simple(inner)):
+                return False
+        return True
+    if kind is list:
+        return all(type(inner) in SIMPLE or _is_simple(inner) for inner in value)
+    return kind in SIMPLE or (kind is float and (0.001 <= abs(value) < 1e15 or value == 0))
 
 
 def digest_of(role: str, kind: str, payload: bytes) -> bytes:

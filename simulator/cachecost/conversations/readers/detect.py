@@ -57,6 +57,8 @@ class Readers(Mapping[str, Kind]):
 
     def __init__(self, table: Mapping[str, tuple[str, tuple[str, ...]]]) -> None:
         self.table = table
+        signs = (sign for _, own in table.values() for sign in own)
+        self._quoted_signs = frozenset(sign[1:-1].encode() for sign in signs if sign[0] == '"')
 
     def __getitem__(self, name: str) -> Kind:
         return cast("Kind", import_module(f"cachecost.conversations.{self.table[name][0]}"))
@@ -73,16 +75,17 @@ class Readers(Mapping[str, Kind]):
 
     def possible(self, head: bytes) -> Iterator[str]:
         """The names of those whose files have what `head` has: only these need to look at it."""
-        start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-        quoted = set(head.split(b'"')[1:-1])  # all that stands between two quotes: a dozen searches in one
+        text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        quoted = self._quoted_signs.intersection(head.split(b'"')[1:-1])  # a dozen searches in one
         return (
-            name for name, (_, signs) in self.table.items() if any(_has(head, start, quoted, sign) for sign in signs)
+            name for name, (_, signs) in self.table.items() if any(_has(head, text, quoted, sign) for sign in signs)
         )
 
 
-def _has(head: bytes, start: bytes, quoted: Set[bytes], sign: str) -> bool:
+def _has(head: bytes, text: bytes, quoted: Set[bytes], sign: str) -> bool:
+    """Whether a file has a sign at its beginning (^), between two quotes, or anywhere."""
     if sign[0] == "^":
-        return start == sign[1:].encode()
+        return text.startswith(sign[1:].encode())
     return sign[1:-1].encode() in quoted if sign[0] == '"' else sign.encode() in head
 
 
@@ -111,8 +114,8 @@ CALLS: Readers[CallReader] = Readers(
         "har": ("readers.http.har", ('"log"',)),
         "vcr": ("readers.http.vcr", ("interactions", "^[", "^-")),
         "mitmproxy": ("readers.http.mitmproxy", tuple(f"^{digit}" for digit in range(10))),
-        "opencode": ("readers.opencode.reader", ("SQLite format 3", '"sessionID"', '"projectID"')),
-        "crush": ("readers.crush.reader", ("SQLite format 3",)),
+        "opencode": ("readers.opencode.reader", ("^SQLite format 3", '"sessionID"', '"projectID"')),
+        "crush": ("readers.crush.reader", ("^SQLite format 3",)),
         "cline": ("readers.cline.reader", ('"api_req_started"', '"sessionId"', '"session_id"')),
         "request-log": ("readers.request_log.reader", ('"request"',)),
         "claude-code": ("readers.claude_code.reader", ('"type"',)),

@@ -13,7 +13,7 @@ Messages, answers, times and usage are the transcript's own (see transcript.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,8 @@ from cachecost.conversations.readers.claude_code.recorded_requests import Record
 from cachecost.conversations.readers.claude_code.transcript import PartialStep, read_steps_with_content, sniff_lines
 from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, digest_of, given_block
+from cachecost.prompts.plain_blocks import plain_block
 from cachecost.prompts.request import TTL, Breakpoint, Request
-from cachecost.prompts.wire import block_of, text_block
 from cachecost.providers.clients.placement import message_breakpoints
 
 BYTES_PER_TOKEN = 4
@@ -58,6 +58,7 @@ class _TranscriptCalls:
     steps: list[PartialStep]
     keep_content: bool
     _threads: dict[int, Thread] = field(default_factory=dict)
+    _answers: dict[PartialStep, tuple[Block, ...]] = field(default_factory=dict)
     _chains: dict[str, _ChainState] = field(default_factory=dict)
     _heads: dict[tuple[str, int, int], Part] = field(default_factory=dict)
 
@@ -72,11 +73,18 @@ class _TranscriptCalls:
         before = partial.before
         thread = root
         if before is not None and not partial.is_cut:
-            thread = _then(self._threads[before.step.number], "assistant", self._blocks("assistant", before.answer))
+            thread = _then(self._threads[before.step.number], "assistant", self._answer(before))
         return _then(thread, "user", self._blocks("user", partial.request_blocks))
 
+    def _answer(self, partial: PartialStep) -> tuple[Block, ...]:
+        """The blocks of an answer, made once: the requests after it contain them again."""
+        blocks = self._answers.get(partial)
+        if blocks is None:
+            blocks = self._answers[partial] = self._blocks("assistant", partial.answer)
+        return blocks
+
     def _blocks(self, role: str, content: list[Any]) -> tuple[Block, ...]:
-        return tuple(_block(role, item, self.keep_content) for item in content)
+        return tuple([_block(role, item, self.keep_content) for item in content])
 
     def _call(self, partial: PartialStep, thread: Thread) -> RecordedCall:
         step = partial.step
@@ -88,7 +96,7 @@ class _TranscriptCalls:
             first_token_s=0.0 if step.after is None or step.answered is None else max(0.0, step.answered - step.after),
             billed=step.usage,
             is_batch="batch" in step.modes,
-            response=self._blocks("assistant", partial.answer),
+            response=self._answer(partial),
             session=step.session,
             id=step.id,
             project=step.project,
@@ -137,14 +145,14 @@ def _then(thread: Thread, role: str, blocks: tuple[Block, ...]) -> Thread:
 
 def _block(role: str, item: Any, keep_content: bool) -> Block:
     """A block of a transcript. A redacted one states its number of characters."""
-    if not isinstance(item, Mapping):
-        return text_block(role, str(item), keep_content)
+    if not isinstance(item, dict):
+        return plain_block(role, {"type": "text", "text": str(item)}, keep_content)
     if isinstance(item.get("digest"), str) and isinstance(item.get("chars"), int):
         kind = str(item.get("type") or "text")
         size = item["chars"] + (item.get("signature_chars") or 0)
         tokens = max(1, size // BYTES_PER_TOKEN)
         return Block(kind, role, digest_of(role, kind, item["digest"].encode()), size, tokens=tokens)
-    return block_of(role, item, keep_content)
+    return plain_block(role, item, keep_content)
 
 
 def _by_version(client: str, ttl: TTL) -> RecordedBreakpoints:
