@@ -83,6 +83,10 @@ class JsonObject:
         return bool(self.get(name, "true or false", lambda value: isinstance(value, bool), default, required=False))
 
     def mapping(self, name: str, required: bool = True) -> dict[str, Any]:
+        found = self.data.get(name)
+        if type(found) is dict:
+            self.known_keys.add(name)
+            return found
         value: dict[str, Any] = self.get(name, "an object", lambda value: isinstance(value, dict), {}, required)
         return value
 

@@ -133,15 +133,23 @@ class Message:
     @classmethod
     def of(cls, role: str, blocks: tuple[Block, ...]) -> Message:
         """Build a message. A *human* message is a user message that is not only tool results."""
+        is_human = has_image = has_citations = has_thinking = has_compaction = False
+        for block in blocks:
+            kind = block.kind
+            is_human = is_human or kind != "tool_result"
+            has_image = has_image or block.has_image
+            has_citations = has_citations or block.has_citations
+            has_thinking = has_thinking or kind in THINKING
+            has_compaction = has_compaction or kind == COMPACTION
         return cls(
             role,
             blocks,
             message_digest(role, blocks),
-            is_human=role == "user" and any(block.kind != "tool_result" for block in blocks),
-            has_image=any(block.has_image for block in blocks),
-            has_citations=any(block.has_citations for block in blocks),
-            has_thinking=any(block.is_thinking for block in blocks),
-            has_compaction=any(block.kind == COMPACTION for block in blocks),
+            role == "user" and is_human,
+            has_image,
+            has_citations,
+            has_thinking,
+            has_compaction,
         )
 
 

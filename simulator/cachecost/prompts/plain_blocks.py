@@ -24,8 +24,8 @@ _decode = msgspec.json.Decoder().decode
 class PackedBlock(Block):
     """A block as `block_of` makes it of its content, which it keeps as compact JSON until somebody asks for it."""
 
-    @property
-    def content(self) -> Mapping[str, Any] | None:  # type: ignore[misc]
+    @property  # type: ignore[misc]
+    def content(self) -> Mapping[str, Any] | None:
         """The content, from then on kept as an object."""
         stored = _STORED.__get__(self)
         if type(stored) is bytes:

@@ -19,6 +19,7 @@ from cachecost.conversations.time_order import order_by_time
 if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
 
+SHORT_HEAD_BYTES = 1 << 15
 HEAD_BYTES = 1 << 20
 """A request log is known by a key that may come after a long answer."""
 SUFFIXES = {".yaml": "vcr", ".yml": "vcr", ".har": "har", ".mitm": "mitmproxy", ".flow": "mitmproxy"}
@@ -161,10 +162,13 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
 def _heads(path: Path) -> Iterator[bytes]:
     """The beginning of a file, then a longer one: no line may hide the next because it does not fit.
 
-    A first line that is longer than the first piece is cut there.
+    A first line that is longer than the first piece is cut there. Of JSON Lines, the first object is mostly enough.
     """
     with open_input(path) as stream:
-        head = stream.read(HEAD_BYTES)
+        head = stream.read(SHORT_HEAD_BYTES)
+        if len(head) == SHORT_HEAD_BYTES and _is_object(head.partition(b"\n")[0]):
+            yield head
+        head += stream.read(HEAD_BYTES - len(head))
         yield head
         if len(head) < HEAD_BYTES:
             return
@@ -172,6 +176,11 @@ def _heads(path: Path) -> Iterator[bytes]:
             yield head + stream.read(HEAD_BYTES)
         elif _skip_line(stream):
             yield head + b"\n" + stream.read(HEAD_BYTES)
+
+
+def _is_object(line: bytes) -> bool:
+    """Whether a first line that ends before its piece of the file looks like a whole object."""
+    return len(line) < SHORT_HEAD_BYTES and line[:1] == b"{" and line.rstrip()[-1:] == b"}"
 
 
 def _skip_line(stream: BinaryIO) -> bool:
