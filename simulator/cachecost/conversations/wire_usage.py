@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cachecost.base.limits import is_tokens
+from cachecost.base.limits import MOST_TOKENS, is_tokens
 from cachecost.conversations.calls import Iteration
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
@@ -31,6 +31,8 @@ def parse_usage(value: Any, path: str) -> Usage:
 
 def _tokens(value: Any, name: str, path: str) -> int:
     found = value.get(name) if type(value) is dict else value
+    if type(found) is int and 0 <= found <= MOST_TOKENS:
+        return found
     if found is None:
         return 0
     if not is_tokens(found):

@@ -32,6 +32,7 @@ ENCODE = msgspec.json.Encoder().encode
 """Several times as fast. Where a value `_is_simple` it writes the same, or rejects half of a surrogate pair."""
 SIMPLE = frozenset({str, int, bool, type(None), msgspec.Raw})
 """Types that both encoders write alike; what is `Raw` is JSON already."""
+NAMES = frozenset({str})
 COMPACTION = "compaction"
 NO_COUNTS: Mapping[str, int] = {}
 
@@ -92,13 +93,12 @@ def _is_simple(value: Any) -> bool:
     """Whether a value consists of what both encoders write alike: numbers with an exponent they do not."""
     kind = type(value)
     if kind is dict:
-        for name, inner in value.items():
-            if type(name) is not str or not (type(inner) in SIMPLE or _is_simple(inner)):
-                return False
-        return True
-    if kind is list:
-        return all(type(inner) in SIMPLE or _is_simple(inner) for inner in value)
-    return kind in SIMPLE or (kind is float and (0.001 <= abs(value) < 1e15 or value == 0))
+        if not NAMES.issuperset(map(type, value)):
+            return False
+        value = value.values()
+    elif kind is not list:
+        return kind in SIMPLE or (kind is float and (0.001 <= abs(value) < 1e15 or value == 0))
+    return SIMPLE.issuperset(map(type, value)) or all(map(_is_simple, value))
 
 
 def digest_of(role: str, kind: str, payload: bytes) -> bytes:
