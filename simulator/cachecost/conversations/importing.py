@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import count as count_from
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cachecost.base.atomic_files import CannotWrite
 from cachecost.base.errors import Fault, InputError
@@ -22,14 +23,15 @@ from cachecost.conversations.import_report import ImportedFile, ImportReport
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.logs import Logs
 from cachecost.conversations.merging import InputFile, merge_calls
-from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.detect import CONVERSATIONS, lacks
 from cachecost.conversations.recording import Content
-from cachecost.conversations.redaction.redactor import Redactor
 from cachecost.conversations.sessions import CallTree
 from cachecost.conversations.unknown_blocks import UnknownBlocks
 from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook
+
+if TYPE_CHECKING:
+    from cachecost.conversations.redaction.redactor import Redactor
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,7 @@ def _import(group: Sequence[_Source], target: _Target, options: ImportOptions) -
 def _import_conversation(one: _Source, target: _Target, options: ImportOptions) -> ImportedFile:
     name, reason = one.format
     read = CONVERSATIONS[name].read(one.path, options.warn)
-    redactor = Redactor() if options.redact else None
+    redactor = _redactor() if options.redact else None
     if redactor:
         redactor.learn(read)
         read = redactor.conversation(read)
@@ -207,7 +209,7 @@ def _import_conversation(one: _Source, target: _Target, options: ImportOptions) 
 def _import_calls(group: Sequence[_Source], target: _Target, options: ImportOptions) -> ImportedFile:
     name, reason = group[0].format
     paths = [one.path for one in group]
-    header = calls.title(paths[0]) if name == "calls" and len(group) == 1 else Title(_name_of(paths, target))
+    header = _header_of(paths[0]) if name == "calls" and len(group) == 1 else Title(_name_of(paths, target))
     redactor = _learn_names(group) if options.redact else None
     named = replace(header, name=redactor.text(header.name)) if redactor else header
     told = options.header(named.name, named.source, named.licence)
@@ -234,9 +236,23 @@ def _import_calls(group: Sequence[_Source], target: _Target, options: ImportOpti
     )
 
 
+def _header_of(path: Path) -> Title:
+    """What the header of a recording says; its reader is imported where it is needed, for start-up counts."""
+    from cachecost.conversations.readers.call_recording import reader
+
+    return reader.title(path)
+
+
+def _redactor() -> Redactor:
+    """A redactor that knows no name; its patterns, which take long to compile, are only needed with --redact."""
+    from cachecost.conversations.redaction.redactor import Redactor
+
+    return Redactor()
+
+
 def _learn_names(group: Sequence[_Source]) -> Redactor:
     """A redactor that knows all names in the files: a name found late must be hidden in earlier calls, too."""
-    redactor = Redactor()
+    redactor = _redactor()
     for one in group:
         for call in one.calls(quiet):
             redactor.learn(call)
