@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import RecordedCall, change_fields
 from cachecost.conversations.model import Conversation, ConversationState, Event, Inquiry
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread
 from cachecost.prompts.request import Request
@@ -30,7 +30,7 @@ class BlockRewriter:
 
     def call(self, call: RecordedCall) -> RecordedCall:
         """The call with its request and its response rebuilt."""
-        return replace(call, request=self.request(call.request), response=self.blocks(call.response))
+        return change_fields(call, request=self.request(call.request), response=self.blocks(call.response))
 
     def conversation(self, conversation: Conversation) -> Conversation:
         """The conversation with its head and its events rebuilt. Raises ValueError for one found in calls."""
@@ -41,10 +41,10 @@ class BlockRewriter:
     def request(self, request: Request) -> Request:
         """The request with its parts, its thread and the places of its breakpoints rebuilt."""
         breakpoints = tuple(
-            replace(breakpoint, node=breakpoint.node and self.thread(breakpoint.node))
+            change_fields(breakpoint, node=breakpoint.node and self.thread(breakpoint.node))
             for breakpoint in request.breakpoints
         )
-        return replace(
+        return change_fields(
             request,
             thread=self.thread(request.thread),
             tools=self.part(request.tools),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -19,7 +19,12 @@ BILL_ONLY = "the log has only the bill, not the request"
 ON_DEMAND = "on-demand compaction (compaction: summarize): its prompt is not published and the log has no iterations"
 _set = msgspec.structs.force_setattr
 _replace: Any = msgspec.structs.replace
-"""Several times as fast as that of dataclasses."""
+Struct = TypeVar("Struct")
+
+
+def change_fields(struct: Struct, **changes: Any) -> Struct:
+    """What `dataclasses.replace` makes of a struct, several times as fast."""
+    return cast("Struct", _replace(struct, **changes))
 
 
 @value

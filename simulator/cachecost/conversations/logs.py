@@ -10,12 +10,11 @@ file and line it was recorded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import RecordedCall, change_fields
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.detect import CALLS, CONVERSATIONS, calls_in_time, lacks, read_calls
 
@@ -139,5 +138,5 @@ def _renumbered(call: RecordedCall) -> RecordedCall:
     When a file without times was recorded is not known, so it shares no cache with the others.
     """
     if call.timestamp is None:
-        return replace(call, number=0, workspace=f"{call.workspace} {call.file}".strip())
-    return replace(call, number=0) if call.number else call
+        return change_fields(call, number=0, workspace=f"{call.workspace} {call.file}".strip())
+    return change_fields(call, number=0) if call.number else call

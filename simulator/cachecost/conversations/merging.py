@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
 from itertools import chain
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import RecordedCall, change_fields
 from cachecost.conversations.input_files import Warn
 from cachecost.conversations.readers.detect import (
     CALLS,
@@ -142,7 +142,7 @@ def join_in_order(streams: Iterable[Sequence[RecordedCall]]) -> Iterator[Recorde
         is_untimed = all(call.timestamp is None for call in stream)
         later = last + SECONDS_BETWEEN_UNTIMED - stream[0].start if stream and is_untimed and last is not None else 0.0
         for call in stream:
-            yield replace(call, start=call.start + later)
+            yield change_fields(call, start=call.start + later)
             last = call.start + later
 
 
@@ -179,7 +179,7 @@ class CopyKeys:
         """Equal for all copies of a call of the `stream`-th file; None for a call without any."""
         if call.id:
             billed = call.billed
-            return (call.id, replace(billed, output_tokens=0) if billed else None)
+            return (call.id, change_fields(billed, output_tokens=0) if billed else None)
         if call.timestamp is None or _moment(call) not in self._several:
             return None
         content = _content(call)

@@ -11,7 +11,6 @@ A log in time order is read line by line and never held in memory. A pass over t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 from math import inf
 from operator import attrgetter
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import RecordedCall, change_fields
 from cachecost.conversations.input_files import WATCH, Warn
 from cachecost.conversations.start_times import SECONDS_BETWEEN_UNTIMED
 
@@ -46,7 +45,7 @@ def _sort(found: list[RecordedCall], path: Path, warn: Warn) -> Iterator[Recorde
     elif all(one.start <= other.start for one, other in pairwise(found)):
         yield from found
     else:
-        numbered = [replace(call, number=number) for number, call in enumerate(found, 1)]
+        numbered = [change_fields(call, number=number) for number, call in enumerate(found, 1)]
         yield from sorted(numbered, key=attrgetter("start"))
 
 
@@ -92,4 +91,4 @@ def _drop_times(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
     """The calls without their times; rules and prices stay those of their day."""
     for place, call in enumerate(calls):
         start = call.start + place * SECONDS_BETWEEN_UNTIMED
-        yield replace(call, start=start, timestamp=None)
+        yield change_fields(call, start=start, timestamp=None)
