@@ -22,7 +22,10 @@ _decode = msgspec.json.Decoder().decode
 
 @identity_struct
 class PackedBlock(Block):
-    """A block as `block_of` makes it of its content, which it keeps as compact JSON until somebody asks for it."""
+    """A block as `block_of` makes it of its content, which it keeps as compact JSON until somebody asks for it.
+
+    `dataclasses.replace` asks for it, so that what it makes is known to be something else (`packed_content`).
+    """
 
     @property  # type: ignore[misc]
     def content(self) -> Mapping[str, Any] | None:
