@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.detect import HEAD_BYTES, READERS, detect, read_calls, read_conversation
+from cachecost.conversations.readers.detect import (
+    HEAD_BYTES,
+    READERS,
+    SHORT_HEAD_BYTES,
+    detect,
+    read_calls,
+    read_conversation,
+)
 
 CALLS = '{"format":1,"kind":"calls","content":"keep","name":"n"}\n'
 CONVERSATION = CALLS.replace("calls", "conversation")
@@ -154,6 +161,14 @@ def test_a_first_line_of_any_length_does_not_hide_the_format(tmp_path: Path, siz
     path = tmp_path / "session.jsonl"
     path.write_text(f'{{"type":"mood","data":"{"x" * size}"}}\n{{"type":"user","sessionId":"s"}}\n')
     assert detect(path) == ("claude-code", 'its line 2 has a "type" and a "sessionId"')
+
+
+@pytest.mark.parametrize("lines", [1, SHORT_HEAD_BYTES // 20])
+def test_first_objects_that_tell_nothing_do_not_hide_the_format(tmp_path: Path, lines: int) -> None:
+    path = tmp_path / "x.jsonl"
+    mood, last = '{"type":"mood"}', '{"type":"x","uuid":"a","message":{}}'
+    path.write_text("\n".join([*[mood] * lines, mood.ljust(SHORT_HEAD_BYTES), last]))
+    assert detect(path) == ("claude-code", f'its line {lines + 2} has a "type" and a "uuid"')
 
 
 def test_one_long_line_alone_is_still_unknown(tmp_path: Path) -> None:

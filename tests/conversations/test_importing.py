@@ -11,6 +11,7 @@ from shapes import blocks_of, event_shapes, pattern, whole
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.importing import import_files
+from cachecost.conversations.input_files import WATCH
 from cachecost.conversations.readers.detect import READERS, detect
 from cachecost.conversations.recording import read
 from cachecost.prompts.blocks import Block
@@ -194,3 +195,21 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     assert [str(fault) for fault in report.refused] == [
         f"{tmp_path / 'none'} cannot be read: No such file or directory"
     ]
+
+
+def test_files_that_become_one_recording_are_read_once(tmp_path: Path) -> None:
+    answer = {"id": "m", "model": "claude-opus-4-5", "usage": {"input_tokens": 1}, "content": [{"type": "text"}]}
+    for name in ("a", "b"):
+        lines = [{"type": "user", "uuid": f"1{name}", "message": {"content": "go"}}, {"type": f"mood {name}"}]
+        lines.append({"type": "assistant", "uuid": f"2{name}", "message": {**answer, "id": name}})
+        times = [{**line, "timestamp": f"2026-01-02T10:00:0{at}Z"} for at, line in enumerate(lines)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, times)))
+    sizes: list[int] = []
+    said: list[str] = []
+    token = WATCH.set(sizes.append)
+    report = import_files([tmp_path], tmp_path / "out.jsonl", warn=said.append)
+    WATCH.reset(token)
+    assert sum(one.calls for one in report.imported) == 2
+    assert sum(sizes) == sum((tmp_path / f"{name}.jsonl").stat().st_size for name in ("a", "b"))
+    skipped = [f"{tmp_path / name}.jsonl: skipped 1 line: unknown type 'mood {name}'" for name in ("a", "b")]
+    assert said[-2:] == skipped

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from cachecost.base.structs import replace as replace_struct
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.model import Conversation, ConversationState, Event, Inquiry
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread
@@ -30,7 +31,7 @@ class BlockRewriter:
 
     def call(self, call: RecordedCall) -> RecordedCall:
         """The call with its request and its response rebuilt."""
-        return replace(call, request=self.request(call.request), response=self.blocks(call.response))
+        return replace_struct(call, request=self.request(call.request), response=self.blocks(call.response))
 
     def conversation(self, conversation: Conversation) -> Conversation:
         """The conversation with its head and its events rebuilt. Raises ValueError for one found in calls."""
@@ -41,10 +42,10 @@ class BlockRewriter:
     def request(self, request: Request) -> Request:
         """The request with its parts, its thread and the places of its breakpoints rebuilt."""
         breakpoints = tuple(
-            replace(breakpoint, node=breakpoint.node and self.thread(breakpoint.node))
+            replace_struct(breakpoint, node=breakpoint.node and self.thread(breakpoint.node))
             for breakpoint in request.breakpoints
         )
-        return replace(
+        return replace_struct(
             request,
             thread=self.thread(request.thread),
             tools=self.part(request.tools),

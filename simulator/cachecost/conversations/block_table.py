@@ -14,11 +14,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.json_object import JsonObject
 from cachecost.prompts.blocks import DIGEST_BYTES, NO_COUNTS, Block
 from cachecost.prompts.output_format import PLACES, counts_unseen, schema_text
-from cachecost.prompts.wire import ROLES, block_of, text_block
+from cachecost.prompts.plain_blocks import packed_content, plain_block
+from cachecost.prompts.wire import ROLES, text_block
 
 Count = Callable[[Block], tuple[Mapping[str, int], str]]
 """Counts a block's content: (tokens by tokenizer name, content kind)."""
@@ -66,6 +69,8 @@ class BlockWriter:
             written["counts"] = dict(sorted(free.counts(counts).items()))
 
     def _fields(self, block: Block) -> dict[str, Any]:
+        if self.free is None and (content := packed_content(block)):
+            return {"role": block.role, "content": msgspec.Raw(content)}
         if self.free:
             return _block_fields(block, block.digest, *self._count(block), free=self.free)
         return _block_fields(block, block.digest, block.counts, block.prose, free=None)
@@ -86,7 +91,7 @@ def _block_fields(
     block: Block, digest: bytes, counts: Mapping[str, int], prose: str, free: ContentFree | None
 ) -> dict[str, Any]:
     content = None if free else block.content
-    base = None if content is None else block_of(block.role, content)
+    base = None if content is None else plain_block(block.role, content)
     size, tokens = (block.size, block.tokens) if free is None else _round(block, free)
     counts = free.counts(counts) if free else counts
     fields: dict[str, Any] = {
@@ -137,7 +142,7 @@ class BlockReader:
 def _block(line: JsonObject) -> Block:
     role = line.one_of("role", (*ROLES, ""))
     content = line.mapping("content", required=False) if line.has("content") else None
-    base = block_of(role, content) if content is not None else None
+    base = plain_block(role, content) if content is not None else None
     return Block(
         line.text("kind", base.kind if base else None),
         role,

@@ -119,6 +119,7 @@ class _CallWriter:
         self._calls = 0
         self._starts = StartTimes()
         self._heads: dict[str, int] = {}
+        self._head_of: dict[tuple[str, Part, Part, str], int] = {}
         self._parts: dict[Part, list[int]] = {}
         self._params: dict[str, dict[str, Any]] = {}
         self._written_in: dict[Thread, int] = {}
@@ -142,6 +143,14 @@ class _CallWriter:
         yield {name: value for name, value in fields.items() if value is not None and value != []}
 
     def _head(self, request: Request) -> tuple[int, list[dict[str, Any]]]:
+        parts = (request.model, request.tools, request.system, json.dumps(request.params) if request.params else "{}")
+        if parts in self._head_of:
+            return self._head_of[parts], []
+        number, lines = self._write_head(request)
+        self._head_of[parts] = number
+        return number, lines
+
+    def _write_head(self, request: Request) -> tuple[int, list[dict[str, Any]]]:
         tools, tool_lines = self._part(request.tools)
         system, system_lines = self._part(request.system)
         places = {"tool_places": request.tools.places, "system_places": request.system.places}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
-from cachecost.base.structs import value
+from cachecost.base.structs import replace, value
 from cachecost.base.times import day_of, iso_milliseconds
 from cachecost.conversations.known_lengths import KnownLengths
 from cachecost.conversations.readers.common.message_threads import why_not_whole
@@ -18,8 +18,6 @@ from cachecost.providers.usage import Usage
 BILL_ONLY = "the log has only the bill, not the request"
 ON_DEMAND = "on-demand compaction (compaction: summarize): its prompt is not published and the log has no iterations"
 _set = msgspec.structs.force_setattr
-_replace: Any = msgspec.structs.replace
-"""Several times as fast as that of dataclasses."""
 
 
 @value
@@ -224,12 +222,12 @@ class PlannedCall(Call):
 
 def date_call(call: PlannedCall) -> PlannedCall:
     """The call with the day and the timestamp of its start."""
-    return cast("PlannedCall", _replace(call, day=day_of(call.start), timestamp=iso_milliseconds(call.start)))
+    return replace(call, day=day_of(call.start), timestamp=iso_milliseconds(call.start))
 
 
 def name_call(call: PlannedCall, session: str, project: str, agent: str) -> PlannedCall:
     """The call as one of this conversation."""
-    return cast("PlannedCall", _replace(call, session=session, project=project, agent=agent))
+    return replace(call, session=session, project=project, agent=agent)
 
 
 def derive_call(call: Call, request: Request, start: float, output_tokens: int | None, purpose: str) -> PlannedCall:

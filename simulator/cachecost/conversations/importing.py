@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import count as count_from
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cachecost.base.atomic_files import CannotWrite
 from cachecost.base.errors import Fault, InputError
@@ -16,19 +17,21 @@ from cachecost.conversations import call_recording, recording
 from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.block_table import Count
 from cachecost.conversations.call_recording import Title
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.content_free import key_from, key_of
 from cachecost.conversations.import_report import ImportedFile, ImportReport
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.logs import Logs
 from cachecost.conversations.merging import InputFile, merge_calls
-from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.detect import CONVERSATIONS, lacks
 from cachecost.conversations.recording import Content
-from cachecost.conversations.redaction.redactor import Redactor
 from cachecost.conversations.sessions import CallTree
 from cachecost.conversations.unknown_blocks import UnknownBlocks
 from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook
+
+if TYPE_CHECKING:
+    from cachecost.conversations.redaction.redactor import Redactor
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,25 +131,41 @@ def _lacks(one: InputFile) -> str:
 
 
 def _import_group(group: list[InputFile], target: _Target, options: ImportOptions, report: ImportReport) -> None:
-    if len(group) > 1:
-        group = _readable(group, options, report)
+    found = _readable(group, report) if len(group) > 1 else group
     try:
-        if group:
-            report.imported.append(_import(group, target, options))
+        if found:
+            report.imported.append(_import(found, target, options))
     except CannotWrite:
         raise
     except InputError as error:
         report.refused.extend(error.faults)
 
 
-def _readable(group: list[InputFile], options: ImportOptions, report: ImportReport) -> list[InputFile]:
-    """The files whose calls can all be read. A merged file is whole or not written, so this is checked first."""
+class _ReadFile:
+    """A file whose calls were all read: they are kept, and so is what the reader has to say."""
+
+    def __init__(self, one: InputFile) -> None:
+        self.path = one.path
+        self.format = one.format
+        self._said: list[str] = []
+        self._calls = list(one.calls(self._said.append))
+
+    def calls(self, warn: Warn) -> Iterator[RecordedCall]:
+        """As `InputFile.calls`."""
+        for words in self._said:
+            warn(words)
+        yield from self._calls
+
+
+_Source = InputFile | _ReadFile
+
+
+def _readable(group: list[InputFile], report: ImportReport) -> list[_ReadFile]:
+    """The files whose calls can all be read. A merged file is whole or not written, so they are read before."""
     kept = []
     for one in group:
         try:
-            for _ in one.calls(quiet):
-                pass
-            kept.append(one)
+            kept.append(_ReadFile(one))
         except InputError as error:
             report.refused.extend(error.faults)
     return kept
@@ -164,17 +183,17 @@ def _count_once(count: Count) -> Count:
     return count_once
 
 
-def _import(group: list[InputFile], target: _Target, options: ImportOptions) -> ImportedFile:
+def _import(group: Sequence[_Source], target: _Target, options: ImportOptions) -> ImportedFile:
     format_, _ = group[0].format
     if len(group) == 1 and format_ in CONVERSATIONS:
         return _import_conversation(group[0], target, options)
     return _import_calls(group, target, options)
 
 
-def _import_conversation(one: InputFile, target: _Target, options: ImportOptions) -> ImportedFile:
+def _import_conversation(one: _Source, target: _Target, options: ImportOptions) -> ImportedFile:
     name, reason = one.format
     read = CONVERSATIONS[name].read(one.path, options.warn)
-    redactor = Redactor() if options.redact else None
+    redactor = _redactor() if options.redact else None
     if redactor:
         redactor.learn(read)
         read = redactor.conversation(read)
@@ -187,10 +206,10 @@ def _import_conversation(one: InputFile, target: _Target, options: ImportOptions
     return replace(found, hidden=redactor.counts) if redactor else found
 
 
-def _import_calls(group: list[InputFile], target: _Target, options: ImportOptions) -> ImportedFile:
+def _import_calls(group: Sequence[_Source], target: _Target, options: ImportOptions) -> ImportedFile:
     name, reason = group[0].format
     paths = [one.path for one in group]
-    header = calls.title(paths[0]) if name == "calls" and len(group) == 1 else Title(_name_of(paths, target))
+    header = _header_of(paths[0]) if name == "calls" and len(group) == 1 else Title(_name_of(paths, target))
     redactor = _learn_names(group) if options.redact else None
     named = replace(header, name=redactor.text(header.name)) if redactor else header
     told = options.header(named.name, named.source, named.licence)
@@ -217,9 +236,23 @@ def _import_calls(group: list[InputFile], target: _Target, options: ImportOption
     )
 
 
-def _learn_names(group: list[InputFile]) -> Redactor:
+def _header_of(path: Path) -> Title:
+    """What the header of a recording says; its reader is imported where it is needed, for start-up counts."""
+    from cachecost.conversations.readers.call_recording import reader
+
+    return reader.title(path)
+
+
+def _redactor() -> Redactor:
+    """A redactor that knows no name; its patterns, which take long to compile, are only needed with --redact."""
+    from cachecost.conversations.redaction.redactor import Redactor
+
+    return Redactor()
+
+
+def _learn_names(group: Sequence[_Source]) -> Redactor:
     """A redactor that knows all names in the files: a name found late must be hidden in earlier calls, too."""
-    redactor = Redactor()
+    redactor = _redactor()
     for one in group:
         for call in one.calls(quiet):
             redactor.learn(call)

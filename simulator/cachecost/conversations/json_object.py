@@ -53,6 +53,10 @@ class JsonObject:
         return harmless
 
     def text(self, name: str, default: str | None = None) -> str:
+        value = self.data.get(name)
+        if type(value) is str:
+            self.known_keys.add(name)
+            return value
         return str(self.get(name, "a text", _is_text, default or "", default is None))
 
     def whole(self, name: str, default: int | None = None, required: bool = False) -> int | None:
@@ -72,9 +76,17 @@ class JsonObject:
         return None
 
     def flag(self, name: str, default: bool = False) -> bool:
+        value = self.data.get(name)
+        if value is True or value is False:
+            self.known_keys.add(name)
+            return value
         return bool(self.get(name, "true or false", lambda value: isinstance(value, bool), default, required=False))
 
     def mapping(self, name: str, required: bool = True) -> dict[str, Any]:
+        found = self.data.get(name)
+        if type(found) is dict:
+            self.known_keys.add(name)
+            return found
         value: dict[str, Any] = self.get(name, "an object", lambda value: isinstance(value, dict), {}, required)
         return value
 
@@ -91,6 +103,17 @@ class JsonObject:
         """An ISO 8601 time as it is written; None if there is none."""
         value: str | None = self.get(name, "an ISO 8601 time", _is_time, None, required=False)
         return value
+
+    def moment_in_seconds(self, name: str) -> float | None:
+        """Seconds since the epoch of an ISO 8601 time; None if there is none."""
+        value = self.data.get(name)
+        try:
+            found = None if value is None else seconds(value)
+        except (ValueError, TypeError, OverflowError):
+            self.moment(name)  # adds the error
+            return None
+        self.known_keys.add(name)
+        return found
 
     def within(self, value: Mapping[str, Any], place: str) -> JsonObject:
         """An object inside this one, at `place`."""
@@ -140,29 +163,6 @@ def _is_time(value: object) -> bool:
     return True
 
 
-def json_lines(path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
-    """The objects of a JSON Lines file, one by one. A damaged line is an error.
-
-    A last line without a newline that does not parse is still being written: it is skipped, with a warning. Raises
-    InputError if the file cannot be opened.
-    """
-    for number, raw in byte_lines(path):
-        if not raw.strip():
-            continue
-        if len(faults) >= limits.MOST_ERRORS:
-            return
-        value = parse_json(raw)
-        is_damaged = isinstance(value, ValueError) and not isinstance(value, limits.OutOfLimits)
-        if is_damaged and not raw.endswith(b"\n"):
-            warn(f"{path}:{number} the last line is cut off (still being written?): skipped")
-        elif isinstance(value, ValueError):
-            faults.append(Fault(str(path), reason(value), number))
-        elif not isinstance(value, dict):
-            faults.append(Fault(str(path), f"expected an object; got {show_found(value)}", number))
-        else:
-            yield JsonObject(value, faults, str(path), number)
-
-
 def parse_json(raw: bytes) -> Any:
     """The JSON value of UTF-8 bytes, or the ValueError that says why there is none."""
     try:
@@ -173,6 +173,33 @@ def parse_json(raw: bytes) -> Any:
         return ValueError(f"{error.msg.removesuffix(' at')} at character {error.pos + 1}")
     except limits.OutOfLimits as error:
         return error
+
+
+def json_lines(
+    path: Path, faults: list[Fault], warn: Warn, parse: Callable[[bytes], Any] = parse_json
+) -> Iterator[JsonObject]:
+    """The objects of a JSON Lines file, one by one. A damaged line is an error. `parse` works like `parse_json`.
+
+    A last line without a newline that does not parse is still being written: it is skipped, with a warning. Raises
+    InputError if the file cannot be opened.
+    """
+    file = str(path)
+    for number, raw in byte_lines(path):
+        if len(faults) >= limits.MOST_ERRORS and raw.strip():
+            return
+        value = parse(raw)
+        if type(value) is dict:
+            yield JsonObject(value, faults, file, number)
+            continue
+        if not raw.strip():
+            continue
+        is_damaged = isinstance(value, ValueError) and not isinstance(value, limits.OutOfLimits)
+        if is_damaged and not raw.endswith(b"\n"):
+            warn(f"{path}:{number} the last line is cut off (still being written?): skipped")
+        elif isinstance(value, ValueError):
+            faults.append(Fault(file, reason(value), number))
+        else:
+            faults.append(Fault(file, f"expected an object; got {show_found(value)}", number))
 
 
 def reason(error: ValueError) -> str:

@@ -10,11 +10,11 @@ file and line it was recorded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.detect import CALLS, CONVERSATIONS, calls_in_time, lacks, read_calls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
 from itertools import chain
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn
 from cachecost.conversations.readers.detect import (

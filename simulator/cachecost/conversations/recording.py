@@ -27,7 +27,7 @@ from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject, json_lines, parse_json
 from cachecost.conversations.model import Conversation, ConversationState, Human, Inquiry, Reply, Results
-from cachecost.prompts.blocks import NOTHING, Block, Part
+from cachecost.prompts.blocks import NOTHING, Block, Part, encode_simple
 from cachecost.prompts.wire import show_found
 
 FORMAT = 1
@@ -112,6 +112,8 @@ def _details(event: ConversationState, free: ContentFree | None) -> dict[str, An
 
 def encode_record(record: dict[str, Any]) -> bytes:
     """One line of JSON. Non-ASCII stays as it is, unless it is half a surrogate pair."""
+    if data := encode_simple(record):
+        return data + b"\n"
     try:
         return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
     except UnicodeEncodeError:

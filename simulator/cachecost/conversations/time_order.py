@@ -11,7 +11,6 @@ A log in time order is read line by line and never held in memory. A pass over t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 from math import inf
 from operator import attrgetter
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import WATCH, Warn
 from cachecost.conversations.start_times import SECONDS_BETWEEN_UNTIMED

@@ -29,9 +29,14 @@ MODES = ("batch", "fast", "us")
 MICROSECONDS = 6
 
 
-@dataclass(frozen=True, slots=True)
+NO_USAGE = Usage()
+
+
+@dataclass(slots=True)
 class TranscriptStep:
     """One API call, and what lies between it and the call before it on its chain.
+
+    A reader changes it until it has read all lines of the answer.
 
     Times are seconds since the epoch, None where none is told: `after` that of the record before the request,
     `answered` and `ended` those of the first and the last record of the answer.
@@ -44,7 +49,7 @@ class TranscriptStep:
     before: int | None
     """Number of the step that this one goes on from; None: the first of its chain."""
     model: str
-    usage: Usage
+    usage: Usage = NO_USAGE
     after: float | None = None
     answered: float | None = None
     ended: float | None = None

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from cachecost.base.limits import is_tokens
+from cachecost.base.limits import MOST_TOKENS, is_tokens
 from cachecost.conversations.calls import Iteration
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
+
+NOTHING: dict[str, Any] = {}
 
 
 def parse_usage(value: Any, path: str) -> Usage:
     """A wire `usage` object. Creation that its 5m/1h split leaves out is 5m. Raises NotAMessage."""
     if not isinstance(value, dict):
         raise NotAMessage(path, "a usage object", value)
-    split = value.get("cache_creation") or {}
+    split = value.get("cache_creation") or NOTHING
     written = _tokens(value, "cache_creation_input_tokens", path)
     hour = _tokens(split, "ephemeral_1h_input_tokens", f"{path}.cache_creation")
     five = _tokens(split, "ephemeral_5m_input_tokens", f"{path}.cache_creation")
@@ -28,7 +30,9 @@ def parse_usage(value: Any, path: str) -> Usage:
 
 
 def _tokens(value: Any, name: str, path: str) -> int:
-    found = value.get(name) if isinstance(value, dict) else value
+    found = value.get(name) if type(value) is dict else value
+    if type(found) is int and 0 <= found <= MOST_TOKENS:
+        return found
     if found is None:
         return 0
     if not is_tokens(found):

@@ -15,6 +15,8 @@ from enum import StrEnum
 from json import JSONEncoder
 from typing import Any
 
+import msgspec
+
 from cachecost.base.structs import identity_struct
 
 try:
@@ -26,6 +28,11 @@ DIGEST_BYTES = 16
 TOOL_RUNS = frozenset({"tool_use", "tool_result"})
 THINKING = frozenset({"thinking", "redacted_thinking"})
 COMPACT = JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+ENCODE = msgspec.json.Encoder().encode
+"""Several times as fast. Where a value `_is_simple` it writes the same, or rejects half of a surrogate pair."""
+SIMPLE = frozenset({str, int, bool, type(None), msgspec.Raw})
+"""Types that both encoders write alike; what is `Raw` is JSON already."""
+NAMES = frozenset({str})
 COMPACTION = "compaction"
 NO_COUNTS: Mapping[str, int] = {}
 
@@ -71,7 +78,27 @@ class Block:
 
 def compact(content: Mapping[str, Any]) -> bytes:
     """The compact JSON of rule 19: no spaces, non-ASCII kept, key order kept."""
-    return COMPACT.encode(content).encode("utf-8", "surrogatepass")
+    return encode_simple(content) or COMPACT.encode(content).encode("utf-8", "surrogatepass")
+
+
+def encode_simple(value: Any) -> bytes | None:
+    """The compact JSON of a value of which it is certain without Python's own encoder, which is slow; else None."""
+    try:
+        return ENCODE(value) if _is_simple(value) else None
+    except (ValueError, RecursionError):  # half of a surrogate pair, too many digits or levels
+        return None
+
+
+def _is_simple(value: Any) -> bool:
+    """Whether a value consists of what both encoders write alike: numbers with an exponent they do not."""
+    kind = type(value)
+    if kind is dict:
+        if not NAMES.issuperset(map(type, value)):
+            return False
+        value = value.values()
+    elif kind is not list:
+        return kind in SIMPLE or (kind is float and (0.001 <= abs(value) < 1e15 or value == 0))
+    return SIMPLE.issuperset(map(type, value)) or all(map(_is_simple, value))
 
 
 def digest_of(role: str, kind: str, payload: bytes) -> bytes:
@@ -106,15 +133,23 @@ class Message:
     @classmethod
     def of(cls, role: str, blocks: tuple[Block, ...]) -> Message:
         """Build a message. A *human* message is a user message that is not only tool results."""
+        is_human = has_image = has_citations = has_thinking = has_compaction = False
+        for block in blocks:
+            kind = block.kind
+            is_human = is_human or kind != "tool_result"
+            has_image = has_image or block.has_image
+            has_citations = has_citations or block.has_citations
+            has_thinking = has_thinking or kind in THINKING
+            has_compaction = has_compaction or kind == COMPACTION
         return cls(
             role,
             blocks,
             message_digest(role, blocks),
-            is_human=role == "user" and any(block.kind != "tool_result" for block in blocks),
-            has_image=any(block.has_image for block in blocks),
-            has_citations=any(block.has_citations for block in blocks),
-            has_thinking=any(block.is_thinking for block in blocks),
-            has_compaction=any(block.kind == COMPACTION for block in blocks),
+            role == "user" and is_human,
+            has_image,
+            has_citations,
+            has_thinking,
+            has_compaction,
         )
 
 

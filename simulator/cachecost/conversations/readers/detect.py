@@ -19,6 +19,7 @@ from cachecost.conversations.time_order import order_by_time
 if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
 
+SHORT_HEAD_BYTES = 1 << 15
 HEAD_BYTES = 1 << 20
 """A request log is known by a key that may come after a long answer."""
 SUFFIXES = {".yaml": "vcr", ".yml": "vcr", ".har": "har", ".mitm": "mitmproxy", ".flow": "mitmproxy"}
@@ -57,6 +58,8 @@ class Readers(Mapping[str, Kind]):
 
     def __init__(self, table: Mapping[str, tuple[str, tuple[str, ...]]]) -> None:
         self.table = table
+        signs = (sign for _, own in table.values() for sign in own)
+        self._quoted_signs = frozenset(sign[1:-1].encode() for sign in signs if sign[0] == '"')
 
     def __getitem__(self, name: str) -> Kind:
         return cast("Kind", import_module(f"cachecost.conversations.{self.table[name][0]}"))
@@ -73,16 +76,17 @@ class Readers(Mapping[str, Kind]):
 
     def possible(self, head: bytes) -> Iterator[str]:
         """The names of those whose files have what `head` has: only these need to look at it."""
-        start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-        quoted = set(head.split(b'"')[1:-1])  # all that stands between two quotes: a dozen searches in one
+        text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        quoted = self._quoted_signs.intersection(head.split(b'"')[1:-1])  # a dozen searches in one
         return (
-            name for name, (_, signs) in self.table.items() if any(_has(head, start, quoted, sign) for sign in signs)
+            name for name, (_, signs) in self.table.items() if any(_has(head, text, quoted, sign) for sign in signs)
         )
 
 
-def _has(head: bytes, start: bytes, quoted: Set[bytes], sign: str) -> bool:
+def _has(head: bytes, text: bytes, quoted: Set[bytes], sign: str) -> bool:
+    """Whether a file has a sign at its beginning (^), between two quotes, or anywhere."""
     if sign[0] == "^":
-        return start == sign[1:].encode()
+        return text.startswith(sign[1:].encode())
     return sign[1:-1].encode() in quoted if sign[0] == '"' else sign.encode() in head
 
 
@@ -111,8 +115,8 @@ CALLS: Readers[CallReader] = Readers(
         "har": ("readers.http.har", ('"log"',)),
         "vcr": ("readers.http.vcr", ("interactions", "^[", "^-")),
         "mitmproxy": ("readers.http.mitmproxy", tuple(f"^{digit}" for digit in range(10))),
-        "opencode": ("readers.opencode.reader", ("SQLite format 3", '"sessionID"', '"projectID"')),
-        "crush": ("readers.crush.reader", ("SQLite format 3",)),
+        "opencode": ("readers.opencode.reader", ("^SQLite format 3", '"sessionID"', '"projectID"')),
+        "crush": ("readers.crush.reader", ("^SQLite format 3",)),
         "cline": ("readers.cline.reader", ('"api_req_started"', '"sessionId"', '"session_id"')),
         "request-log": ("readers.request_log.reader", ('"request"',)),
         "claude-code": ("readers.claude_code.reader", ('"type"',)),
@@ -158,10 +162,13 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
 def _heads(path: Path) -> Iterator[bytes]:
     """The beginning of a file, then a longer one: no line may hide the next because it does not fit.
 
-    A first line that is longer than the first piece is cut there.
+    A first line that is longer than the first piece is cut there. Of JSON Lines, the first object is mostly enough.
     """
     with open_input(path) as stream:
-        head = stream.read(HEAD_BYTES)
+        head = stream.read(SHORT_HEAD_BYTES)
+        if len(head) == SHORT_HEAD_BYTES and _is_object(head.partition(b"\n")[0]):
+            yield head
+        head += stream.read(HEAD_BYTES - len(head))
         yield head
         if len(head) < HEAD_BYTES:
             return
@@ -169,6 +176,11 @@ def _heads(path: Path) -> Iterator[bytes]:
             yield head + stream.read(HEAD_BYTES)
         elif _skip_line(stream):
             yield head + b"\n" + stream.read(HEAD_BYTES)
+
+
+def _is_object(line: bytes) -> bool:
+    """Whether a first line that ends before its piece of the file looks like a whole object."""
+    return len(line) < SHORT_HEAD_BYTES and line[:1] == b"{" and line.rstrip()[-1:] == b"}"
 
 
 def _skip_line(stream: BinaryIO) -> bool:

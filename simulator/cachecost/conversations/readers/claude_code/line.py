@@ -21,15 +21,15 @@ def client_of(line: JsonObject) -> str:
     return str(line.data.get("version") or "")
 
 
-def longer(step: TranscriptStep, usage: Usage, content: list[Any], time: float | None) -> TranscriptStep:
-    """A step with one more line of its answer."""
-    times = [known for known in (step.ended, time) if known is not None]
-    return replace(
-        step,
-        usage=usage if usage.output_tokens >= step.usage.output_tokens else step.usage,
-        thinking=step.thinking or any(kind_of(block) in THINKING for block in content),
-        ended=max(times) if step.answered is not None else None,
-    )
+def lengthen(step: TranscriptStep, usage: Usage, content: list[Any], time: float | None) -> None:
+    """Add one more line of its answer to a step."""
+    if usage.output_tokens >= step.usage.output_tokens:
+        step.usage = usage
+    step.thinking = step.thinking or any(kind_of(block) in THINKING for block in content)
+    if step.answered is None:
+        step.ended = None
+    elif time is not None and (step.ended is None or time > step.ended):
+        step.ended = time
 
 
 def usage_on(message: JsonObject, told: dict[str, Any]) -> Usage:
@@ -50,7 +50,7 @@ def is_zero(usage: dict[str, Any]) -> bool:
 
 
 def modes_of(usage: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(mode for name, mode in PRICED.items() if usage.get(name) == mode)
+    return tuple([mode for name, mode in PRICED.items() if usage.get(name) == mode])
 
 
 def is_summed(usage: dict[str, Any]) -> bool:

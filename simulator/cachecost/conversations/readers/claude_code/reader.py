@@ -13,8 +13,9 @@ Messages, answers, times and usage are the transcript's own (see transcript.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,19 @@ from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.claude_code.recorded_requests import RecordedBreakpoints
 from cachecost.conversations.readers.claude_code.transcript import PartialStep, read_steps_with_content, sniff_lines
 from cachecost.conversations.transcript_steps import TranscriptStep
-from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, digest_of, given_block
+from cachecost.prompts.blocks import (
+    NOTHING,
+    THINKING,
+    Block,
+    Layer,
+    Message,
+    Part,
+    Thread,
+    digest_of,
+    given_block,
+)
+from cachecost.prompts.plain_blocks import plain_block
 from cachecost.prompts.request import TTL, Breakpoint, Request
-from cachecost.prompts.wire import block_of, text_block
 from cachecost.providers.clients.placement import message_breakpoints
 
 BYTES_PER_TOKEN = 4
@@ -58,6 +69,7 @@ class _TranscriptCalls:
     steps: list[PartialStep]
     keep_content: bool
     _threads: dict[int, Thread] = field(default_factory=dict)
+    _answers: dict[PartialStep, tuple[Block, ...]] = field(default_factory=dict)
     _chains: dict[str, _ChainState] = field(default_factory=dict)
     _heads: dict[tuple[str, int, int], Part] = field(default_factory=dict)
 
@@ -72,11 +84,18 @@ class _TranscriptCalls:
         before = partial.before
         thread = root
         if before is not None and not partial.is_cut:
-            thread = _then(self._threads[before.step.number], "assistant", self._blocks("assistant", before.answer))
+            thread = _then(self._threads[before.step.number], "assistant", self._answer(before))
         return _then(thread, "user", self._blocks("user", partial.request_blocks))
 
+    def _answer(self, partial: PartialStep) -> tuple[Block, ...]:
+        """The blocks of an answer, made once: the requests after it contain them again."""
+        blocks = self._answers.get(partial)
+        if blocks is None:
+            blocks = self._answers[partial] = self._blocks("assistant", partial.answer)
+        return blocks
+
     def _blocks(self, role: str, content: list[Any]) -> tuple[Block, ...]:
-        return tuple(_block(role, item, self.keep_content) for item in content)
+        return tuple([_block(role, item, self.keep_content) for item in content])
 
     def _call(self, partial: PartialStep, thread: Thread) -> RecordedCall:
         step = partial.step
@@ -88,7 +107,7 @@ class _TranscriptCalls:
             first_token_s=0.0 if step.after is None or step.answered is None else max(0.0, step.answered - step.after),
             billed=step.usage,
             is_batch="batch" in step.modes,
-            response=self._blocks("assistant", partial.answer),
+            response=self._answer(partial),
             session=step.session,
             id=step.id,
             project=step.project,
@@ -103,11 +122,10 @@ class _TranscriptCalls:
             chain = self._chains[step.chain] = _ChainState(self._head(partial, thread))
         chain.ttl = _ttl(step) or chain.ttl
         head, in_messages = partial.breakpoints or _by_version(partial.client, chain.ttl)
-        blocks = range(len(chain.head.blocks)) if head else ()
-        breakpoints = tuple(Breakpoint(Layer.SYSTEM, index, head or chain.ttl) for index in blocks)
+        breakpoints = (*(_on_system(len(chain.head.blocks), head) if head else ()), *_in_messages(thread, in_messages))
         params = {"speed": "fast"} if "fast" in step.modes else {}
-        params |= {"inference_geo": "us"} if "us" in step.modes else {}
-        breakpoints += _in_messages(thread, in_messages)
+        if "us" in step.modes:
+            params["inference_geo"] = "us"
         return Request(step.model, thread, system=chain.head, breakpoints=breakpoints, params=params)
 
     def _head(self, partial: PartialStep, thread: Thread) -> Part:
@@ -137,36 +155,47 @@ def _then(thread: Thread, role: str, blocks: tuple[Block, ...]) -> Thread:
 
 def _block(role: str, item: Any, keep_content: bool) -> Block:
     """A block of a transcript. A redacted one states its number of characters."""
-    if not isinstance(item, Mapping):
-        return text_block(role, str(item), keep_content)
-    if isinstance(item.get("digest"), str) and isinstance(item.get("chars"), int):
+    if not isinstance(item, dict):
+        return plain_block(role, {"type": "text", "text": str(item)}, keep_content)
+    if "digest" in item and isinstance(item["digest"], str) and isinstance(item.get("chars"), int):
         kind = str(item.get("type") or "text")
         size = item["chars"] + (item.get("signature_chars") or 0)
         tokens = max(1, size // BYTES_PER_TOKEN)
         return Block(kind, role, digest_of(role, kind, item["digest"].encode()), size, tokens=tokens)
-    return block_of(role, item, keep_content)
+    return plain_block(role, item, keep_content)
 
 
+@cache
 def _by_version(client: str, ttl: TTL) -> RecordedBreakpoints:
     """The breakpoints that the client of this version places."""
     return RecordedBreakpoints(ttl, (ttl,) * message_breakpoints(client))
 
 
-def _in_messages(thread: Thread, ttls: tuple[TTL, ...]) -> tuple[Breakpoint, ...]:
+@cache
+def _on_system(blocks: int, ttl: TTL) -> tuple[Breakpoint, ...]:
+    """Breakpoints on all blocks of a static prefix."""
+    return tuple(Breakpoint(Layer.SYSTEM, index, ttl) for index in range(blocks))
+
+
+def _in_messages(thread: Thread, ttls: tuple[TTL, ...]) -> list[Breakpoint]:
     """Breakpoints with these TTLs on the last messages that can have one, the earliest first."""
-    places = (place for place in map(_last_place, thread.back()) if place is not None)
-    latest_first = [
-        Breakpoint(Layer.MESSAGES, index, ttl, node) for ttl, (node, index) in zip(ttls[::-1], places, strict=False)
-    ]
-    return tuple(reversed(latest_first))
+    found: list[Breakpoint] = []
+    if ttls:
+        for node in thread.back():
+            if (index := _last_place(node)) is not None:
+                found.append(Breakpoint(Layer.MESSAGES, index, ttls[-1 - len(found)], node))
+                if len(found) == len(ttls):
+                    break
+    return found[::-1]
 
 
-def _last_place(node: Thread) -> tuple[Thread, int] | None:
+def _last_place(node: Thread) -> int | None:
     """The last block of a message that can have a breakpoint; None if no block can."""
     blocks = node.message.blocks if node.message else ()
-    can_have = (at for at in range(len(blocks) - 1, -1, -1) if not (blocks[at].is_thinking or blocks[at].is_empty_text))
-    index = next(can_have, None)
-    return None if index is None else (node, index)
+    for index in range(len(blocks) - 1, -1, -1):
+        if not (blocks[index].kind in THINKING or blocks[index].is_empty_text):
+            return index
+    return None
 
 
 def _ttl(step: TranscriptStep) -> TTL | None:

@@ -20,14 +20,14 @@ How lines become steps (checked on transcripts of Claude Code 1.0.17 to 2.1.37):
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.times import seconds
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject, json_lines, parse_json
 from cachecost.conversations.readers.claude_code.line import (
@@ -36,16 +36,16 @@ from cachecost.conversations.readers.claude_code.line import (
     is_summed,
     is_zero,
     kind_of,
-    longer,
+    lengthen,
     modes_of,
     usage_on,
 )
+from cachecost.conversations.readers.claude_code.line_parser import LineParser
 from cachecost.conversations.readers.claude_code.recorded_requests import RecordedBreakpoints, recorded_breakpoints
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.transcript_steps import BETWEEN, KIND, TranscriptStep, parse_steps, steps_to_records
 from cachecost.prompts.wire import show_found
-from cachecost.providers.usage import Usage
 
 __all__ = ["TranscriptStep", "read_steps", "sniff", "steps_to_records"]
 MAIN, SIDE = "main", "side"
@@ -80,7 +80,7 @@ def sniff_lines(head: bytes) -> str | None:
     Clients begin a transcript with lines that are no part of the tree of records, and every version has new ones: so
     the first line that can only be a transcript's decides, as long as all lines before it have a "type".
     """
-    for number, line in enumerate(head.split(b"\n"), 1):
+    for number, line in enumerate(BytesIO(head), 1):
         if not line.strip():
             continue
         keys = set(top_keys(line))
@@ -128,7 +128,7 @@ def read_steps_with_content(path: Path, warn: Warn) -> list[PartialStep]:
 
 def _open(path: Path, faults: list[Fault], warn: Warn) -> tuple[JsonObject | None, Iterator[JsonObject]]:
     """(the first line, all lines)."""
-    lines = json_lines(path, faults, warn)
+    lines = json_lines(path, faults, warn, LineParser())
     first = next(lines, None)
     if first is None and not faults:
         faults.append(Fault(str(path), "is empty; expected a transcript, one JSON object per line"))
@@ -238,26 +238,30 @@ class Transcript:
     def take(self, line: JsonObject) -> None:
         """Read one line. Errors go to its list."""
         kind, uuid = line.text("type"), line.data.get("uuid")
-        if kind in HANDLERS and isinstance(uuid, str) and uuid in self._positions:
+        handler = HANDLERS.get(kind)
+        if handler and isinstance(uuid, str) and uuid in self._positions:
             self.notes.skip("line", "same uuid as an earlier line")
             return
+        if handler is None:
+            self._note(line, kind)
+        if handler or isinstance(uuid, str):
+            self._place(line, handler, uuid)
+
+    def _note(self, line: JsonObject, kind: str) -> None:
+        """Take a line that is of no call."""
         if kind == REQUEST and self.keeps_content:
             self._requests[str(line.data.get("id"))] = recorded_breakpoints(line.data)
-        if kind and kind not in HANDLERS and kind not in SILENT:
+        if kind and kind not in SILENT:
             self.notes.skip("line", f"unknown type {show_found(kind)}")
-        if kind in HANDLERS or isinstance(uuid, str):
-            self._place(line, kind, uuid)
 
-    def _place(self, line: JsonObject, kind: str, uuid: object) -> None:
+    def _place(self, line: JsonObject, handler: _Handler | None, uuid: object) -> None:
         """Give the line its place in the tree and, if it is of a call, its part in a step."""
-        moment = line.moment("timestamp")
-        time = seconds(moment) if moment else None
+        time = line.moment_in_seconds("timestamp")
         before = self._before(line)
-        step, last_input = (
-            HANDLERS[kind](self, line, before, time) if kind in HANDLERS else (before.step, before.last_input)
-        )
+        step, last_input = handler(self, line, before, time) if handler else (before.step, before.last_input)
         place = _TreePosition(before.chain, step, before.time if time is None else time, last_input)
-        place.chain.step, place.chain.time, place.chain.last_input = place.step, place.time, place.last_input
+        chain = place.chain
+        chain.step, chain.time, chain.last_input = step, place.time, last_input
         if isinstance(uuid, str):
             self._positions[uuid] = place
 
@@ -267,20 +271,22 @@ class Transcript:
         """The place that the line follows."""
         is_side = line.flag("isSidechain")
         key = _chain_key(line, is_side)
-        parent = self._parent(line)
-        if parent and parent.chain.is_side == is_side:
-            self._chains.setdefault(key, parent.chain)
+        parent = self._parent(line.data)
+        if parent is not None and parent.chain.is_side == is_side:
+            if key not in self._chains:
+                self._chains[key] = parent.chain
             return parent
         chain = self._chains.get(key)
         if chain is None:
             chain = self._chains[key] = _RecordChain(self._name(SIDE if is_side else MAIN), is_side)
         return _TreePosition(chain, chain.step, chain.time, chain.last_input)
 
-    def _parent(self, line: JsonObject) -> _TreePosition | None:
-        uuids = (line.data.get(name) for name in ("parentUuid", "logicalParentUuid"))
-        return next(
-            (self._positions[uuid] for uuid in uuids if isinstance(uuid, str) and uuid in self._positions), None
-        )
+    def _parent(self, data: Mapping[str, Any]) -> _TreePosition | None:
+        for name in ("parentUuid", "logicalParentUuid"):
+            uuid = data.get(name)
+            if isinstance(uuid, str) and uuid in self._positions:
+                return self._positions[uuid]
+        return None
 
     def _name(self, word: str) -> str:
         """ "main", "main 2" …, "side 1", "side 2" …"""
@@ -309,23 +315,24 @@ class Transcript:
         """The step of this line, with what the line adds to it."""
         key = (message.text("id", "") or ("line", line.line), line.text("requestId", ""))
         usage, content = message.mapping("usage"), content_of(message)
-        if key not in self.steps:
-            self.steps[key] = self._start_step(line, message.text("model"), before, time, usage)
-        partial = self.steps[key]
+        partial = self.steps.get(key)
+        if partial is None:
+            partial = self.steps[key] = self._start_step(line, message, before, time, usage)
         partial.pending.blocks += len(content)
-        partial.answer += content if self.keeps_content else []
-        partial.step = longer(partial.step, usage_on(message, usage), content, time)
+        if self.keeps_content:
+            partial.answer += content
+        lengthen(partial.step, usage_on(message, usage), content, time)
         return partial
 
     def _start_step(
-        self, line: JsonObject, model: str, before: _TreePosition, time: float | None, usage: dict[str, Any]
+        self, line: JsonObject, message: JsonObject, before: _TreePosition, time: float | None, usage: dict[str, Any]
     ) -> PartialStep:
         """A step that begins with this line."""
         is_copy = is_zero(usage)
         self._calls += not is_copy
-        step = _new_step(self._calls, line, model, before, time)
-        named = _with_names(step, line, before.chain)
-        partial = PartialStep(replace(named, modes=modes_of(usage), summed=is_summed(usage)), client_of(line))
+        step = _new_step(self._calls, line, message, before, time)
+        step.modes, step.summed = modes_of(usage), is_summed(usage)
+        partial = PartialStep(step, client_of(line))
         partial.before = before.step
         partial.is_copy = is_copy
         partial.breakpoints = self._requests.get(str(line.data.get("requestRef")))
@@ -368,7 +375,8 @@ class Transcript:
         return before.last_input if is_known else InputRecord([], None, is_cut=True)
 
 
-HANDLERS = {"assistant": Transcript.answer, "user": Transcript.user, "system": Transcript.system}
+_Handler = Callable[[Transcript, JsonObject, _TreePosition, float | None], _StepAndInput]
+HANDLERS: dict[str, _Handler] = {"assistant": Transcript.answer, "user": Transcript.user, "system": Transcript.system}
 """How each kind of line that matters is taken."""
 
 
@@ -403,37 +411,30 @@ def _chain_key(line: JsonObject, is_side: bool) -> tuple[str, object]:
     return ("agent", str(agent)) if agent else ("root", line.line)
 
 
-def _new_step(number: int, line: JsonObject, model: str, before: _TreePosition, time: float | None) -> TranscriptStep:
-    """A step that begins with this line, without its usage."""
+def _new_step(
+    number: int, line: JsonObject, message: JsonObject, before: _TreePosition, time: float | None
+) -> TranscriptStep:
+    """A step that begins with this line, without its usage.
+
+    A sub-agent has the session of the main thread, also in a file of its own, and its `agentId`, else its chain's name.
+    """
+    model, chain = message.text("model"), before.chain
     between = before.pending.between | _differences(before.step, model, client_of(line))
     return TranscriptStep(
         number,
         line.line or 0,
-        before.chain.name,
+        chain.name,
         _number(before.step),
         model,
-        Usage(),
-        None if time is None or before.time is None else min(before.time, time),
-        time,
-        time,
-        before.pending.blocks,
-        between=tuple(name for name in BETWEEN if name in between),
-    )
-
-
-def _with_names(step: TranscriptStep, line: JsonObject, chain: _RecordChain) -> TranscriptStep:
-    """The step with its session, project, agent and id.
-
-    A sub-agent has the session of the main thread, also in a file of its own, and its `agentId`, else its chain's name.
-    """
-    session, project, agent, request = (_text_in(line, name) for name in ("sessionId", "cwd", "agentId", "requestId"))
-    answer = _text_in(line.within(line.mapping("message"), "message"), "id")
-    return replace(
-        step,
-        session=session,
-        project=project,
-        agent=agent or (chain.name if chain.is_side else ""),
-        id=f"{answer} {request}".strip() if answer else "",
+        after=None if time is None or before.time is None else min(before.time, time),
+        answered=time,
+        ended=time,
+        blocks=before.pending.blocks,
+        between=tuple([name for name in BETWEEN if name in between]) if between else (),
+        session=_text_in(line, "sessionId"),
+        project=_text_in(line, "cwd"),
+        agent=_text_in(line, "agentId") or (chain.name if chain.is_side else ""),
+        id=f"{_text_in(message, 'id')} {_text_in(line, 'requestId')}".strip() if _text_in(message, "id") else "",
     )
 
 
@@ -453,9 +454,9 @@ def _differences(before: PartialStep | None, model: str, client: str) -> set[str
     """How a step differs from the one that it continues."""
     if before is None:
         return set()
-    told = {
-        "model": model != before.step.model,
-        "client": bool(client and before.client and client != before.client),
-        "fork": before.goes_on,
-    }
-    return {name for name, holds in told.items() if holds}
+    told = {"model"} if model != before.step.model else set()
+    if client and before.client and client != before.client:
+        told.add("client")
+    if before.goes_on:
+        told.add("fork")
+    return told

@@ -46,9 +46,9 @@ def sniff(head: bytes) -> str | None:
         return _batch(text, keys)
     if "request" in keys:
         return _exchange(text)
-    if ANSWER.search(text) and ({"object", "choices"} <= keys or {"object", "output"} <= keys):
+    if ({"object", "choices"} <= keys or {"object", "output"} <= keys) and ANSWER.search(text):
         return 'its first object is a "chat.completion" or a "response"'
-    return "it is a list of stored answers" if ANSWER.search(text) and {"object", "data"} <= keys else None
+    return "it is a list of stored answers" if {"object", "data"} <= keys and ANSWER.search(text) else None
 
 
 def _exchange(text: bytes) -> str | None:
