@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import log_shapes
+import session_speed
 from bill_speed import AGAIN, FIRST, case_runs
 from growing_log import Shape, write_log
 from measure import BARE_PARSING, Run, in_turns, measured
@@ -77,6 +78,11 @@ def log_shape(case: log_shapes.Case, folder: Path, runs: int) -> Pairs:
 def bill(name: str, folder: Path, runs: int) -> Pairs:
     """A bill over 40 generated sessions, against a script that parses each line with a usage."""
     return of_runs(case_runs(name, folder, runs))
+
+
+def sessions(name: str, folder: Path, runs: int) -> Pairs:
+    """A command over 20 generated sessions, against a script that parses each line."""
+    return of_runs(session_speed.case_runs(name, folder, runs))
 
 
 def memory(folder: Path, _runs: int) -> Pairs:
@@ -147,6 +153,12 @@ def log_case(shape: log_shapes.Case) -> Case:
     return Case(name, against, partial(log_shape, shape), goal=shape.goal, before=BEFORE.get(shape.name))
 
 
+def session_case(name: str) -> Case:
+    before, goal = session_speed.BEFORE.get(name), session_speed.GOALS.get(name)
+    run = partial(sessions, name)
+    return Case(f"sessions-{name}", "json.loads of each line", run, name in session_speed.QUICK, goal, before)
+
+
 BEFORE = {"long": 1.3, "interleaved": 3.5, "in a row": 3.5, "unique": 27.0}
 """Of wall time, when each block of each line was parsed and hashed anew."""
 GROWTH = f"growth.py --turns {LENGTHS[0]} {LENGTHS[1]} --runs 1"
@@ -156,6 +168,7 @@ CASES = (
     Case("log-memory", "the peak on a tenth of the log", memory, goal=1.3),
     Case("bill-first", "json.loads of each line with a usage", partial(bill, FIRST)),
     Case("bill-again", "json.loads of each line with a usage", partial(bill, AGAIN)),
+    *map(session_case, session_speed.COMMANDS),
     Case("start-help", 'python -c "import click"', start_help),
     Case("start-replay", 'python -c "import click"', start_replay),
     Case("growth", f"a call of {LENGTHS[0]:,} turns (this: {LENGTHS[1]:,})", partial(script, GROWTH, growth), goal=1.0),

@@ -1,0 +1,156 @@
+"""How long each command takes over sessions shaped like real ones, beside bare parsing of the same lines.
+
+    python benchmarks/session_speed.py [--sessions 350] [--megabytes 380] [--only NAME…] [--runs 1] [--json]
+
+sessions.py writes a folder of Claude Code transcripts: by default 350 sessions with about 20,000 calls. `import` and
+`bill` read the folder, everything else the recording that the import makes of it. All are whole processes in turns;
+shown are the least processor time, what that is for each call, the most memory, and the ratio of the processor time
+to that of a script that parses every line of the folder with `json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from measure import Run, measured
+from sessions import write_sessions
+
+CACHECOST = (sys.executable, "-m", "cachecost")
+SETTINGS = {"CACHECOST_STORE": "off", "CACHECOST_TOKENS": "tiktoken"}
+"""Nothing is remembered from run to run but counts of tokens; the same tokenizer on every machine."""
+PARSING = """
+import json, pathlib, sys
+for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.jsonl")):
+    with path.open("rb") as lines:
+        for line in lines:
+            json.loads(line)
+"""
+STRATEGIES = (
+    *("claude-code", "automatic", "base", "progressive", "system-only"),
+    *("lagging-tail", "claude-code@1h", "none"),
+)
+SCENARIO = """\
+format: 1
+name: sessions
+model: claude-opus-4-5
+conversation: {{recording: {recording}}}
+strategies: [claude-code, automatic]
+"""
+FOLDER, RECORDING, SCENARIO_FILE = "sessions", "recording.jsonl", "sessions.yaml"
+BARE = "bare parsing"
+COMMANDS = {
+    "import": ("import", FOLDER, "--out", "imported.jsonl"),
+    "bill": ("bill", FOLDER, "--json"),
+    "replay": ("replay", RECORDING),
+    "strategy": ("replay", RECORDING, "--strategy", STRATEGIES[0]),
+    "2-strategies": ("replay", RECORDING, *(word for name in STRATEGIES[:2] for word in ("--strategy", name))),
+    "8-strategies": ("replay", RECORDING, *(word for name in STRATEGIES for word in ("--strategy", name))),
+    "all-strategies": ("replay", RECORDING, "--all"),
+    "explain": ("explain", RECORDING),
+    "whatif": ("whatif", RECORDING),
+    "optimize": ("optimize", RECORDING),
+    "run": ("run", SCENARIO_FILE, "--no-report"),
+}
+"""What is measured, in words that stand for files of a `Sessions`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """A folder with transcripts, the recording of their calls, and a scenario of it."""
+
+    folder: Path
+    calls: int
+
+    @classmethod
+    def written(cls, folder: Path, sessions: int, megabytes: float) -> Sessions:
+        write_sessions(folder / FOLDER, sessions, megabytes)
+        (folder / SCENARIO_FILE).write_text(SCENARIO.format(recording=RECORDING))
+        made = cls(folder, 0)
+        imported = [*CACHECOST, *made.words(("import", FOLDER, "--out", RECORDING, "--json"))]
+        told = subprocess.run(imported, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
+        return cls(folder, json.loads(told)["calls"])
+
+    def words(self, words: Sequence[str]) -> list[str]:
+        files = (FOLDER, RECORDING, SCENARIO_FILE, "imported.jsonl")
+        return [str(self.folder / word) if word in files else word for word in words]
+
+    def run(self, name: str) -> Run:
+        if name == BARE:
+            return measured([sys.executable, "-c", PARSING, str(self.folder / FOLDER)])
+        return measured([*CACHECOST, *self.words(COMMANDS[name])], SETTINGS)
+
+    def in_turns(self, names: Sequence[str], runs: int) -> dict[str, list[Run]]:
+        """All in turns, so that a machine that slows down slows all of them."""
+        found: dict[str, list[Run]] = {name: [] for name in names}
+        for _ in range(runs):
+            for name in names:
+                found[name].append(self.run(name))
+        return found
+
+
+def case_runs(name: str, folder: Path, runs: int) -> list[tuple[Run, Run]]:
+    """(bare parsing, the command of that name) on a small folder, as pairs for bench.py."""
+    found = Sessions.written(folder, **CASE).in_turns((BARE, name), runs)
+    return list(zip(found[BARE], found[name], strict=True))
+
+
+CASE = {"sessions": 20, "megabytes": 22}
+"""The folder of the cases of bench.py."""
+QUICK = ("import", "replay", "strategy", "explain")
+"""What CI has time for."""
+GOALS: dict[str, float] = {"import": 1.5}
+BEFORE: dict[str, float] = {}
+"""Ratios of the commit before these were measured for the first time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """The least processor seconds, milliseconds of it for each call, the most MiB, the ratio to bare parsing."""
+
+    name: str
+    processor_s: float
+    ms_a_call: float
+    peak_mib: float
+    ratio: float
+
+
+def figures(found: dict[str, list[Run]], calls: int) -> list[Figure]:
+    least = {name: min(run.processor_s for run in runs) for name, runs in found.items()}
+    peaks = {name: max(run.peak_mib for run in runs) for name, runs in found.items()}
+    return [Figure(name, s, s / calls * 1000, peaks[name], s / least[BARE]) for name, s in least.items()]
+
+
+def table(found: Sequence[Figure]) -> list[str]:
+    lines = [f"{'':16}{'processor s':>12}{'ms a call':>11}{'MiB':>7}{'ratio':>8}"]
+    for one in found:
+        lines.append(f"{one.name:16}{one.processor_s:12.2f}{one.ms_a_call:11.3f}{one.peak_mib:7.0f}{one.ratio:8.1f}")
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Times every command over sessions shaped like real ones.")
+    parser.add_argument("--sessions", type=int, default=350)
+    parser.add_argument("--megabytes", type=float, default=380.0)
+    parser.add_argument("--only", nargs="+", default=list(COMMANDS), choices=list(COMMANDS), metavar="NAME")
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        sessions = Sessions.written(Path(folder), options.sessions, options.megabytes)
+        found = figures(sessions.in_turns([BARE, *options.only], options.runs), sessions.calls)
+    if options.json:
+        print(json.dumps({"calls": sessions.calls, "figures": [asdict(one) for one in found]}))
+    else:
+        print("\n".join([f"{sessions.calls:,} calls", *table(found)]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
