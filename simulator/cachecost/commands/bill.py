@@ -18,7 +18,7 @@ from cachecost.base.exit_codes import ExitCode
 from cachecost.base.times import iso, seconds
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.log_arguments import code_with_skipped, skip_option
+from cachecost.commands.log_arguments import LogPath, code_with_skipped, skip_option
 from cachecost.commands.memory import no_garbage_collection
 from cachecost.commands.options import (
     SharedOptions,
@@ -56,7 +56,7 @@ def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path, exists=True))
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=LogPath())
 @click.option(
     "--since", metavar="WHEN", callback=parse_moment, help="Only calls since then: 30d, 12h, 2w, or a date (UTC)."
 )
