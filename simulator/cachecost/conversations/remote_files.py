@@ -95,7 +95,7 @@ class RemotePath(PosixPath):
         return os.fspath(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return remote_path, (self.url or str(self),)
+        return type(self), (super().__str__(),), {"url": self.url, "_details": self._details}
 
     def absolute(self) -> RemotePath:
         return self
