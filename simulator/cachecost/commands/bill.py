@@ -101,8 +101,9 @@ def bill(
 ) -> int:
     """Show what sessions cost, which of it was paid to write cached tokens again, and why.
 
-    Without PATH, the sessions of the agents found on this machine. Dollars are list prices. What was read is
-    remembered in the file that CACHECOST_STORE names (off: nothing is, nor with --jobs or --backend).
+    PATH is a file, a folder, or the URL of one (s3://, gs://, az://, https://); without it, the sessions of the
+    agents found on this machine. Dollars are list prices. What was read is remembered in the file that
+    CACHECOST_STORE names (off: nothing is, nor with --jobs or --backend).
     """
     from cachecost.commands.session_choice import check_session_options
 
