@@ -51,10 +51,10 @@ def _read_here(paths: Sequence[Path], format_: str, folders: Sequence[Path]) -> 
 
 def _read_shared(paths: Sequence[Path], format_: str, folders: Sequence[Path], workers: Workers) -> SessionFiles:
     from cachecost.sessions.bundles import join_bundles, read_bundle, split_files, without_twins
-    from cachecost.sweep.backends import split_for
+    from cachecost.sweep.backends import share_items
 
     files = list(without_twins(_files(paths)))
-    return join_bundles(split_for(partial(split_files, files, format_, folders), read_bundle, workers))
+    return join_bundles(share_items("bill", partial(split_files, files, format_, folders), read_bundle, workers))
 
 
 def _skip_text(fault: Fault) -> str:

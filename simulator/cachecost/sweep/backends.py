@@ -59,7 +59,7 @@ def compute_parts(job: Job, tasks: Iterable[Task], count: int, workers: Workers,
         yield from map(store.keep, _there(partial(compute_bundle, job), partial(split_tasks, tasks, count), workers))
         return
     jobs = max(1, min(processes(workers.jobs), count))
-    yield from _here(partial(keep_bundle, job, store), split_tasks(tasks, count, jobs), jobs)
+    yield from _here("sweep", partial(keep_bundle, job, store), split_tasks(tasks, count, jobs), jobs)
 
 
 def keep_bundle(job: Job, store: Store, tasks: Sequence[Task]) -> PartFile:
@@ -89,25 +89,25 @@ def split_tasks(tasks: Iterable[Task], count: int, workers: int) -> Iterator[Seq
         yield some
 
 
-def split_for(
-    split: Callable[[int], Iterator[Item]], work: Callable[[Item], Result], workers: Workers
+def share_items(
+    name: str, split: Callable[[int], Iterator[Item]], work: Callable[[Item], Result], workers: Workers
 ) -> Iterator[Result]:
     """`work` of each item of what `split` makes for so many processes, in the order they finish.
 
-    Raises CannotEvaluate as `compute_parts` does.
+    `name` is that of the command. Raises CannotEvaluate as `compute_parts` does.
     """
     if workers.backend != "loky":
         return _there(work, split, workers)
     jobs = processes(workers.jobs)
-    return _here(work, split(jobs), jobs)
+    return _here(name, work, split(jobs), jobs)
 
 
-def _here(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+def _here(name: str, work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
     """`work` of each item in processes of this machine. Raises CannotEvaluate."""
     try:
         yield from share_work(work, items, jobs)
     except BrokenProcessPool:
-        raise CannotEvaluate("a process was killed, perhaps for lack of memory; try --jobs 1") from None
+        raise CannotEvaluate(f"a {name} process was killed, perhaps for lack of memory; try --jobs 1") from None
 
 
 def _there(
