@@ -18,6 +18,7 @@ from cachecost.api.setup import RuleOptions, setup_of
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text, dollars, percent, tokens
 from cachecost.base.schema_errors import one_of
+from cachecost.conversations.input_files import input_path
 from cachecost.sessions.locations import locations
 from cachecost.sessions.reading import SessionReading
 
@@ -110,7 +111,7 @@ def bill(*paths: str | Path, project: str | None = None, **options: Unpack[RuleO
     """
     from cachecost.conversations.merging import expand_folders
 
-    given = [Path(path) for path in paths]
+    given = [input_path(path) for path in paths]
     if missing := [Fault(str(path), "no such file or folder") for path in given if not path.exists()]:
         raise InputError(missing)
     folders = [path for path in given if path.is_dir()]

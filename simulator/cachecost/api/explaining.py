@@ -16,6 +16,7 @@ from cachecost.api.setup import ModelOptions, RuleOptions, setup_of, workload_of
 from cachecost.api.strategies import StrategyLike, spec_of
 from cachecost.base.errors import InputError
 from cachecost.base.formatting import count_text, dollars, percent, rough_dollars, tokens
+from cachecost.conversations.input_files import input_path
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.results import ZERO
 
@@ -120,9 +121,9 @@ def _of_sessions(source: Source, options: ModelOptions) -> Explanation | None:
     from cachecost.analysis.bill.found_sessions import account_of_found
     from cachecost.sessions.reading import SessionReading
 
-    if not isinstance(source, str | Path) or not Path(source).is_file() or options.get("model"):
+    if not isinstance(source, str | Path) or not input_path(source).is_file() or options.get("model"):
         return None
-    found = SessionReading(None).read_all([Path(source)])
+    found = SessionReading(None).read_all([input_path(source)])
     if not found.sessions:
         return None
     if found.skipped:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import input_path
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.sessions import read_conversations
 from cachecost.scenario import head_parts
@@ -43,9 +44,9 @@ def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> 
     `tools_tokens` and `system_tokens` are the sizes of the tools and the system prompt of a conversation that was
     recorded without them. Raises InputError with every error in the file.
     """
-    conversations, calls = read_conversations(_file(Path(path)))
+    conversations, calls = read_conversations(_file(input_path(path)))
     if calls or len(conversations) != 1:
-        return Recording(Path(path).stem, conversations, calls)
+        return Recording(PurePath(path).stem, conversations, calls)
     return _with_head(conversations[0], tools_tokens, system_tokens)
 
 

@@ -13,6 +13,7 @@ from cachecost.api.setup import CountOptions, setup_of
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import dollars, percent
 from cachecost.base.schema_errors import one_of
+from cachecost.conversations.input_files import input_path
 from cachecost.ledger.results import AssumptionSupport, Fidelity, Judgement
 from cachecost.tokens.factory import TEXT_COUNTERS
 
@@ -94,9 +95,10 @@ def validate(
     tokens = given.pop("tokens", None)
     if tokens not in (None, *TEXT_COUNTERS):
         raise InputError([Fault("tokens:", one_of(TEXT_COUNTERS, tokens))])
-    if missing := [log for log in logs if not Path(log).is_file()]:
-        raise InputError([Fault(str(log), "expected a file; there is none") for log in missing])
-    validation = Validation([Path(log) for log in logs], setup_of(**given), tokens, calibrated)
+    paths = [input_path(log) for log in logs]
+    if missing := [path for path in paths if not path.is_file()]:
+        raise InputError([Fault(str(path), "expected a file; there is none") for path in missing])
+    validation = Validation(paths, setup_of(**given), tokens, calibrated)
     fidelity = validation.fidelity()
     return ValidationResult(replace(fidelity, readings=list(validation.readings())) if readings else fidelity)
 

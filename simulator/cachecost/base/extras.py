@@ -6,14 +6,19 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 
 EXTRAS = {
+    "adlfs": "azure",
+    "aiohttp": "http",
     "anthropic": "live",
     "ctok": "claude-tokens",
     "distributed": "dask",
+    "fsspec": "http",
+    "gcsfs": "gcs",
     "httpx2": "server",
     "ipykernel": "notebooks",
     "jupytext": "notebooks",
     "nbclient": "notebooks",
     "pyarrow": "traces",
+    "s3fs": "s3",
     "starlette": "server",
     "uvicorn": "server",
 }

@@ -18,7 +18,7 @@ from cachecost.base.exit_codes import ExitCode
 from cachecost.base.times import iso, seconds
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.log_arguments import code_with_skipped, skip_option
+from cachecost.commands.log_arguments import LogPath, code_with_skipped, skip_option
 from cachecost.commands.memory import no_garbage_collection
 from cachecost.commands.options import (
     SharedOptions,
@@ -27,6 +27,7 @@ from cachecost.commands.options import (
     html_option,
     json_option,
     shared_options,
+    workers_options,
     write_rows,
 )
 from cachecost.commands.session_input import read_session_files
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from cachecost.analysis.bill.summary import BillSummary
     from cachecost.analysis.bill.timeline import TimelineCall
     from cachecost.sessions.reading import SessionFiles
+    from cachecost.sweep.backends import Workers
 
 BY = ("session", "project", "day", "week", "month", "model", "agent")
 SPAN = re.compile(r"(\d{1,6})([hdw])")
@@ -57,7 +59,7 @@ def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path, exists=True))
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=LogPath())
 @click.option(
     "--since", metavar="WHEN", callback=parse_moment, help="Only calls since then: 30d, 12h, 2w, or a date (UTC)."
 )
@@ -69,6 +71,7 @@ def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("--all-calls", is_flag=True, help="With --session: a row for every call; without it, runs are one row.")
 @click.option("--project", metavar="TEXT", help="Only sessions whose folder contains this text.")
 @format_option
+@workers_options("one")
 @click.option("--apply", "applies", is_flag=True, help="Write the advised settings into Claude Code's settings file.")
 @click.option("--yes", "is_confirmed", is_flag=True, help="With --apply: do not ask.")
 @skip_option
@@ -86,6 +89,9 @@ def bill(
     all_calls: bool,
     project: str | None,
     format_: str,
+    backend: str,
+    scheduler: str | None,
+    jobs: int | None,
     applies: bool,
     is_confirmed: bool,
     may_skip: bool,
@@ -96,8 +102,9 @@ def bill(
 ) -> int:
     """Show what sessions cost, which of it was paid to write cached tokens again, and why.
 
-    Without PATH, the sessions of the agents found on this machine. Dollars are list prices. What was read is
-    remembered in the file that CACHECOST_STORE names (off: nothing is).
+    PATH is a file, a folder, or the URL of one (s3://, gs://, az://, https://); without it, the sessions of the
+    agents found on this machine. Dollars are list prices. What was read is remembered in the file that
+    CACHECOST_STORE names (off: nothing is, nor with --jobs or --backend).
     """
     from cachecost.commands.session_choice import check_session_options
 
@@ -105,7 +112,7 @@ def bill(
         raise click.UsageError("--since must be before --until")
     check_session_options(session, by, all_calls)
     with work_bar() as bar:
-        found = read_session_files(paths, format_, bar)
+        found = read_session_files(paths, format_, bar, _workers(paths, backend, scheduler, jobs))
         with bar.reading(found.logs):
             account = _account(found, shared, format_, project, since, until)
         shown = _ShownBill.of(account, found, by, session)
@@ -122,6 +129,20 @@ def bill(
         apply_advice(shown.advice, is_confirmed)
     code = ExitCode.NOT_EVALUATED if shown.summary.unpriced else ExitCode.OK
     return code_with_skipped(found.skipped, may_skip, code)
+
+
+def _workers(paths: Sequence[Path], backend: str, scheduler: str | None, jobs: int | None) -> Workers | None:
+    """Who shares the reading; None: nobody. Raises UsageError, InputError and NotInstalled."""
+    if (backend, scheduler, jobs) == ("loky", None, None):
+        return None
+    from cachecost.conversations.input_files import is_url
+    from cachecost.sweep.backends import Workers
+
+    if backend != "loky" and not (paths and all(path.is_absolute() or is_url(path) for path in paths)):
+        raise click.UsageError(f"--backend {backend}: name absolute paths or URLs, which all its workers can read")
+    workers = Workers(backend, jobs or 1, scheduler)
+    workers.check()
+    return workers
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,8 @@ def explain(
 ) -> int:
     """Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars.
 
-    Several files, and all logs in folders, are one stream of calls in time order; repeated calls count once.
+    LOG is a file, a folder, or the URL of one (s3://, gs://, az://, https://). Several files, and all logs in
+    folders, are one stream of calls in time order; repeated calls count once.
     """
     from cachecost.views.explain.json_output import explanation_object
     from cachecost.views.explain.text import print_explanation

@@ -74,9 +74,9 @@ def import_(
 ) -> int:
     """Convert logs of any known format to recordings.
 
-    LOG is a file or a folder. Of several files, those that cannot be read are named on stderr and the others are
-    imported; the exit code is then 2 unless --skip is given. An existing recording with other content is kept unless
-    --force is given.
+    LOG is a file, a folder, or the URL of one (s3://, gs://, az://, https://). Of several files, those that cannot
+    be read are named on stderr and the others are imported; the exit code is then 2 unless --skip is given. An
+    existing recording with other content is kept unless --force is given.
     """
     from cachecost.base.formatting import count_text, exact
     from cachecost.conversations.importing import import_files

@@ -1,4 +1,4 @@
-"""LOG arguments: files and folders, how they are read, and the exit code where some could not be."""
+"""LOG arguments: files and folders, local or at URLs, how they are read, and the exit code where some could not be."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from cachecost.base.exit_codes import ExitCode
 from cachecost.base.formatting import count_text
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import is_scenario
+from cachecost.conversations.input_files import input_path, is_url
 from cachecost.conversations.logs import Logs
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -22,10 +23,20 @@ skip_option = click.option(
 )
 
 
+class LogPath(click.Path):
+    """A file or folder on a disk, or the URL of one, that exists."""
+
+    def __init__(self, allow_dash: bool = False) -> None:
+        super().__init__(path_type=Path, exists=True, allow_dash=allow_dash)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Raises NotInstalled and InputError for a URL, BadParameter for a path."""
+        return input_path(value) if isinstance(value, str) and is_url(value) else super().convert(value, param, ctx)
+
+
 def logs_argument(metavar: str = "LOG...", allow_dash: bool = False) -> Decorator:
     """Add the argument `logs`: one or more files or folders."""
-    kind = click.Path(path_type=Path, exists=True, allow_dash=allow_dash)
-    return click.argument("logs", metavar=metavar, nargs=-1, required=True, type=kind)
+    return click.argument("logs", metavar=metavar, nargs=-1, required=True, type=LogPath(allow_dash))
 
 
 def logs_from(paths: Sequence[Path], format_: str = "auto") -> Logs:

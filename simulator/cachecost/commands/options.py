@@ -185,6 +185,21 @@ def write_rows(path: Path | None, rows: Iterable[Mapping[str, Any]]) -> None:
         print_diagnostic(f"{path} written")
 
 
+def workers_options(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options of where to compute; `default` says how many processes there are without --jobs."""
+    backend = click.option(
+        "--backend",
+        type=click.Choice(["loky", "dask", "ray"]),
+        default="loky",
+        show_default=True,
+        help="Where to compute: loky is processes of this machine, dask and ray are clusters.",
+    )
+    scheduler = click.option("--scheduler", metavar="ADDRESS", help="Address of the cluster, like tcp://host:8786.")
+    words = f"Processes on this machine.  [default: {default}]"
+    jobs = click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=words)
+    return lambda command: backend(scheduler(jobs(command)))
+
+
 def is_scenario(path: Path) -> bool:
     """Whether a LOG|SCENARIO argument is a scenario, by its suffix."""
     return path.suffix in (".yaml", ".yml")

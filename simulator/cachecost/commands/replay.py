@@ -107,8 +107,9 @@ def replay(
     Without --strategy and --all, the calls are simulated as they were sent. With one of them, the conversations of LOG
     are planned again under each strategy.
 
-    Several files, and all logs in folders, are one stream of calls in time order; a call that several files hold counts
-    once. Requests share a cache where they begin with the same content, whichever file they are in.
+    LOG is a file, a folder, or the URL of one (s3://, gs://, az://, https://). Several files, and all logs in
+    folders, are one stream of calls in time order; a call that several files hold counts once. Requests share a
+    cache where they begin with the same content, whichever file they are in.
     """
     if model and not strategies and not ranks:
         raise click.UsageError("--model: expected --strategy or --all too; without them each call keeps its own model")

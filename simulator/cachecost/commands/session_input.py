@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,20 +18,22 @@ if TYPE_CHECKING:
     from cachecost.commands.work_bar import WorkBar
     from cachecost.sessions.reading import SessionFiles
     from cachecost.sessions.store import SessionStore
+    from cachecost.sweep.backends import Workers
 
 STORE_VARIABLE = "CACHECOST_STORE"
 NO_STORE = "off"
 NOT_REMEMBERED = "sessions are not remembered"
 
 
-def read_session_files(paths: Sequence[Path], format_: str, bar: WorkBar) -> SessionFiles:
-    """The sessions in these files and folders, or in those of this machine; what was skipped goes to stderr."""
-    from cachecost.sessions.reading import SessionReading
+def read_session_files(
+    paths: Sequence[Path], format_: str, bar: WorkBar, workers: Workers | None = None
+) -> SessionFiles:
+    """The sessions in these files and folders, or in those of this machine; what was skipped goes to stderr.
 
-    with _open_store() as store:
-        folders = [path for path in paths if path.is_dir()]
-        with bar.reading(list(_files(paths))) as files:
-            found = SessionReading(store, format_, folders=folders).read_all(files)
+    `workers` share the reading; then nothing is remembered. Raises CannotEvaluate where they are lost.
+    """
+    folders = [path for path in paths if path.is_dir()]
+    found = _read_shared(paths, format_, folders, workers) if workers else _read_here(paths, format_, folders, bar)
     if not (found.sessions or found.logs or found.skipped):
         print_diagnostic(_nothing_found(paths))
     if found.store_error:
@@ -40,6 +43,21 @@ def read_session_files(paths: Sequence[Path], format_: str, bar: WorkBar) -> Ses
     for fault in found.skipped:
         print_diagnostic(_skip_text(fault))
     return found
+
+
+def _read_here(paths: Sequence[Path], format_: str, folders: Sequence[Path], bar: WorkBar) -> SessionFiles:
+    from cachecost.sessions.reading import SessionReading
+
+    with _open_store() as store, bar.reading(list(_files(paths))) as files:
+        return SessionReading(store, format_, folders=folders).read_all(files)
+
+
+def _read_shared(paths: Sequence[Path], format_: str, folders: Sequence[Path], workers: Workers) -> SessionFiles:
+    from cachecost.sessions.bundles import join_bundles, read_bundle, split_files, without_twins
+    from cachecost.sweep.backends import share_items
+
+    files = list(without_twins(_files(paths)))
+    return join_bundles(share_items("bill", partial(split_files, files, format_, folders), read_bundle, workers))
 
 
 def _skip_text(fault: Fault) -> str:

@@ -13,7 +13,14 @@ import click
 from cachecost.base.exit_codes import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.options import SharedOptions, check_scenario, json_option, set_option, shared_options
+from cachecost.commands.options import (
+    SharedOptions,
+    check_scenario,
+    json_option,
+    set_option,
+    shared_options,
+    workers_options,
+)
 from cachecost.commands.progress import cells_bar
 
 if TYPE_CHECKING:
@@ -42,17 +49,7 @@ if TYPE_CHECKING:
     " recording]",
 )
 @set_option
-@click.option(
-    "--backend",
-    type=click.Choice(["loky", "dask", "ray"]),
-    default="loky",
-    show_default=True,
-    help="Where to compute: loky is processes of this machine, dask and ray are clusters.",
-)
-@click.option("--scheduler", metavar="ADDRESS", help="Address of the cluster, like tcp://host:8786.")
-@click.option(
-    "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes on this machine.  [default: one per core]"
-)
+@workers_options("one per core")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

@@ -20,7 +20,7 @@ from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.content_free import key_from, key_of
 from cachecost.conversations.import_report import ImportedFile, ImportReport
-from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.input_files import Warn, input_path, quiet
 from cachecost.conversations.logs import Logs
 from cachecost.conversations.merging import InputFile, merge_calls
 from cachecost.conversations.readers.detect import CONVERSATIONS, lacks
@@ -108,7 +108,7 @@ def import_files(
         overwrite,
     )
     target = _Target(Path(out))
-    logs = Logs(list(map(Path, paths)), format_, warn)
+    logs = Logs(list(map(input_path, paths)), format_, warn)
     try:
         found = logs.files()
     except InputError as error:

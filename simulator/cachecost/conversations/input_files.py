@@ -1,4 +1,4 @@
-"""Input files, read as bytes and unpacked if they are gzip or zstd."""
+"""Input files, local or at a URL, read as bytes and unpacked if they are gzip or zstd."""
 
 from __future__ import annotations
 
@@ -23,6 +23,34 @@ PIECE = 1 << 20
 
 def quiet(_: str) -> None:
     """A `Warn` that drops the notes."""
+
+
+def is_url(name: str | Path) -> bool:
+    """Whether a name is a URL, to be read by `remote_files`, and no path on a disk."""
+    return "://" in str(name)
+
+
+def shown_name(name: str) -> str:
+    """A name as errors and reports show it: a URL without password and query."""
+    if not is_url(name):
+        return name
+    from cachecost.conversations.remote_files import without_secrets
+
+    return without_secrets(name)
+
+
+def input_path(name: str | Path, folder: Path | None = None) -> Path:
+    """The path of an input, which starts at `folder`.
+
+    Raises NotInstalled and InputError for a URL that cannot be read; any other path is not looked at.
+    """
+    if isinstance(name, str) and is_url(name):
+        from cachecost.conversations.remote_files import remote_path
+
+        return remote_path(name)
+    if folder is not None:
+        return folder / name
+    return name if isinstance(name, Path) else Path(name)
 
 
 def byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:

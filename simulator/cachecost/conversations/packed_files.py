@@ -20,7 +20,10 @@ class GzipInput(gzip.GzipFile):
     """A gzip file. Damage anywhere, and more data than `UNPACKED`, raise InputError."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path)
+        stream: Any = path.open("rb")
+        self.myfileobj = stream  # closed with this file
+        super().__init__(fileobj=stream)
+        self._path = path
         self._count = ByteCount(path)
 
     def read(self, size: int | None = -1) -> bytes:
@@ -40,7 +43,7 @@ class GzipInput(gzip.GzipFile):
         try:
             yield
         except (BadGzipFile, EOFError, zlib.error) as error:
-            raise InputError([Fault(str(self.name), f"damaged gzip: {error}")]) from None
+            raise InputError([Fault(str(self._path), f"damaged gzip: {error}")]) from None
 
 
 ZSTD_MODULES = ("compression.zstd", "zstandard")
@@ -54,7 +57,8 @@ class ZstdInput(RawIOBase):
     def __init__(self, path: Path, module: Any) -> None:
         self._path = path
         self._module = module
-        self._stream = module.open(path, "rb")
+        self._file = path.open("rb")
+        self._stream = module.open(self._file, "rb")
         self._count = ByteCount(path)
 
     def readable(self) -> bool:
@@ -71,6 +75,7 @@ class ZstdInput(RawIOBase):
     def close(self) -> None:
         if not self.closed:
             self._stream.close()
+            self._file.close()
         super().close()
 
 

@@ -17,7 +17,7 @@ from cachecost.base.limits import BLOCKS, OutOfLimits
 from cachecost.base.schema_errors import faults_of, one_of, show_value
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.input_files import Warn, input_path, is_url, quiet
 from cachecost.conversations.model import Conversation, Event, Human
 from cachecost.conversations.sessions import read_conversations
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
@@ -154,7 +154,8 @@ def _check_across_keys(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
     yield from _unknown_strategies(placed, sorted(set(names.values())))
     for way in (("conversation", "recording"), ("prices",)):
         path = get(placed, way)
-        if isinstance(path, str) and not _is_file(folder / path):
+        is_remote = way[0] == "conversation" and isinstance(path, str) and is_url(path)  # looked at when it is read
+        if isinstance(path, str) and not is_remote and not _is_file(folder / path):
             yield placed.fault(way, f"expected a file; got {show_value(path)}, and there is no {folder / path}")
     rules = get(placed, ("rules",))
     if isinstance(rules, dict):
@@ -378,7 +379,7 @@ def load_conversations(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -
     _check_head(scenario)
     if source.recording is None:
         return ScenarioTalks([_add_head(scenario, _make_synthetic(scenario))], [])
-    conversations, bills = read_conversations(base_dir / source.recording, "auto", warn)
+    conversations, bills = read_conversations(input_path(source.recording, base_dir), "auto", warn)
     if not conversations:
         fault = scenario.fault(("conversation", "recording"), "expected a recording with calls; it has none")
         raise InputError([fault])

@@ -208,7 +208,7 @@ class ConversationSource(Strict):
     """The conversation that every strategy sends: a `recording`, or a `synthetic` one."""
 
     recording: str | None = None
-    """Path of a recording, relative to the scenario's folder."""
+    """Path of a recording, relative to the scenario's folder, or its URL (s3://, gs://, az://, https://)."""
     synthetic: Annotated[SyntheticSpec, SYNTHETIC] | None = None
     """A synthetic conversation, generated from numbers."""
     from_turn: Tokens = 1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from importlib import import_module
-from pathlib import Path
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.billed_calls import SessionFile
+from cachecost.conversations.input_files import input_path
 
 READERS = {"claude-code": "readers.claude_code.messages"}
 """The module of each client whose files can be searched by line."""
@@ -19,7 +19,7 @@ def first_words(file: SessionFile, lines: Collection[int]) -> Mapping[int, str]:
         return {}
     reader = import_module(f"cachecost.conversations.{READERS[file.client]}")
     try:
-        found: Mapping[int, str] = reader.first_words(Path(file.path), lines)
+        found: Mapping[int, str] = reader.first_words(input_path(file.path), lines)
     except (InputError, OSError):
         return {}
     return found

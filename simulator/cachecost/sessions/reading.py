@@ -13,6 +13,7 @@ import msgspec
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.billed_calls import SessionFile
+from cachecost.conversations.input_files import is_url
 from cachecost.conversations.readers.claude_code.transcript import sniff
 from cachecost.conversations.readers.detect import UNRECOGNIZED, Unrecognized, detect, is_companion
 from cachecost.sessions.bill_readers import BILL_READERS
@@ -61,7 +62,8 @@ class SessionFiles:
 class SessionReading:
     """Reads files into `found`; `store` remembers them (None: nothing is remembered).
 
-    Files whose format is named are not remembered: with another name they would be read otherwise. Of a file in one of
+    Files whose format is named are not remembered: with another name they would be read otherwise. Nor is what is at a
+    URL, as only some servers say when it changes. Of a file in one of
     `folders` that belongs to another log only that log is read.
     """
 
@@ -152,7 +154,7 @@ class SessionReading:
             sessions, state = reader.read(path, b"")
         self.found.add(sessions, path)
         self.found.read_bytes += identity.size
-        if self.store and reader.is_whole and is_unicode(str(path)):
+        if self.store and reader.is_whole and is_unicode(str(path)) and not is_url(path):
             tail = _tail(path, identity.size)
             self._remember(str(path.absolute()), RememberedFile(identity, tail, encode(sessions)), state)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.extras import require
@@ -23,9 +23,11 @@ NEEDED = {"dask": "distributed", "ray": "ray"}
 MOST_TASKS, MOST_CELLS, BUNDLES_A_WORKER = 32, 1_000, 4
 AHEAD = 2
 """Bundles that each process of a cluster is given at once: one in work, and one to go on with."""
-Answers = Callable[[Job, Iterator[Sequence[Task]], int], Iterator[list[SweepRow]]]
+Answers = Callable[[Callable[[Any], Any], Iterator[Any], int], Iterator[Any]]
 Cluster = tuple[Answers, int]
-"""The function that computes bundles on a cluster, and how many processes the cluster has."""
+"""The function that does some work on each item on a cluster, and how many processes the cluster has."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +56,10 @@ def compute_parts(job: Job, tasks: Iterable[Task], count: int, workers: Workers,
     machines may share no disk. Raises CannotEvaluate where no cluster answers, or a process was killed.
     """
     if workers.backend != "loky":
-        yield from map(store.keep, _there(job, tasks, count, workers))
+        yield from map(store.keep, _there(partial(compute_bundle, job), partial(split_tasks, tasks, count), workers))
         return
     jobs = max(1, min(processes(workers.jobs), count))
-    try:
-        yield from share_work(partial(keep_bundle, job, store), split_tasks(tasks, count, jobs), jobs)
-    except BrokenProcessPool:
-        raise CannotEvaluate("a sweep process was killed, perhaps for lack of memory; try --jobs 1") from None
+    yield from _here("sweep", partial(keep_bundle, job, store), split_tasks(tasks, count, jobs), jobs)
 
 
 def keep_bundle(job: Job, store: Store, tasks: Sequence[Task]) -> PartFile:
@@ -90,11 +89,41 @@ def split_tasks(tasks: Iterable[Task], count: int, workers: int) -> Iterator[Seq
         yield some
 
 
-def _there(job: Job, tasks: Iterable[Task], count: int, workers: Workers) -> Iterator[list[SweepRow]]:
-    """The rows that a cluster computes. The cluster repeats the work of a lost worker; each bundle returns once."""
+def share_items(
+    name: str, split: Callable[[int], Iterator[Item]], work: Callable[[Item], Result], workers: Workers
+) -> Iterator[Result]:
+    """`work` of each item of what `split` makes for so many processes, in the order they finish.
+
+    `name` is that of the command. Raises CannotEvaluate as `compute_parts` does.
+    """
+    if workers.backend != "loky":
+        return _there(work, split, workers)
+    jobs = processes(workers.jobs)
+    return _here(name, work, split(jobs), jobs)
+
+
+def _here(name: str, work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+    """`work` of each item in processes of this machine. Raises CannotEvaluate."""
+    try:
+        yield from share_work(work, items, jobs)
+    except BrokenProcessPool:
+        raise CannotEvaluate(f"a {name} process was killed, perhaps for lack of memory; try --jobs 1") from None
+
+
+def _there(
+    work: Callable[[Item], Result], split: Callable[[int], Iterator[Item]], workers: Workers
+) -> Iterator[Result]:
+    """`work` of each item on a cluster, of whose size the items are a function.
+
+    The cluster repeats the work of a lost worker; each result returns once. Raises CannotEvaluate.
+    """
     with ExitStack() as stack:
         answers, size = (_dask if workers.backend == "dask" else _ray)(workers, stack)
-        yield from answers(job, split_tasks(tasks, count, size), AHEAD * size)
+        yield from answers(work, split(size), AHEAD * size)
+
+
+def _apply(work: Callable[[Item], Result], item: Item) -> Result:
+    return work(item)
 
 
 def _dask(workers: Workers, stack: ExitStack) -> Cluster:
@@ -105,12 +134,10 @@ def _dask(workers: Workers, stack: ExitStack) -> Cluster:
     except (OSError, TimeoutError) as error:
         raise _no_cluster(workers, error) from None
 
-    def answers(job: Job, todo: Iterator[Sequence[Task]], ahead: int) -> Iterator[list[SweepRow]]:
-        running = distributed.as_completed(
-            client.submit(compute_bundle, job, some, pure=False) for some in islice(todo, ahead)
-        )
+    def answers(work: Callable[[Any], Any], todo: Iterator[Any], ahead: int) -> Iterator[Any]:
+        running = distributed.as_completed(client.submit(_apply, work, one, pure=False) for one in islice(todo, ahead))
         for done in running:
-            running.update([client.submit(compute_bundle, job, some, pure=False) for some in islice(todo, 1)])
+            running.update([client.submit(_apply, work, one, pure=False) for one in islice(todo, 1)])
             yield done.result()
 
     return answers, sum(client.nthreads().values()) or 1
@@ -124,12 +151,12 @@ def _ray(workers: Workers, stack: ExitStack) -> Cluster:
         raise _no_cluster(workers, error) from None
     stack.callback(ray.shutdown)
 
-    def answers(job: Job, todo: Iterator[Sequence[Task]], ahead: int) -> Iterator[list[SweepRow]]:
-        remote, told = ray.remote(max_retries=-1)(compute_bundle), ray.put(job)
-        running = [remote.remote(told, some) for some in islice(todo, ahead)]
+    def answers(work: Callable[[Any], Any], todo: Iterator[Any], ahead: int) -> Iterator[Any]:
+        remote, told = ray.remote(max_retries=-1)(_apply), ray.put(work)
+        running = [remote.remote(told, one) for one in islice(todo, ahead)]
         while running:
             (done,), running = ray.wait(running)
-            running += [remote.remote(told, some) for some in islice(todo, 1)]
+            running += [remote.remote(told, one) for one in islice(todo, 1)]
             yield ray.get(done)
 
     return answers, int(ray.cluster_resources().get("CPU", 1))

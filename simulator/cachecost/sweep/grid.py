@@ -13,6 +13,7 @@ from typing import Any
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.yaml_text import ExactNumber, PlacedValue, SourcePlace
+from cachecost.conversations.input_files import is_url, shown_name
 
 RECORDING = "conversation.recording"
 WILD = frozenset("*?[")
@@ -33,9 +34,12 @@ class Axis:
 
 
 def label(value: Any) -> str:
-    """A value as tables write it: text as it is, numbers with the digits they came with, the rest as JSON."""
+    """A value as tables write it: text as it is, numbers with the digits they came with, the rest as JSON.
+
+    Of a URL, what may be a secret is left out.
+    """
     if isinstance(value, str | ExactNumber):
-        return str(value)
+        return shown_name(str(value))
     return json.dumps(_plain(value), ensure_ascii=False)
 
 
@@ -94,11 +98,21 @@ def _expand_recordings(axis: Axis, folder: Path, faults: list[Fault]) -> Axis:
     values: list[Any] = []
     for value in axis.values:
         is_wild = isinstance(value, str) and not WILD.isdisjoint(value)
-        found = sorted(path.relative_to(folder).as_posix() for path in folder.glob(value)) if is_wild else [value]
+        found = _matching(value, folder) if is_wild else [value]
         if not found:
-            faults.append(Fault(f"--grid {axis.path}={value}:", f"expected a file; nothing matches in {folder}"))
+            where = "" if is_url(value) else f" in {folder}"
+            faults.append(Fault(f"--grid {axis.path}={label(value)}:", f"expected a file; nothing matches{where}"))
         values += found
     return Axis(axis.path, tuple(values))
+
+
+def _matching(pattern: str, folder: Path) -> list[str]:
+    """The names of files, sorted. What begins a query in a URL on the web is no pattern."""
+    if not is_url(pattern):
+        return sorted(path.relative_to(folder).as_posix() for path in folder.glob(pattern))
+    from cachecost.conversations.remote_files import WEB, matching_paths
+
+    return [pattern] if pattern.startswith(WEB) else list(map(str, matching_paths(pattern)))
 
 
 def put_value(placed: PlacedValue, path: str, value: Any) -> PlacedValue:

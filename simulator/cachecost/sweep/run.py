@@ -12,6 +12,7 @@ from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.version import __version__
 from cachecost.base.yaml_text import PlacedValue
+from cachecost.conversations.input_files import input_path, shown_name
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import data_date
@@ -132,7 +133,8 @@ def _files(job: Job) -> dict[str, str]:
     named = [value for axis in job.axes if axis.path in (RECORDING, "prices") for value in axis.values]
     named += [job.scenario["conversation"].get("recording"), job.scenario.get("prices")]
     found = sorted({str(name) for name in named if name})
-    return {name: _digest(folder / name) for name in found if (folder / name).is_file()}
+    paths = {shown_name(name): input_path(name, folder) for name in found}
+    return {name: _digest(path) for name, path in paths.items() if path.is_file()}
 
 
 def _digest(path: Path) -> str:
