@@ -11,6 +11,7 @@ from decimal import Decimal
 import pytest
 
 from cachecost.analysis.optimum.assumptions import other_assumptions
+from cachecost.analysis.optimum.extras import proposals
 from cachecost.analysis.optimum.latency import LatencyFit, fit_of, load_of
 from cachecost.analysis.optimum.lower_bound import evaluator_floor, lower_bound_of
 from cachecost.analysis.optimum.optimum import Optimum, optimum_of, simulated_rows
@@ -22,9 +23,12 @@ from cachecost.analysis.optimum.plan_evaluator import (
     simulation_of,
 )
 from cachecost.analysis.optimum.search import rounds
+from cachecost.analysis.optimum.tree import BlockTree
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Message, Part, Thread, given_block
+from cachecost.prompts.refusals import refusal, sent_breakpoints
+from cachecost.prompts.render import BreakpointPrefix
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -79,6 +83,28 @@ def test_a_pause_of_an_hour_is_bridged_by_a_ping_if_that_is_allowed() -> None:
     ping = with_pings.extras[0].sent.call
     assert (ping.request.params["max_tokens"], ping.output_tokens) == (0, 0)
     assert START < ping.start < calls[6].start
+
+
+def test_keep_alives_of_an_entry_for_an_hour_are_legal_after_a_call_that_marks_for_five_minutes() -> None:
+    calls = growing([10, 10], tokens=4_000)
+    fork = calls[0].request.thread.then(Message.of("assistant", (block("assistant", "another", 9),)))
+    fork = fork.then(Message.of("user", (block("user", "question", 9),)))
+    calls.append(replace(calls[1], request=replace(calls[1].request, thread=fork), start=START + 7_000))
+    evaluator = PlanEvaluator.of(calls, terms())
+    first, second, third = evaluator.sent
+    system = first.prompt.head.parent
+    assert system is not None
+    breakpoints = (
+        (BreakpointPrefix(first.prompt.end, "1h"),),
+        (BreakpointPrefix(system, "5m"), BreakpointPrefix(second.prompt.end, "5m")),
+        (BreakpointPrefix(third.prompt.end, "5m"),),
+    )
+    steps = list(map(PlanStep, evaluator.sent, breakpoints))
+    found = [step for one in proposals(evaluator, BlockTree(evaluator.sent), steps) for step in one.extra]
+    assert any(step.breakpoints[0].prefix is system for step in found)
+    for step in found:
+        request = build_call(step).request
+        assert refusal(request, sent_breakpoints(request), step.sent.rules) is None
 
 
 def test_parallel_cold_calls_are_warmed_up_ahead() -> None:

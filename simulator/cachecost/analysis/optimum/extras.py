@@ -112,10 +112,7 @@ def _trains(evaluator: PlanEvaluator, cache: TouchTrackingCache, done: StepResul
         return
     node, entry = lost
     ttl: TTL = "1h" if entry.ttl == "1h" else "5m"
-    breakpoints = (
-        *(breakpoint for breakpoint in last.breakpoints if breakpoint.prefix.depth < node.depth),
-        BreakpointPrefix(node, ttl),
-    )
+    breakpoints = (*_before(last, node, ttl), BreakpointPrefix(node, ttl))
     yield from _propose(_train(evaluator, last.sent, breakpoints, entry.touched, now, entry.ttl_s), {})
     end = deepest(last.sent.passes[0], last.sent.rules)
     if ttl == "5m" and end is not None and "1h" in last.sent.rules.accepted_ttls and not last.sent.is_extra:
@@ -123,6 +120,13 @@ def _trains(evaluator: PlanEvaluator, cache: TouchTrackingCache, done: StepResul
         hours = tuple(BreakpointPrefix(one, "1h") for one in nodes[-last.sent.rules.maximum_breakpoints :])
         train = _train(evaluator, last.sent, hours, last.sent.start, now, ttl_seconds(last.sent, "1h"))
         yield from _propose(train, {last.sent: hours})
+
+
+def _before(step: PlanStep, node: Prefix, ttl: TTL) -> Iterator[BreakpointPrefix]:
+    """The breakpoints of a step before a block: as they are, or for 1h where the block's own is (rule 6)."""
+    for one in step.breakpoints:
+        if one.prefix.depth < node.depth:
+            yield BreakpointPrefix(one.prefix, "1h") if ttl == "1h" else one
 
 
 def _propose(extra: list[PlanStep], fixed: dict[BareCall, Breakpoints]) -> Iterator[Proposal]:
