@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from cachecost.conversations.calls import Call, date_call
 from cachecost.conversations.model import Conversation
@@ -16,7 +17,9 @@ from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import Progress, ReplaySetup, no_progress, ttl_names
 from cachecost.simulation.workload import plan_calls
 from cachecost.strategies.plan import Strategy
-from cachecost.strategies.spec import StrategySpec
+
+if TYPE_CHECKING:
+    from cachecost.strategies.spec import StrategySpec
 
 LowerBound = Callable[[Sequence[Call], ReplaySetup], Decimal]
 """USD that no choice of breakpoints and TTLs can go below for these calls."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.caches.breakpoints import PrefixCache
@@ -17,13 +18,15 @@ from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, data_date
-from cachecost.scenario import Scenario, load_conversations
 from cachecost.simulation.call_preparer import CallPreparer
 from cachecost.simulation.engine import AS_RECORDED, Simulation
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.strategies.plan import Strategy
-from cachecost.strategies.spec import StrategySpec
 from cachecost.tokens.factory import CALIBRATED, FILLER
+
+if TYPE_CHECKING:  # a scenario takes longer to import than a small log to replay
+    from cachecost.scenario import Scenario
+    from cachecost.strategies.plan import Strategy
+    from cachecost.strategies.spec import StrategySpec
 
 NO_ASSUMPTIONS: Mapping[str, object] = {}
 
@@ -114,6 +117,8 @@ def scenario_workloads(
     scenario: Scenario, folder: Path, assumptions: Mapping[str, object] = NO_ASSUMPTIONS, own: OwnRules = NO_OWN_RULES
 ) -> Iterator[Workload]:
     """The calls that each strategy of a scenario makes, under the scenario as written (not its variants)."""
+    from cachecost.scenario import load_conversations
+
     conversations, bills = load_conversations(scenario, folder)
     setup = scenario_setup(scenario, folder, bills, assumptions, own)
     for spec in scenario.strategies:
