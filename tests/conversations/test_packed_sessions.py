@@ -35,7 +35,7 @@ class _Unpacked(BytesIO):
 def zstd(monkeypatch: pytest.MonkeyPatch) -> None:
     """A module that unpacks what is not packed at all."""
     module = ModuleType("not_really_zstd")
-    module.open = lambda path, mode: _Unpacked(path.read_bytes()[len(ZSTD) :])  # type: ignore[attr-defined]
+    module.open = lambda stream, mode: _Unpacked(stream.read()[len(ZSTD) :])  # type: ignore[attr-defined]
     module.ZstdError = FakeZstdError  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(packed_files, "ZSTD_MODULES", ("no_such_module", module.__name__))

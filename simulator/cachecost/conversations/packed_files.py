@@ -57,8 +57,8 @@ class ZstdInput(RawIOBase):
     def __init__(self, path: Path, module: Any) -> None:
         self._path = path
         self._module = module
-        self._file = path.open("rb")
-        self._stream = module.open(self._file, "rb")
+        self._open: list[Any] = [path.open("rb")]
+        self._open.append(module.open(self._open[0], "rb"))
         self._count = ByteCount(path)
 
     def readable(self) -> bool:
@@ -66,16 +66,15 @@ class ZstdInput(RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         try:
-            data = self._count.add(self._stream.read(len(buffer)))
+            data = self._count.add(self._open[-1].read(len(buffer)))
         except (EOFError, self._module.ZstdError) as error:
             raise InputError([Fault(str(self._path), f"damaged zstd: {error}")]) from None
         buffer[: len(data)] = data
         return len(data)
 
     def close(self) -> None:
-        if not self.closed:
-            self._stream.close()
-            self._file.close()
+        while self._open:
+            self._open.pop().close()
         super().close()
 
 
