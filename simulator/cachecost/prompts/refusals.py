@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Block, Layer, Part
-from cachecost.prompts.request import TTL, Breakpoint, Request, block_at, place_as_sent, writes
+from cachecost.prompts.request import LAYERS, TTL, Breakpoint, Request, block_at, place_as_sent, writes
 from cachecost.providers.rules import ModelRules
 
 AFTER_5M = (
@@ -21,9 +21,6 @@ THREAD_BREAKPOINTS = (
     "thread: a maximum of {most} blocks with cache_control may be provided when `thread` is set -- the fourth marker "
     "slot is reserved for the marker the server places on the conversation's last cache-eligible block. Found {found}."
 )
-
-
-LAYERS = tuple(Layer)
 
 
 @value

@@ -12,6 +12,9 @@ from cachecost.prompts.blocks import NOTHING, Block, Layer, Part, Thread
 TTL = Literal["5m", "1h"]
 
 
+LAYERS = tuple(Layer)
+
+
 @value
 class Breakpoint:
     """A `cache_control` on a block: the `index`-th of its part, or of the message `node` ends with."""
@@ -25,6 +28,12 @@ class Breakpoint:
     def block_key(self) -> tuple[Layer, int, int]:
         """The place without the TTL: layer, message number, block number."""
         return (self.layer, self.node.length if self.node else 0, self.index)
+
+    @property
+    def prompt_order(self) -> tuple[int, int, int]:
+        """What breakpoints are sorted by, as their blocks stand in a prompt."""
+        layer, length, index = self.block_key
+        return LAYERS.index(layer), length, index
 
 
 @value

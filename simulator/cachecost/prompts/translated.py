@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from operator import attrgetter
 
 from cachecost.base.structs import replace, value
 from cachecost.prompts.blocks import Layer, Thread
@@ -98,7 +99,9 @@ def _breakpoint_openai(request: Request, rules: ModelRules) -> HostRequest:
     own = [] if implicit is None else [implicit, *_readable_developer(request, implicit.ttl, rules)]
     looks_at = [*_looked_at(explicit, rules), *(_ends_in_implicit_mode(request, own) if own else ())]
     breakpoints = {breakpoint.block_key: breakpoint for breakpoint in (*own, *kept)}
-    told = replace(request, breakpoints=tuple(sorted(breakpoints.values(), key=_place)), automatic=None)
+    told = replace(
+        request, breakpoints=tuple(sorted(breakpoints.values(), key=attrgetter("prompt_order"))), automatic=None
+    )
     return HostRequest(
         told, tuple(looks_at), (*_unmarkable(len(sent) - len(able), rules), *_dropped_note(explicit, kept, rules))
     )
@@ -106,12 +109,6 @@ def _breakpoint_openai(request: Request, rules: ModelRules) -> HostRequest:
 
 def _is_at(breakpoint: Breakpoint, *others: Breakpoint | None) -> bool:
     return any(other and breakpoint.block_key == other.block_key for other in others)
-
-
-def _place(breakpoint: Breakpoint) -> tuple[int, int, int]:
-    """Its place in the prompt."""
-    layer, message, block = breakpoint.block_key
-    return list(Layer).index(layer), message, block
 
 
 def _dropped_note(explicit: list[Breakpoint], kept: list[Breakpoint], rules: ModelRules) -> tuple[str, ...]:

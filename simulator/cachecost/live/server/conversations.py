@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 from cachecost.prompts.blocks import Block, Layer, Message, Thread
 from cachecost.prompts.refusals import sent_breakpoints
@@ -86,8 +87,7 @@ def last_breakpoint(request: Request) -> LastBreakpoint | None:
     breakpoints = sent_breakpoints(request).breakpoints
     if not breakpoints:
         return None
-    order = list(Layer)
-    deepest = max(breakpoints, key=lambda breakpoint: (order.index(breakpoint.layer), *breakpoint.block_key[1:]))
+    deepest = max(breakpoints, key=attrgetter("prompt_order"))
     return LastBreakpoint(_kind(request, deepest), request.thread.length - (deepest.node.length if deepest.node else 0))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 
 from cachecost.analysis.explain.fixes.conversations import in_scopes, replaced
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext
@@ -101,7 +102,7 @@ def with_breakpoint(request: Request, made: Breakpoint, rules: ModelRules) -> Re
     most = rules.maximum_breakpoints - bool(request.automatic)
     kept = _keep(request.breakpoints, most - 1)
     made = replace(made, ttl=_ttl(made, kept, request.automatic, rules))
-    return replace(request, breakpoints=tuple(sorted((*kept, made), key=_prompt_order)))
+    return replace(request, breakpoints=tuple(sorted((*kept, made), key=attrgetter("prompt_order"))))
 
 
 def _keep(breakpoints: Sequence[Breakpoint], most: int) -> Sequence[Breakpoint]:
@@ -111,17 +112,12 @@ def _keep(breakpoints: Sequence[Breakpoint], most: int) -> Sequence[Breakpoint]:
 
 def _ttl(made: Breakpoint, others: Sequence[Breakpoint], automatic: TTL | None, rules: ModelRules) -> TTL:
     """1h where one after it has it (rule 6) or all others do, else 5m."""
-    after = {one.ttl for one in others if _prompt_order(one) > _prompt_order(made)} | ({automatic} - {None})
+    after = {one.ttl for one in others if one.prompt_order > made.prompt_order} | ({automatic} - {None})
     is_hour = "1h" in after or {one.ttl for one in others} == {"1h"}
     wanted: TTL = "1h" if is_hour else "5m"
     if wanted in rules.accepted_ttls:
         return wanted
     return "1h" if wanted == "5m" else "5m"
-
-
-def _prompt_order(breakpoint: Breakpoint) -> tuple[int, int, int]:
-    layer, length, index = breakpoint.block_key
-    return list(Layer).index(layer), length, index
 
 
 def lengthen_prefix(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:

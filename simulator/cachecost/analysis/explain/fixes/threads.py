@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
+from operator import attrgetter
 
 from cachecost.analysis.explain.fixes.versions import are_versions
 from cachecost.prompts.blocks import Message, Thread, given_block
@@ -56,7 +57,7 @@ class ThreadCorrections:
     def _breakpoints(self, breakpoints: Sequence[Breakpoint]) -> list[Breakpoint]:
         moved = [moved for one in breakpoints if (moved := self._move(one))]
         unique = {one.block_key: one for one in moved}
-        return sorted(unique.values(), key=_prompt_order)
+        return sorted(unique.values(), key=attrgetter("prompt_order"))
 
     def _move(self, breakpoint: Breakpoint) -> Breakpoint | None:
         if breakpoint.node is None or breakpoint.node.message is None:
@@ -71,11 +72,6 @@ class ThreadCorrections:
         last = (index for index in range(len(blocks) - 1, -1, -1) if accepts_breakpoint(blocks[index]))
         index = next(same, next(last, None))
         return None if index is None else replace(breakpoint, index=index, node=node)
-
-
-def _prompt_order(breakpoint: Breakpoint) -> tuple[int, int, int]:
-    layer, length, index = breakpoint.block_key
-    return list(type(layer)).index(layer), length, index
 
 
 @dataclass(slots=True)
