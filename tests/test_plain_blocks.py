@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.prompts.blocks import Block, compact, encode_simple
-from cachecost.prompts.plain_blocks import KINDS, packed_content, plain_block
+from cachecost.prompts.blocks import Block, compact, encode_simple, given_block
+from cachecost.prompts.plain_blocks import KINDS, has_content, packed_content, plain_block
 from cachecost.prompts.wire import block_of
 from test_exact_json import ANY_TEXT, VALUES
 
@@ -57,13 +57,14 @@ def test_packed_content_is_its_compact_json(content: dict[str, Any]) -> None:
     assert facts(pickle.loads(pickle.dumps(block))) == facts(block)
 
 
-def test_a_block_is_packed_until_its_content_is_asked_for() -> None:
+def test_a_block_stays_packed_when_its_content_is_asked_for() -> None:
     block = plain_block("user", {"type": "tool_result", "tool_use_id": "t", "content": 'say "hi"'})
     changed = replace(plain_block("user", {"type": "text", "text": "a"}), digest=b"other")
     assert packed_content(block) == b'{"type":"tool_result","tool_use_id":"t","content":"say \\"hi\\""}'
     assert packed_content(changed) is None  # what a change makes no longer follows from the content
-    assert block.content is block.content
-    assert packed_content(block) is None
+    assert block.content == {"type": "tool_result", "tool_use_id": "t", "content": 'say "hi"'}
+    assert has_content(block) and has_content(changed) and not has_content(given_block("text", "user", "a", 1))
+    assert packed_content(block) is not None
 
 
 @given(VALUES)

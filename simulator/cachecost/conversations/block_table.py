@@ -20,9 +20,11 @@ from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.json_object import JsonObject
 from cachecost.prompts.blocks import DIGEST_BYTES, NO_COUNTS, Block
 from cachecost.prompts.output_format import PLACES, counts_unseen, schema_text
-from cachecost.prompts.plain_blocks import packed_content, plain_block
+from cachecost.prompts.plain_blocks import PackedBlock, packed_content, plain_block
 from cachecost.prompts.wire import ROLES, text_block
 
+PLAIN_FIELDS = frozenset({"block", "role", "content"})
+"""Of a block that follows from its content."""
 Count = Callable[[Block], tuple[Mapping[str, int], str]]
 """Counts a block's content: (tokens by tokenizer name, content kind)."""
 DEFAULT_PROSE = "text"
@@ -143,6 +145,8 @@ def _block(line: JsonObject) -> Block:
     role = line.one_of("role", (*ROLES, ""))
     content = line.mapping("content", required=False) if line.has("content") else None
     base = plain_block(role, content) if content is not None else None
+    if isinstance(base, PackedBlock) and PLAIN_FIELDS.issuperset(line.data):
+        return base  # as most are; it keeps its content packed
     return Block(
         line.text("kind", base.kind if base else None),
         role,

@@ -22,19 +22,21 @@ _decode = msgspec.json.Decoder().decode
 
 @identity_struct
 class PackedBlock(Block):
-    """A block as `block_of` makes it of its content, which it keeps as compact JSON until somebody asks for it.
+    """A block as `block_of` makes it of its content, which it keeps as compact JSON: objects take more memory.
 
-    `dataclasses.replace` asks for it, so that what it makes is known to be something else (`packed_content`).
+    `dataclasses.replace` asks for the content, so that what it makes is known to be something else (`packed_content`).
     """
 
     @property  # type: ignore[misc]
     def content(self) -> Mapping[str, Any] | None:
-        """The content, from then on kept as an object."""
+        """The content, parsed each time that somebody asks."""
         stored = _STORED.__get__(self)
-        if type(stored) is bytes:
-            stored = _decode(stored)
-            _STORED.__set__(self, stored)
-        return stored  # type: ignore[no-any-return]
+        return _decode(stored) if type(stored) is bytes else stored  # type: ignore[no-any-return]
+
+
+def has_content(block: Block) -> bool:
+    """Whether a block has its content. Nothing is parsed to tell."""
+    return _STORED.__get__(block) is not None
 
 
 def packed_content(block: Block) -> bytes | None:

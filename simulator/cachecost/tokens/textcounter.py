@@ -9,6 +9,7 @@ from cachecost.base.errors import nearest
 from cachecost.prompts.blocks import Block, digest_of
 from cachecost.prompts.counting import CannotCount, Hidden
 from cachecost.prompts.output_format import counts_unseen, output_format, schema_text
+from cachecost.prompts.plain_blocks import has_content
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 from cachecost.tokens.calibration import Calibration
@@ -90,8 +91,8 @@ class TextCounter:
         return bool(guessed) and any(constant_of(fact) in guessed for fact in facts)
 
     def _measure(self, block: Block) -> BlockCount:
-        if (content := block.content) is not None:
-            return self._count_once(block.digest, block.kind, lambda: parts_within(block, content))
+        if has_content(block):
+            return self._count_once(block.digest, block.kind, lambda: parts_within(block, block.content or {}))
         if self._tally.key not in block.counts:
             raise self._cannot_count(f"{block.kind} block {block.digest.hex()[:8]}", block.counts)
         return BlockCount(block.prose, block.counts[self._tally.key], block.counts)

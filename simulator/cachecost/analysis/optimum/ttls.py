@@ -19,8 +19,8 @@ from cachecost.providers.prices import Prices
 from cachecost.providers.usage import ZERO
 
 READABLE = float("-inf")
-MOST_KNOWN = 50_000
-"""Costs that are kept, 15 MB of them: those of a few conversations, which are looked at together."""
+MOST_KNOWN = 20_000
+"""Costs that are kept, 6 MB of them: those of a few conversations, which are looked at together."""
 
 
 class HeldBlock(NamedTuple):
