@@ -15,10 +15,12 @@ import click
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.exit_codes import MEANINGS, ExitCode
 from cachecost.base.inert import inert
+from cachecost.base.kept_bytes import allow_file
 from cachecost.base.version import __version__
 from cachecost.commands.catalogue import COMMAND_GROUPS
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.interruption import INTERRUPTED, end_at_once, no_end, raise_on_sigterm, stop_raising
+from cachecost.commands.memory import open_unnamed_file
 from cachecost.views.streams import inert_streams
 
 COLLECTION_THRESHOLDS = 100_000, 50, 100
@@ -72,6 +74,7 @@ def cachecost() -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of the `cachecost` command; never returns. With `argv` the caller's signals stay as they are."""
     gc.set_threshold(*COLLECTION_THRESHOLDS)
+    allow_file(open_unnamed_file)
     is_own_process = argv is None
     if is_own_process:
         raise_on_sigterm()

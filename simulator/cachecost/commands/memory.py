@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import BinaryIO, cast
 
 
 @contextmanager
@@ -15,3 +16,10 @@ def no_garbage_collection() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+def open_unnamed_file() -> BinaryIO:
+    """A file for the content of blocks where it takes much memory (base/kept_bytes.py). It is gone with the process."""
+    from tempfile import TemporaryFile
+
+    return cast("BinaryIO", TemporaryFile(buffering=0))

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from cachecost.base.kept_bytes import StoredBytes, keep_bytes, read_bytes
 from cachecost.base.structs import identity_struct
 from cachecost.prompts.blocks import Block, compact, digest_of, encode_simple
 from cachecost.prompts.wire import BREAKPOINT, block_of
@@ -17,12 +18,14 @@ SPECIAL = frozenset({BREAKPOINT, "citations", "source"})
 TEXT_KEY, TEXT_OPENING, TEXT_CLOSING = b'"content":"', b'[{"type":"text","text":', b"}]"
 """What is around the text of a tool result where it stands in a block (rule 1)."""
 _STORED: Any = Block.__dict__["content"]
+PACKED = (bytes, StoredBytes)
 _decode = msgspec.json.Decoder().decode
 
 
 @identity_struct
 class PackedBlock(Block):
-    """A block as `block_of` makes it of its content, which it keeps as compact JSON: objects take more memory.
+    """A block as `block_of` makes it of its content, which it keeps as compact JSON (kept_bytes.py): objects take more
+    memory.
 
     `dataclasses.replace` asks for the content, so that what it makes is known to be something else (`packed_content`).
     """
@@ -31,7 +34,7 @@ class PackedBlock(Block):
     def content(self) -> Mapping[str, Any] | None:
         """The content, parsed each time that somebody asks."""
         stored = _STORED.__get__(self)
-        return _decode(stored) if type(stored) is bytes else stored  # type: ignore[no-any-return]
+        return _decode(read_bytes(stored)) if type(stored) in PACKED else stored  # type: ignore[no-any-return]
 
 
 def has_content(block: Block) -> bool:
@@ -42,7 +45,7 @@ def has_content(block: Block) -> bool:
 def packed_content(block: Block) -> bytes | None:
     """The compact JSON from which all of a block follows by `block_of`; None where that is not known."""
     stored = _STORED.__get__(block)
-    return stored if type(stored) is bytes else None
+    return read_bytes(stored) if type(stored) in PACKED else None
 
 
 def plain_block(role: str, content: Mapping[str, Any], keep_content: bool = True) -> Block:
@@ -56,7 +59,7 @@ def plain_block(role: str, content: Mapping[str, Any], keep_content: bool = True
     identity = _with_text_in_block(content, payload) if kind == "tool_result" else payload
     is_empty = kind == "text" and not content.get("text")
     make: Any = PackedBlock if keep_content else Block
-    kept = payload if keep_content else None
+    kept = keep_bytes(payload) if keep_content else None
     block: Block = make(kind, role, digest_of(role, kind, identity), len(payload), kept, is_empty_text=is_empty)
     return block
 
