@@ -183,23 +183,30 @@ def json_lines(
     A last line without a newline that does not parse is still being written: it is skipped, with a warning. Raises
     InputError if the file cannot be opened.
     """
-    file = str(path)
     for number, raw in byte_lines(path):
         if len(faults) >= limits.MOST_ERRORS and raw.strip():
             return
-        value = parse(raw)
-        if type(value) is dict:
-            yield JsonObject(value, faults, file, number)
-            continue
-        if not raw.strip():
-            continue
-        is_damaged = isinstance(value, ValueError) and not isinstance(value, limits.OutOfLimits)
-        if is_damaged and not raw.endswith(b"\n"):
-            warn(f"{path}:{number} the last line is cut off (still being written?): skipped")
-        elif isinstance(value, ValueError):
-            faults.append(Fault(file, reason(value), number))
-        else:
-            faults.append(Fault(file, f"expected an object; got {show_found(value)}", number))
+        if line := json_line(path, number, raw, faults, warn, parse):
+            yield line
+
+
+def json_line(
+    path: Path, number: int, raw: bytes, faults: list[Fault], warn: Warn, parse: Callable[[bytes], Any] = parse_json
+) -> JsonObject | None:
+    """The object of one line, which `json_lines` describes; None where there is none."""
+    value = parse(raw)
+    if type(value) is dict:
+        return JsonObject(value, faults, str(path), number)
+    if not raw.strip():
+        return None
+    is_damaged = isinstance(value, ValueError) and not isinstance(value, limits.OutOfLimits)
+    if is_damaged and not raw.endswith(b"\n"):
+        warn(f"{path}:{number} the last line is cut off (still being written?): skipped")
+    elif isinstance(value, ValueError):
+        faults.append(Fault(str(path), reason(value), number))
+    else:
+        faults.append(Fault(str(path), f"expected an object; got {show_found(value)}", number))
+    return None
 
 
 def reason(error: ValueError) -> str:

@@ -19,12 +19,12 @@ from cachecost.prompts.wire import BareWord, NotAMessage, Write
 Value = TypeVar("Value")
 
 
-class _Differs(Exception):
+class Differs(Exception):
     """A number that the two write differently."""
 
 
 def _differs(number: str) -> None:
-    raise _Differs(number)
+    raise Differs(number)
 
 
 DECODE = msgspec.json.Decoder(float_hook=_differs).decode
@@ -36,7 +36,7 @@ def load_with_writer(data: bytes, path: str) -> tuple[Any, Write]:
     try:
         value = DECODE(data)
         check_depth(value, data)
-    except (_Differs, msgspec.DecodeError, UnicodeDecodeError, RecursionError, OutOfLimits):
+    except (Differs, msgspec.DecodeError, UnicodeDecodeError, RecursionError, OutOfLimits):
         return load(data, path), compact
     return value, ENCODE
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -48,12 +48,20 @@ def packed_content(block: Block) -> bytes | None:
     return read_bytes(stored) if type(stored) in PACKED else None
 
 
-def plain_block(role: str, content: Mapping[str, Any], keep_content: bool = True) -> Block:
-    """The block of one wire object, the same as that of `block_of`."""
+def plain_block(
+    role: str,
+    content: Mapping[str, Any],
+    keep_content: bool = True,
+    write: Callable[[Mapping[str, Any]], bytes | None] = encode_simple,
+) -> Block:
+    """The block of one wire object, the same as that of `block_of`.
+
+    `write` is faster where it is certain that it writes the object as `compact` does (exact_json.py).
+    """
     kind = content.get("type")
     if not role or type(kind) is not str or kind not in KINDS or not _is_plain(content):
         return block_of(role, content, keep_content)
-    payload = encode_simple(content)
+    payload = write(content)
     if payload is None:
         return block_of(role, content, keep_content)
     identity = _with_text_in_block(content, payload) if kind == "tool_result" else payload

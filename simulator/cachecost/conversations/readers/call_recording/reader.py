@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any, cast
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.block_table import BlockReader
+from cachecost.base.limits import MOST_ERRORS
 from cachecost.conversations.call_recording import FORMAT, KIND, TOKENS, Title, sniff
 from cachecost.conversations.calls import Iteration, RecordedCall
-from cachecost.conversations.input_files import Warn, open_input, quiet
-from cachecost.conversations.json_object import JsonObject, json_lines, parse_json
+from cachecost.conversations.input_files import Warn, byte_lines, open_input, quiet
+from cachecost.conversations.json_object import JsonObject, json_line, parse_json
+from cachecost.conversations.readers.call_recording.plain_lines import PlainLineParser, RecordingState, RequestHead
 from cachecost.conversations.recording import CONTENTS
-from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
 from cachecost.prompts.request import TTL, Breakpoint, MessageThread, Request
@@ -35,11 +34,15 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     """
     faults: list[Fault] = []
     parser = _CallRecordingParser(faults)
-    for line in json_lines(path, faults, warn):
-        call = parser.parse_line(line)
-        if parser.header is None:
+    for number, raw in byte_lines(path):
+        if len(faults) >= MOST_ERRORS and raw.strip():
             break
-        if call is not None and not faults:
+        call: RecordedCall | bool | None = parser.parse_plain_line(raw, number)
+        if call is False and (line := json_line(path, number, raw, faults, warn)):
+            call = parser.parse_line(line)
+            if parser.header is None:
+                break
+        if isinstance(call, RecordedCall) and not faults:
             yield call
     if parser.header is None and not faults:
         faults.append(Fault(str(path), "is empty: a recording starts with a whole header line"))
@@ -55,36 +58,25 @@ def title(path: Path) -> Title:
     return Title(*(str(parsed.get(name) or "") for name in ("name", "source", "licence")))
 
 
-@dataclass(frozen=True, slots=True)
-class _RequestHead:
-    """What a request says before its messages."""
-
-    model: str = ""
-    params: Mapping[str, Any] | None = None
-    tools: Part = NOTHING
-    system: Part = NOTHING
-
-
 class _CallRecordingParser:
     """A recording while it is read, line by line."""
 
     def __init__(self, faults: list[Fault]) -> None:
         self.faults = faults
         self.header: JsonObject | None = None
-        self.table = BlockReader()
-        self.starts = StartTimes()
-        self.source = ""
-        self.heads: dict[int, _RequestHead] = {}
-        self.root = Thread()
-        self.threads: dict[int, Thread] = {}
-        self.last = 0
+        self.state = RecordingState()
+        self._plain = PlainLineParser(self.state)
+
+    def parse_plain_line(self, raw: bytes, number: int) -> RecordedCall | bool:
+        """As `PlainLineParser.parse_line`; False for all before the header."""
+        return self.header is not None and self._plain.parse_line(raw, number)
 
     def parse_line(self, line: JsonObject) -> RecordedCall | None:
         """Read a line; the call, if it is one."""
         if self.header is None:
             self._header(line)
         elif "block" in line.data:
-            self.table.add(line)
+            self.state.table.add(line)
         elif "call" in line.data:
             return self._call(line)
         elif "head" in line.data:
@@ -103,16 +95,16 @@ class _CallRecordingParser:
             self.header = line
             line.one_of("content", CONTENTS)
             line.text("name")
-            self.source = line.text("source", "")
+            self.state.source = line.text("source", "")
             line.text("licence", "")
             line.refuse_unknown_keys()
 
     def _head(self, line: JsonObject) -> None:
         number = line.whole("head", required=True) or 0
-        if number in self.heads:
+        if number in self.state.heads:
             line.fault("head", f"{number} is already defined")
         tools, system = self._part(line, "tools", "tool_places"), self._part(line, "system", "system_places")
-        self.heads[number] = _RequestHead(line.text("model"), _params(line), tools, system)
+        self.state.heads[number] = RequestHead(line.text("model"), _params(line), tools, system)
         line.refuse_unknown_keys()
 
     def _part(self, line: JsonObject, name: str, of_places: str) -> Part:
@@ -123,13 +115,13 @@ class _CallRecordingParser:
         return Part(blocks, places) if blocks else NOTHING
 
     def _blocks(self, line: JsonObject, name: str) -> tuple[Block, ...]:
-        return self.table.get(line, name) if line.has(name) else ()
+        return self.state.table.get(line, name) if line.has(name) else ()
 
     def _call(self, line: JsonObject) -> RecordedCall:
         self._number(line)
-        thread = self.threads[self.last] = self._thread(line)
+        thread = self.state.threads[self.state.last] = self._thread(line)
         timestamp = line.moment("timestamp")
-        start = self.starts.next(timestamp, line.epoch("start_s"))
+        start = self.state.starts.next(timestamp, line.epoch("start_s"))
         request = self._request(line, thread)
         usage = _usage(line.within(line.mapping("usage"), "usage"), done=True) if line.has("usage") else None
         call = RecordedCall(
@@ -144,7 +136,7 @@ class _CallRecordingParser:
             billed=usage,
             iterations=tuple(map(_iteration, line.objects("iterations"))),
             response=self._blocks(line, "response"),
-            source=self.source,
+            source=self.state.source,
             day=_day(line, timestamp),
             session=line.text("session", ""),
             project=line.text("project", ""),
@@ -156,15 +148,15 @@ class _CallRecordingParser:
 
     def _number(self, line: JsonObject) -> None:
         number = line.whole("call", required=True)
-        if number is not None and number != self.last + 1:
-            line.fault("call", f"expected {self.last + 1}; got {number}")
-        self.last = number or self.last + 1
+        if number is not None and number != self.state.last + 1:
+            line.fault("call", f"expected {self.state.last + 1}; got {number}")
+        self.state.last = number or self.state.last + 1
 
     def _request(self, line: JsonObject, thread: Thread) -> Request:
         number = line.whole("head", required=True)
-        if number is not None and number not in self.heads:
+        if number is not None and number not in self.state.heads:
             line.fault("head", f"no line before this one defines head {number}")
-        head = self.heads.get(number or 0, _RequestHead())
+        head = self.state.heads.get(number or 0, RequestHead())
         return Request(
             head.model,
             thread,
@@ -190,18 +182,18 @@ class _CallRecordingParser:
         """The messages that an earlier call had already."""
         after = line.get("after", "[call, number of its messages]", _is_pair_of_numbers, None, required=False)
         if after is None:
-            return self.root
+            return self.state.root
         call, length = after
-        whole = self.threads.get(call)
+        whole = self.state.threads.get(call)
         if whole is None:
             line.fault("after", f"no line before this one defines call {call}")
         elif length > whole.length:
             line.fault("after", f"call {call} has {whole.length} messages; got {length}")
-        return whole.up_to(length) if whole else self.root
+        return whole.up_to(length) if whole else self.state.root
 
     def _message(self, message: JsonObject) -> Message:
         role = message.one_of("role", ROLES)
-        blocks = self.table.get(message, "blocks")
+        blocks = self.state.table.get(message, "blocks")
         stranger = next((block for block in blocks if block.role != role), None)
         if stranger and role == message.data["role"]:
             message.fault("blocks", f"expected blocks of role {role}; got one of role {stranger.role or 'none'}")
@@ -226,13 +218,13 @@ def _params(line: JsonObject) -> dict[str, Any]:
     return dict(params.data)
 
 
-def _breakpoints(line: JsonObject, head: _RequestHead, thread: Thread) -> tuple[Breakpoint, ...]:
+def _breakpoints(line: JsonObject, head: RequestHead, thread: Thread) -> tuple[Breakpoint, ...]:
     raw = line.get("breakpoints", "an array of breakpoints", lambda value: isinstance(value, list), [], required=False)
     breakpoints = [_breakpoint(line, f"breakpoints[{number}]", value, head, thread) for number, value in enumerate(raw)]
     return tuple(breakpoint for breakpoint in breakpoints if breakpoint)
 
 
-def _breakpoint(line: JsonObject, place: str, value: object, head: _RequestHead, thread: Thread) -> Breakpoint | None:
+def _breakpoint(line: JsonObject, place: str, value: object, head: RequestHead, thread: Thread) -> Breakpoint | None:
     if not _is_breakpoint(value):
         line.fault(place, f"{BREAKPOINT}; got {show_found(value)}")
         return None
