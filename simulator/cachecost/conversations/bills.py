@@ -10,11 +10,13 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import RecordedCall
-from cachecost.providers.prices import PriceBook, ways_of
+from cachecost.providers.prices import Options, PriceBook, ways_of
+from cachecost.providers.quotes import Prices
 from cachecost.providers.usage import Usage
 
 APART = ("compaction", "advisor_message")
 """Passes that the usage of a call leaves out of its sums, and that are charged (Claude docs, `usage.iterations`)."""
+USUAL = Options()
 
 
 class BillTotal(msgspec.Struct):
@@ -28,17 +30,26 @@ class BillTotal(msgspec.Struct):
     host: str = "anthropic"
     calls: int = 0
     usage: Usage = msgspec.field(default_factory=Usage)
-    dollars: Decimal = Decimal(0)
     unpriced: Counter[str] = msgspec.field(default_factory=Counter)
+    _priced: dict[int, tuple[Prices, Usage]] = msgspec.field(default_factory=dict)
+    """The usage at each of the prices, by their identity: dollars are exact, so they can be summed at the end."""
+
+    @property
+    def dollars(self) -> Decimal:
+        return sum((prices.total_cost(usage) for prices, usage in self._priced.values()), Decimal(0))
 
     def add(self, call: RecordedCall) -> None:
         """Add a call to the sums."""
         self.calls += 1
         if call.billed is None or call.has_failed:
             return
-        self.usage = sum((one.usage for one in call.iterations if one.kind in APART), self.usage + call.billed)
+        parts = [("", call.billed)]
+        if call.iterations:
+            parts += [(one.model, one.usage) for one in call.iterations if one.kind in APART]
+        for _, usage in parts:
+            self.usage += usage
         if self.prices:
-            self._price(call, call.billed, self.prices)
+            self._price(call, parts, self.prices)
 
     def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
         """Yield the calls unchanged, and add each to the sums."""
@@ -46,22 +57,18 @@ class BillTotal(msgspec.Struct):
             self.add(call)
             yield call
 
-    def _price(self, call: RecordedCall, billed: Usage, prices: PriceBook) -> None:
-        parts = [(call.request.model, billed)]
-        parts += [(one.model or call.request.model, one.usage) for one in call.iterations if one.kind in APART]
+    def _price(self, call: RecordedCall, parts: list[tuple[str, Usage]], book: PriceBook) -> None:
+        """Add the parts to what has their prices: all of them, or none."""
         try:
-            self.dollars += sum((self._cost(call, model, usage, prices) for model, usage in parts), Decimal(0))
+            priced = [(self._prices(call, model or call.request.model, usage, book), usage) for model, usage in parts]
         except CannotEvaluate as error:
             self.unpriced[str(error)] += 1
+            return
+        for prices, usage in priced:
+            known = self._priced.get(id(prices))
+            self._priced[id(prices)] = prices, usage if known is None else known[1] + usage
 
-    def _cost(self, call: RecordedCall, model: str, usage: Usage, prices: PriceBook) -> Decimal:
-        day = call.day
-        found = prices.prices(
-            call.host or self.host,
-            model,
-            day,
-            usage.total_input,
-            batch=call.is_batch,
-            **ways_of(call.request.params),
-        )
-        return found.total_cost(usage)
+    def _prices(self, call: RecordedCall, model: str, usage: Usage, book: PriceBook) -> Prices:
+        params = call.request.params
+        options = Options(call.is_batch, **ways_of(params)) if params or call.is_batch else USUAL
+        return book.quote(call.host or self.host, model, call.day, options).of(usage.total_input)
