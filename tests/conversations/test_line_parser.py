@@ -13,6 +13,8 @@ from cachecost.base.limits import DEEPEST
 from cachecost.conversations.json_object import parse_json
 from cachecost.conversations.readers.claude_code.line_parser import LineFields, LineParser, parse_line
 from cachecost.conversations.transcript_steps import KIND
+from cachecost.prompts.blocks import compact
+from cachecost.prompts.exact_json import ENCODE
 
 LINE = {"type": "user", "uuid": "a", "message": {"content": "é"}, "toolUseResult": {"stdout": "é 1.5", "n": [1e3, -2]}}
 
@@ -26,7 +28,8 @@ def fields_of(line: bytes) -> Any:
 
 
 def check(line: bytes) -> None:
-    value = parse_line(line)
+    value, is_exact = parse_line(line)
+    assert not is_exact or ENCODE(value) == compact(value)
     known = LineFields.__annotations__
     shown = {name: one for name, one in value.items() if name in known} if isinstance(value, dict) else value
     assert repr(shown) == fields_of(line), line
@@ -55,6 +58,8 @@ def test_so_is_one_whose_bytes_were_changed(seed: int) -> None:
         *DAMAGE,
         b"\xef\xbb\xbf" + json.dumps(LINE).encode(),
         b'{"type":"user","type":"system","other":{"type":"x"}}',
+        b'{"message":{"content":[{"input":18446744073709551616,"n":-1e-7,"m":1e5}]}}',
+        b'{"message":{"content":[{"input":18446744073709551615,"n":0,"m":"1e5"}]}}',
         b'{"\\u0074ype":"user"}',
         b'{"type":"\\ud83d","other":"\\ude00"}',
         b'{"other":"\xff"}',

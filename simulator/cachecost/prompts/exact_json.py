@@ -23,11 +23,12 @@ class Differs(Exception):
     """A number that the two write differently."""
 
 
-def _differs(number: str) -> None:
+def refuse_number(number: str) -> None:
+    """A `float_hook` of msgspec. Raises Differs."""
     raise Differs(number)
 
 
-DECODE = msgspec.json.Decoder(float_hook=_differs).decode
+DECODE = msgspec.json.Decoder(float_hook=refuse_number).decode
 ENCODE: Write = msgspec.json.Encoder().encode
 
 

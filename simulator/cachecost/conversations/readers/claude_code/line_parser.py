@@ -15,6 +15,7 @@ import msgspec
 from cachecost.base.limits import DEEPEST, OutOfLimits, check_depth
 from cachecost.conversations.json_object import parse_json
 from cachecost.conversations.transcript_steps import KIND
+from cachecost.prompts.exact_json import Differs, refuse_number
 
 LONGEST_NUMBER = 4300
 """Digits that Python's own parser takes."""
@@ -45,37 +46,47 @@ class LineFields(TypedDict, total=False):
     cacheControl: Any
 
 
-decode_fields = msgspec.json.Decoder(LineFields).decode
+decode_fields = msgspec.json.Decoder(LineFields, float_hook=refuse_number).decode
 decode_all = msgspec.json.Decoder().decode
 
 
 class LineParser:
-    """Parses the lines of one file. The first object, and all lines of a content-free form, are parsed whole."""
+    """Parses the lines of one file. The first object, and all lines of a content-free form, are parsed whole.
+
+    `is_exact` is whether msgspec writes all values of the last line as Python's own encoder does.
+    """
 
     def __init__(self) -> None:
-        self.parse: Callable[[bytes], Any] = self._parse_first
+        self.is_exact = False
+        self._parse: Callable[[bytes], Any] = self._parse_first
 
     def _parse_first(self, line: bytes) -> Any:
         value = parse_json(line)
         if isinstance(value, dict):
-            self.parse = parse_json if value.get("kind") == KIND else parse_line
+            self._parse = parse_json if value.get("kind") == KIND else self._parse_fields
         return value
 
     def __call__(self, line: bytes) -> Any:
-        return self.parse(line)
+        return self._parse(line)
+
+    def _parse_fields(self, line: bytes) -> Any:
+        value, self.is_exact = parse_line(line)
+        return value
 
 
-def parse_line(line: bytes) -> Any:
-    """The fields of a line, or what `parse_json` makes of a line that has none or is damaged."""
+def parse_line(line: bytes) -> tuple[Any, bool]:
+    """The fields of a line, and `is_exact`; of a line that has none, is damaged or has numbers that msgspec might read
+    or write otherwise, what `parse_json` makes of it.
+    """
     try:
         if line.count(b"[") + line.count(b"{") > DEEPEST:
             check_depth(decode_all(line))
         fields = decode_fields(line)
         if not line.isascii():
             line.decode()
-    except (msgspec.MsgspecError, UnicodeDecodeError, OutOfLimits, RecursionError):
-        return parse_json(line)
-    return parse_json(line) if _may_have_long_number(line) else fields
+    except (Differs, msgspec.MsgspecError, UnicodeDecodeError, OutOfLimits, RecursionError):
+        return parse_json(line), False
+    return (parse_json(line), False) if _may_have_long_number(line) else (fields, True)
 
 
 def _may_have_long_number(line: bytes) -> bool:

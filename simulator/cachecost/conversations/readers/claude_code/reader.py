@@ -17,13 +17,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.claude_code.recorded_requests import RecordedBreakpoints
-from cachecost.conversations.readers.claude_code.transcript import PartialStep, read_steps_with_content, sniff_lines
+from cachecost.conversations.readers.claude_code.transcript import (
+    BYTES_PER_TOKEN,
+    PartialStep,
+    TranscriptBlock,
+    read_steps_with_content,
+    sniff_lines,
+)
 from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.prompts.blocks import (
     NOTHING,
@@ -33,15 +38,11 @@ from cachecost.prompts.blocks import (
     Message,
     Part,
     Thread,
-    digest_of,
     given_block,
 )
-from cachecost.prompts.plain_blocks import plain_block
 from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.providers.clients.placement import message_breakpoints
 
-BYTES_PER_TOKEN = 4
-"""Rough: it only divides the first call of a chain into head and messages, whose sum is billed."""
 LACKS = "transcripts lack system prompt, tools and breakpoints: sized by the bill, breakpoints by client version"
 sniff = sniff_lines
 
@@ -51,7 +52,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
     Raises InputError with every error, each with its line.
     """
-    yield from _TranscriptCalls(read_steps_with_content(path, warn), keep_content).calls()
+    yield from _TranscriptCalls(read_steps_with_content(path, warn, keep_content)).calls()
 
 
 @dataclass(slots=True)
@@ -67,7 +68,6 @@ class _TranscriptCalls:
     """Makes calls of the steps of a transcript."""
 
     steps: list[PartialStep]
-    keep_content: bool
     _threads: dict[int, Thread] = field(default_factory=dict)
     _answers: dict[PartialStep, tuple[Block, ...]] = field(default_factory=dict)
     _chains: dict[str, _ChainState] = field(default_factory=dict)
@@ -85,17 +85,14 @@ class _TranscriptCalls:
         thread = root
         if before is not None and not partial.is_cut:
             thread = _then(self._threads[before.step.number], "assistant", self._answer(before))
-        return _then(thread, "user", self._blocks("user", partial.request_blocks))
+        return _then(thread, "user", _blocks(partial.request_blocks))
 
     def _answer(self, partial: PartialStep) -> tuple[Block, ...]:
         """The blocks of an answer, made once: the requests after it contain them again."""
         blocks = self._answers.get(partial)
         if blocks is None:
-            blocks = self._answers[partial] = self._blocks("assistant", partial.answer)
+            blocks = self._answers[partial] = _blocks(partial.answer)
         return blocks
-
-    def _blocks(self, role: str, content: list[Any]) -> tuple[Block, ...]:
-        return tuple([_block(role, item, self.keep_content) for item in content])
 
     def _call(self, partial: PartialStep, thread: Thread) -> RecordedCall:
         step = partial.step
@@ -153,16 +150,8 @@ def _then(thread: Thread, role: str, blocks: tuple[Block, ...]) -> Thread:
     return thread.then(Message.of(role, blocks)) if blocks else thread
 
 
-def _block(role: str, item: Any, keep_content: bool) -> Block:
-    """A block of a transcript. A redacted one states its number of characters."""
-    if not isinstance(item, dict):
-        return plain_block(role, {"type": "text", "text": str(item)}, keep_content)
-    if "digest" in item and isinstance(item["digest"], str) and isinstance(item.get("chars"), int):
-        kind = str(item.get("type") or "text")
-        size = item["chars"] + (item.get("signature_chars") or 0)
-        tokens = max(1, size // BYTES_PER_TOKEN)
-        return Block(kind, role, digest_of(role, kind, item["digest"].encode()), size, tokens=tokens)
-    return plain_block(role, item, keep_content)
+def _blocks(blocks: list[TranscriptBlock]) -> tuple[Block, ...]:
+    return tuple([one.block for one in blocks])
 
 
 @cache

@@ -45,9 +45,15 @@ from cachecost.conversations.readers.claude_code.recorded_requests import Record
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.transcript_steps import BETWEEN, KIND, TranscriptStep, parse_steps, steps_to_records
+from cachecost.prompts.blocks import Block, digest_of, encode_simple
+from cachecost.prompts.exact_json import ENCODE
+from cachecost.prompts.plain_blocks import plain_block
 from cachecost.prompts.wire import show_found
 
 __all__ = ["TranscriptStep", "read_steps", "sniff", "steps_to_records"]
+BYTES_PER_TOKEN = 4
+"""Rough: only for blocks without content, and to divide the first call of a chain into head and messages, whose sum is
+billed."""
 MAIN, SIDE = "main", "side"
 SYNTHETIC = "<synthetic>"
 REQUEST = "api-request"
@@ -105,42 +111,84 @@ def read_steps(path: Path, warn: Warn = quiet) -> list[TranscriptStep]:
     Raises InputError with every error, each with its line.
     """
     faults: list[Fault] = []
-    first, lines = _open(path, faults, warn)
+    first, lines = _open(path, faults, warn, LineParser())
     is_content_free = first is not None and first.data.get("kind") == KIND
-    read = [] if is_content_free else _read(lines, path, warn, False)
+    read = [] if is_content_free else _read(lines, path, warn)
     steps = parse_steps(lines) if is_content_free else [partial.step for partial in read if not partial.is_copy]
     if faults:
         raise InputError(faults)
     return steps
 
 
-def read_steps_with_content(path: Path, warn: Warn) -> list[PartialStep]:
-    """The steps of a transcript with the content of their requests and answers.
+def read_steps_with_content(path: Path, warn: Warn, keep_content: bool) -> list[PartialStep]:
+    """The steps of a transcript with the blocks of their requests and answers, and with their content if it is kept.
 
     Raises InputError with every error, each with its line.
     """
     faults: list[Fault] = []
-    steps = _read(_open(path, faults, warn)[1], path, warn, True)
+    parser = LineParser()
+    lines = _open(path, faults, warn, parser)[1]
+    steps = _read(lines, path, warn, _BlockMaker(parser, keep_content))
     if faults:
         raise InputError(faults)
     return steps
 
 
-def _open(path: Path, faults: list[Fault], warn: Warn) -> tuple[JsonObject | None, Iterator[JsonObject]]:
+def _open(
+    path: Path, faults: list[Fault], warn: Warn, parser: LineParser
+) -> tuple[JsonObject | None, Iterator[JsonObject]]:
     """(the first line, all lines)."""
-    lines = json_lines(path, faults, warn, LineParser())
+    lines = json_lines(path, faults, warn, parser)
     first = next(lines, None)
     if first is None and not faults:
         faults.append(Fault(str(path), "is empty; expected a transcript, one JSON object per line"))
     return first, chain([first], lines) if first else lines
 
 
-def _read(lines: Iterable[JsonObject], path: Path, warn: Warn, keeps_content: bool) -> list[PartialStep]:
-    transcript = Transcript(keeps_content)
+def _read(lines: Iterable[JsonObject], path: Path, warn: Warn, maker: _BlockMaker | None = None) -> list[PartialStep]:
+    transcript = Transcript(maker)
     for line in lines:
         transcript.take(line)
     transcript.notes.report(path, warn)
     return list(transcript.steps.values())
+
+
+class TranscriptBlock(NamedTuple):
+    """A block, with its own id and that of the tool call that it answers, as far as it has them."""
+
+    block: Block
+    id: object = None
+    answers: object = None
+
+
+class _BlockMaker:
+    """Makes the blocks of the line that `parser` has parsed last."""
+
+    def __init__(self, parser: LineParser, keep_content: bool) -> None:
+        self._parser = parser
+        self._keep_content = keep_content
+
+    def blocks(self, role: str, content: list[Any]) -> list[TranscriptBlock]:
+        write = ENCODE if self._parser.is_exact else encode_simple
+        return [self._block(role, item, write) for item in content]
+
+    def _block(self, role: str, item: Any, write: Callable[[Mapping[str, Any]], bytes | None]) -> TranscriptBlock:
+        """A block of a transcript. A redacted one states its number of characters."""
+        if not isinstance(item, dict):
+            return TranscriptBlock(plain_block(role, {"type": "text", "text": str(item)}, self._keep_content))
+        if "digest" in item and isinstance(item["digest"], str) and isinstance(item.get("chars"), int):
+            block = _redacted_block(role, item)
+        else:
+            block = plain_block(role, item, self._keep_content, write)
+        return TranscriptBlock(block, item.get("id"), item.get("tool_use_id"))
+
+
+def _redacted_block(role: str, item: Mapping[str, Any]) -> Block:
+    kind = str(item.get("type") or "text")
+    size = item["chars"] + (item.get("signature_chars") or 0)
+    return Block(
+        kind, role, digest_of(role, kind, item["digest"].encode()), size, tokens=max(1, size // BYTES_PER_TOKEN)
+    )
 
 
 @dataclass(slots=True, eq=False)
@@ -150,7 +198,7 @@ class InputRecord:
     `is_cut` is a compaction: nothing before it goes into the next request.
     """
 
-    blocks: list[Any]
+    blocks: list[TranscriptBlock]
     before: InputRecord | None
     is_cut: bool = False
 
@@ -186,8 +234,8 @@ class PartialStep:
     pending: _PendingRecords = field(default_factory=_PendingRecords)
     goes_on: bool = False
     before: PartialStep | None = None
-    answer: list[Any] = field(default_factory=list)
-    request_blocks: list[Any] = field(default_factory=list)
+    answer: list[TranscriptBlock] = field(default_factory=list)
+    request_blocks: list[TranscriptBlock] = field(default_factory=list)
     is_cut: bool = False
     is_copy: bool = False
     breakpoints: RecordedBreakpoints | None = None
@@ -225,8 +273,8 @@ _StepAndInput = tuple[PartialStep | None, InputRecord | None]
 class Transcript:
     """A transcript while it is read, line by line."""
 
-    def __init__(self, keeps_content: bool = False) -> None:
-        self.keeps_content = keeps_content
+    def __init__(self, maker: _BlockMaker | None = None) -> None:
+        self._maker = maker
         self.steps: dict[tuple[object, object], PartialStep] = {}
         self.notes = ReaderNotes()
         self._requests: dict[str, RecordedBreakpoints | None] = {}
@@ -249,7 +297,7 @@ class Transcript:
 
     def _note(self, line: JsonObject, kind: str) -> None:
         """Take a line that is of no call."""
-        if kind == REQUEST and self.keeps_content:
+        if kind == REQUEST and self._maker:
             self._requests[str(line.data.get("id"))] = recorded_breakpoints(line.data)
         if kind and kind not in SILENT:
             self.notes.skip("line", f"unknown type {show_found(kind)}")
@@ -319,8 +367,8 @@ class Transcript:
         if partial is None:
             partial = self.steps[key] = self._start_step(line, message, before, time, usage)
         partial.pending.blocks += len(content)
-        if self.keeps_content:
-            partial.answer += content
+        if self._maker:
+            partial.answer += self._maker.blocks("assistant", content)
         lengthen(partial.step, usage_on(message, usage), content, time)
         return partial
 
@@ -362,9 +410,9 @@ class Transcript:
         return before.step, before.last_input
 
     def _add_input(self, pending: _PendingRecords, blocks: list[Any], before: InputRecord | None) -> InputRecord | None:
-        if not self.keeps_content:
+        if not self._maker:
             return None
-        record = InputRecord(blocks, before)
+        record = InputRecord(self._maker.blocks("user", blocks), before)
         pending.inputs.append(record)
         return record
 
@@ -387,20 +435,15 @@ def _request_blocks(before: _TreePosition) -> tuple[list[Any], bool]:
     """
     path = before.last_input.path() if before.last_input else []
     is_cut = bool(path) and path[-1].is_cut
-    called = {block.get("id") for block in before.step.answer if isinstance(block, dict)} if before.step else set()
-    missing = called - {_answered_call(block) for record in path for block in record.blocks} - {None}
-    request_blocks: list[Any] = []
+    called = {block.id for block in before.step.answer} if before.step else set()
+    missing = called - {block.answers for record in path for block in record.blocks} - {None}
+    request_blocks: list[TranscriptBlock] = []
     for record in before.pending.inputs:
         if record in path:
             request_blocks += record.blocks
         elif not is_cut:
-            request_blocks += [block for block in record.blocks if _answered_call(block) in missing]
+            request_blocks += [block for block in record.blocks if block.answers in missing]
     return request_blocks, is_cut
-
-
-def _answered_call(block: object) -> object:
-    """The tool call that a result answers; None for any other block."""
-    return block.get("tool_use_id") if isinstance(block, dict) else None
 
 
 def _chain_key(line: JsonObject, is_side: bool) -> tuple[str, object]:
