@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -39,7 +40,7 @@ from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.json_object import parse_json
 from cachecost.conversations.recording import Content, encode_record
 from cachecost.conversations.start_times import StartTimes
-from cachecost.prompts.blocks import Part, Thread
+from cachecost.prompts.blocks import ENCODE, Part, Thread, is_simple
 from cachecost.prompts.request import Breakpoint, Request
 from cachecost.providers.usage import Usage
 
@@ -53,6 +54,8 @@ TOKENS = {
     "output_tokens": "output_tokens",
 }
 """What a usage holds, by its name on the wire: fields of `Usage`."""
+WITHOUT_FRACTION = frozenset({"messages", "breakpoints", "after", "usage", "response"})
+"""Fields of a call whose values are numbers of blocks and messages, tokens and words of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +90,20 @@ def write(
     `round_to` and `overwrite` are as in recording.write. Raises the same, and what iterating over `calls` raises.
     """
     free = ContentFree(key or b"", round_to) if content == "digest" else None
-    lines = map(encode_record, records(title, calls, BlockWriter(free, count)))
+    lines = map(_encode, records(title, calls, BlockWriter(free, count)))
     if isinstance(target, (str, Path)):
         with open_whole(Path(target), overwrite) as stream:
             stream.writelines(lines)
     else:
         target.writelines(lines)
+
+
+def _encode(record: dict[str, Any]) -> bytes:
+    """As `encode_record`; of a call, what is certain to have no fraction is not walked."""
+    if "call" in record and is_simple([value for name, value in record.items() if name not in WITHOUT_FRACTION]):
+        with suppress(ValueError):  # half of a surrogate pair
+            return ENCODE(record) + b"\n"
+    return encode_record(record)
 
 
 def records(title: Title, calls: Iterable[RecordedCall], table: BlockWriter) -> Iterator[dict[str, Any]]:

@@ -18,6 +18,8 @@ WATCH: ContextVar[Callable[[int], None]] = ContextVar("watch", default=lambda si
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 """Codex CLI packs sessions of more than a week with it."""
+BUFFER = 1 << 16
+"""Bytes that are read at once: lines of logs are longer than the buffer that Python uses."""
 PIECE = 1 << 20
 
 
@@ -88,7 +90,7 @@ def open_input(path: Path) -> Any:
     try:
         if not path.is_file():
             return _endless(path)
-        stream: Any = path.open("rb")
+        stream: Any = path.open("rb", buffering=BUFFER)
         head = stream.peek(4)[:4]
         if head[:2] != GZIP and head != ZSTD:
             return stream

@@ -29,7 +29,7 @@ TOOL_RUNS = frozenset({"tool_use", "tool_result"})
 THINKING = frozenset({"thinking", "redacted_thinking"})
 COMPACT = JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 ENCODE = msgspec.json.Encoder().encode
-"""Several times as fast. Where a value `_is_simple` it writes the same, or rejects half of a surrogate pair."""
+"""Several times as fast. Where a value `is_simple` it writes the same, or rejects half of a surrogate pair."""
 SIMPLE = frozenset({str, int, bool, type(None), msgspec.Raw})
 """Types that both encoders write alike; what is `Raw` is JSON already."""
 NAMES = frozenset({str})
@@ -84,12 +84,12 @@ def compact(content: Mapping[str, Any]) -> bytes:
 def encode_simple(value: Any) -> bytes | None:
     """The compact JSON of a value of which it is certain without Python's own encoder, which is slow; else None."""
     try:
-        return ENCODE(value) if _is_simple(value) else None
+        return ENCODE(value) if is_simple(value) else None
     except (ValueError, RecursionError):  # half of a surrogate pair, too many digits or levels
         return None
 
 
-def _is_simple(value: Any) -> bool:
+def is_simple(value: Any) -> bool:
     """Whether a value consists of what both encoders write alike: numbers with an exponent they do not."""
     kind = type(value)
     if kind is dict:
@@ -98,7 +98,7 @@ def _is_simple(value: Any) -> bool:
         value = value.values()
     elif kind is not list:
         return kind in SIMPLE or (kind is float and (0.001 <= abs(value) < 1e15 or value == 0))
-    return SIMPLE.issuperset(map(type, value)) or all(map(_is_simple, value))
+    return SIMPLE.issuperset(map(type, value)) or all(map(is_simple, value))
 
 
 def digest_of(role: str, kind: str, payload: bytes) -> bytes:

@@ -18,6 +18,8 @@ SPECIAL = frozenset({BREAKPOINT, "citations", "source"})
 TEXT_KEY, TEXT_OPENING, TEXT_CLOSING = b'"content":"', b'[{"type":"text","text":', b"}]"
 """What is around the text of a tool result where it stands in a block (rule 1)."""
 _STORED: Any = Block.__dict__["content"]
+WriteSimple = Callable[[Mapping[str, Any]], bytes | None]
+"""Writes an object as `compact` does, or not at all."""
 PACKED = (bytes, StoredBytes)
 _decode = msgspec.json.Decoder().decode
 
@@ -52,7 +54,7 @@ def plain_block(
     role: str,
     content: Mapping[str, Any],
     keep_content: bool = True,
-    write: Callable[[Mapping[str, Any]], bytes | None] = encode_simple,
+    write: WriteSimple = encode_simple,
 ) -> Block:
     """The block of one wire object, the same as that of `block_of`.
 
@@ -64,7 +66,7 @@ def plain_block(
     payload = write(content)
     if payload is None:
         return block_of(role, content, keep_content)
-    identity = _with_text_in_block(content, payload) if kind == "tool_result" else payload
+    identity = _with_text_in_block(content, payload, write) if kind == "tool_result" else payload
     is_empty = kind == "text" and not content.get("text")
     make: Any = PackedBlock if keep_content else Block
     kept = keep_bytes(payload) if keep_content else None
@@ -78,7 +80,7 @@ def _is_plain(content: Mapping[str, Any]) -> bool:
     return (inner is None or type(inner) is str) and SPECIAL.isdisjoint(content)
 
 
-def _with_text_in_block(content: Mapping[str, Any], payload: bytes) -> bytes:
+def _with_text_in_block(content: Mapping[str, Any], payload: bytes, write: WriteSimple) -> bytes:
     """The JSON of a tool result whose text stands in a block."""
     text = content.get("content")
     if text is None:
@@ -86,4 +88,5 @@ def _with_text_in_block(content: Mapping[str, Any], payload: bytes) -> bytes:
     if [*content][-1] == "content":  # so no other key can come after it, and quotes in the text itself are escaped
         start = payload.rindex(TEXT_KEY) + len(TEXT_KEY) - 1
         return b"".join((payload[:start], TEXT_OPENING, payload[start:-1], TEXT_CLOSING, b"}"))
-    return compact({**content, "content": [{"type": "text", "text": text}]})
+    whole = {**content, "content": [{"type": "text", "text": text}]}
+    return write(whole) or compact(whole)

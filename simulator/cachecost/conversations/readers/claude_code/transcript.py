@@ -47,7 +47,7 @@ from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.transcript_steps import BETWEEN, KIND, TranscriptStep, parse_steps, steps_to_records
 from cachecost.prompts.blocks import Block, digest_of, encode_simple
 from cachecost.prompts.exact_json import ENCODE
-from cachecost.prompts.plain_blocks import plain_block
+from cachecost.prompts.plain_blocks import WriteSimple, plain_block
 from cachecost.prompts.wire import show_found
 
 __all__ = ["TranscriptStep", "read_steps", "sniff", "steps_to_records"]
@@ -172,7 +172,7 @@ class _BlockMaker:
         write = ENCODE if self._parser.is_exact else encode_simple
         return [self._block(role, item, write) for item in content]
 
-    def _block(self, role: str, item: Any, write: Callable[[Mapping[str, Any]], bytes | None]) -> TranscriptBlock:
+    def _block(self, role: str, item: Any, write: WriteSimple) -> TranscriptBlock:
         """A block of a transcript. A redacted one states its number of characters."""
         if not isinstance(item, dict):
             return TranscriptBlock(plain_block(role, {"type": "text", "text": str(item)}, self._keep_content))
