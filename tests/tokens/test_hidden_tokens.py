@@ -1,12 +1,13 @@
 """Where hidden tokens stand: a table of requests, and what each adds to which place."""
 
+import itertools
 from dataclasses import replace
 from datetime import date
 from typing import Any
 
 import pytest
 
-from cachecost.prompts.counting import Hidden
+from cachecost.prompts.counting import Hidden, thread_traits
 from cachecost.prompts.intake import Intake
 from cachecost.providers.rules import Assumptions, HiddenTokens, ModelRules, RuleBook
 from cachecost.tokens.calibration import Calibration, calibration
@@ -140,3 +141,25 @@ def test_effort_alone_adds_nothing() -> None:
     assert counter.hidden(intake.body({**body, "output_config": {"effort": "low"}}), rules) == counter.hidden(
         intake.body(body), rules
     )
+
+
+@pytest.mark.parametrize("counter", ["tiktoken", "bytes"])
+def test_of_the_messages_only_traits_decide(counter: str) -> None:
+    """What the renderer keeps hidden tokens by."""
+    rules = RuleBook().rules("anthropic", "claude-opus-4-6")
+    count, known = make_counter(counter, rules.generation), dict[tuple[bool, str, str], Hidden]()
+    cited = {"type": "document", "source": {"type": "text", "data": "d"}, "citations": {"enabled": True}}
+    results = [{"type": "tool_result", "tool_use_id": "a", "content": "found"}]
+    contents = ["hi", [cited], results, [*results, {"type": "text", "text": "and?"}]]
+    for messages in itertools.product([[], [USER], [USER, ASSISTANT, USER]], contents, [[], [ASSISTANT]]):
+        request = Intake(keep_content=True).body(
+            {
+                "model": "m",
+                "tools": TOOLS,
+                "thinking": {"type": "enabled", "budget_tokens": 2000},
+                "messages": [*messages[0], {"role": "user", "content": messages[1]}, *messages[2]],
+            }
+        )
+        found = count.hidden(request, rules)
+        assert known.setdefault(thread_traits(request.thread), found) == found
+    assert len(known) == 5

@@ -142,7 +142,8 @@ class Lineage:
 
     def _shape(self, request: Request, prompt: Prompt, rules: ModelRules) -> RequestShape:
         """What `find_change` reads of an earlier call, but for its messages, is equal for all calls with this key."""
-        key = (*map(id, (request.params, request.tools, request.system, rules)), prompt.cache_keys, prompt.head)
+        same = request.params_id, id(request.tools), id(request.system), id(rules)
+        key = (*same, prompt.cache_keys, prompt.head)
         shape = self._shapes.get(key)
         if shape is None:  # it holds all whose id is in the key, so that no other object gets that id
             shape = self._shapes[key] = RequestShape(request, prompt, rules)

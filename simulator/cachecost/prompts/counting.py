@@ -6,7 +6,7 @@ from typing import Protocol
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
-from cachecost.prompts.blocks import Block
+from cachecost.prompts.blocks import Block, Thread
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 
@@ -56,5 +56,16 @@ class TokenCounter(Protocol):
         ...
 
     def hidden(self, request: Request, rules: ModelRules) -> Hidden:
-        """The hidden prompt tokens of `request`."""
+        """The hidden prompt tokens of `request`.
+
+        Of its messages they depend on nothing but `thread_traits`.
+        """
         ...
+
+
+def thread_traits(thread: Thread) -> tuple[bool, str, str]:
+    """What of the messages decides how many hidden tokens there are: citations, and how the last message ends."""
+    last = thread.message
+    if last is None:
+        return thread.has_citations, "", ""
+    return thread.has_citations, last.role, last.blocks[-1].kind if last.blocks else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Prefix, Thread
-from cachecost.prompts.counting import Hidden, TokenCounter
+from cachecost.prompts.counting import Hidden, TokenCounter, thread_traits
 from cachecost.prompts.edits import apply_edits, edits_of, since_compaction
 from cachecost.prompts.host_cache_keys import effort_asked, host_cache_keys, skills_asked, thinking_asked
 from cachecost.prompts.output_format import output_format
@@ -17,8 +17,8 @@ from cachecost.providers.rules import Assumptions, ModelRules
 
 CacheKeys = tuple[str, str, str]
 ENCODER = JSONEncoder(separators=(",", ":"))
-MOST_SALTS = 4096
-"""Parameters whose salts are kept."""
+MOST_SETTINGS = 4096
+"""Settings of requests that are kept."""
 
 
 @value
@@ -57,6 +57,20 @@ class _RenderedHead:
     start: Prefix
 
 
+@value
+class _RequestSetting:
+    """What a request has in common with all that differ from it in their messages and breakpoints only.
+
+    `params` and `rules` are kept since they are known by their ids.
+    """
+
+    params: Mapping[str, Any]
+    rules: ModelRules
+    hidden: Hidden
+    cache_keys: CacheKeys
+    head: _RenderedHead
+
+
 class Renderer:
     """Renders requests into one shared tree of prefixes, for one token counter.
 
@@ -69,7 +83,7 @@ class Renderer:
         self._heads: dict[tuple[Prefix, Part, Part, CacheKeys, Hidden], _RenderedHead] = {}
         self._ends: dict[tuple[Prefix, Thread | None], dict[Thread, Prefix]] = {}
         self._stripped: dict[Thread, Thread] = {}
-        self._with_cache_key: dict[int, tuple[Mapping[str, Any], ModelRules, tuple[Any, ...], CacheKeys]] = {}
+        self._settings: dict[tuple[object, ...], _RequestSetting] = {}
 
     def render(
         self,
@@ -100,39 +114,45 @@ class Renderer:
         workspace: str,
         looks_at: tuple[Breakpoint, ...] | None = None,
     ) -> Prompt:
-        hidden = self.counter.hidden(request, rules)
-        cache_keys = self._cache_keys(request, rules)
-        head = self._head(request, cache_keys, hidden, rules.pool(workspace))
+        setting = self._setting(request, rules, workspace)
+        head, hidden = setting.head, setting.hidden
         end = self._end(head.start, request.thread, request.thread, rules, hidden)
-        places = (self._marked(head, breakpoint, request, rules, hidden) for breakpoint in looks_at or ())
+        marked = [
+            BreakpointPrefix(self._marked(head, breakpoint, end, request, rules, hidden), breakpoint.ttl)
+            for breakpoint in breakpoints
+        ]
+        places = None
+        if looks_at is not None:
+            places = tuple([self._marked(head, breakpoint, end, request, rules, hidden) for breakpoint in looks_at])
         return Prompt(
             end,
             head.start,
-            tuple(
-                [
-                    BreakpointPrefix(self._marked(head, breakpoint, request, rules, hidden), breakpoint.ttl)
-                    for breakpoint in breakpoints
-                ]
-            ),
+            tuple(marked),
             head.tools_end.tokens,
             head.system_end.tokens,
             end.tokens + hidden.tail,
-            cache_keys,
-            None if looks_at is None else tuple(places),
+            setting.cache_keys,
+            places,
         )
 
-    def _cache_keys(self, request: Request, rules: ModelRules) -> CacheKeys:
-        """The cache keys, computed once for all requests with the same parameters."""
-        key = (request.thread.has_image, _has_citations(request), _thread_key(request, rules))
-        known = self._with_cache_key.get(id(request.params))
-        if known is not None and known[0] is request.params and known[1] is rules and known[2] == key:
-            return known[3]
-        by_layer = rules.keyed_by
+    def _setting(self, request: Request, rules: ModelRules, workspace: str) -> _RequestSetting:
+        """Hidden tokens, cache keys and head, found once for all requests that are alike in what these depend on."""
+        thread_id = _thread_key(request, rules)
+        thread, traits = request.thread, thread_traits(request.thread)
+        settled = request.params_id, id(rules), request.tools, request.system, workspace
+        key = (*settled, thread_id, thread.has_image, traits)
+        found = self._settings.get(key)
+        if found is None:
+            if len(self._settings) >= MOST_SETTINGS:
+                self._settings.clear()
+            found = self._settings[key] = self._new_setting(request, rules, workspace)
+        return found
+
+    def _new_setting(self, request: Request, rules: ModelRules, workspace: str) -> _RequestSetting:
+        hidden, by_layer = self.counter.hidden(request, rules), rules.keyed_by
         cache_keys = cache_keys_of(request, rules) if by_layer is None else host_cache_keys(request, rules, by_layer)
-        if len(self._with_cache_key) >= MOST_SALTS:
-            self._with_cache_key.clear()
-        self._with_cache_key[id(request.params)] = (request.params, rules, key, cache_keys)
-        return cache_keys
+        head = self._head(request, cache_keys, hidden, rules.pool(workspace))
+        return _RequestSetting(request.params, rules, hidden, cache_keys, head)
 
     def _head(self, request: Request, cache_keys: CacheKeys, hidden: Hidden, pool: str) -> _RenderedHead:
         root = self._roots.get(pool)
@@ -215,15 +235,24 @@ class Renderer:
         return bare
 
     def _marked(
-        self, head: _RenderedHead, breakpoint: Breakpoint, request: Request, rules: ModelRules, hidden: Hidden
+        self,
+        head: _RenderedHead,
+        breakpoint: Breakpoint,
+        end: Prefix,
+        request: Request,
+        rules: ModelRules,
+        hidden: Hidden,
     ) -> Prefix:
+        """The prefix at a breakpoint of a request whose prompt ends at `end`."""
         if breakpoint.layer is Layer.TOOLS:
             return head.tools[breakpoint.index]
         if breakpoint.layer is Layer.SYSTEM:
             return head.system[breakpoint.index]
         if breakpoint.node is None or breakpoint.node.message is None:
             raise ValueError(f"breakpoint={breakpoint!r}: a breakpoint in messages needs the node of its message")
-        prefix = self._end(head.start, breakpoint.node, request.thread, rules, hidden)
+        prefix = end
+        if breakpoint.node is not request.thread:
+            prefix = self._end(head.start, breakpoint.node, request.thread, rules, hidden)
         for _ in range(self._rendered_after(breakpoint, request, rules)):
             assert prefix.parent is not None
             prefix = prefix.parent

@@ -73,6 +73,11 @@ class Request:
     deferred: Mapping[str, Block] = field(default_factory=dict)
     message_thread: MessageThread | None = None
 
+    @property
+    def params_id(self) -> int:
+        """The same for the same parameters while these exist: their id, and 0 where there are none."""
+        return id(self.params) if self.params else 0
+
 
 def is_server_tool(block: Block) -> bool:
     """Whether a block of the system layer defines web search or web fetch, which are rendered there (rule 2)."""
