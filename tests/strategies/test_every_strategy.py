@@ -21,11 +21,13 @@ from cachecost.prompts.blocks import Thread
 from cachecost.prompts.refusals import accepts_breakpoint
 from cachecost.prompts.request import block_at
 from cachecost.providers.rules import RuleBook
+from cachecost.simulation.workload import plan_calls
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.build import build
 from cachecost.strategies.placements import MAXIMUM_BREAKPOINTS, ORDER, Placement, Primitive, Spot, View
 from cachecost.strategies.plan import Strategy
 from cachecost.strategies.registry import names
+from cachecost.strategies.spec import StrategySpec
 
 CLAUDE = partial(RuleBook().rules, "anthropic")
 every_strategy = pytest.mark.parametrize("name", names())
@@ -117,6 +119,27 @@ def test_two_plans_are_the_same(name: str) -> None:
     once, again = ([fingerprint(call) for call in made(name).plan(session)] for _ in range(2))
     assert once == again
     assert made(name).notes(session) == made(name).notes(session)
+
+
+@every_strategy
+def test_it_plans_the_same_where_others_planned_before(name: str) -> None:
+    """Threads of most strategies grow in the tree of the recorded ones, which holds what each of them sent."""
+    session = asked(question(1, 50, 1), question(2, 50, 1), params={"thinking": {"type": "adaptive"}})
+    alone = [fingerprint(call) for call in plan_calls(made(name), [session], Thread())]
+    for other in ("base", "answer_inquiry, forced", "cheaper model, cold", name):
+        list(plan_calls(made(other), [session]))
+    assert [fingerprint(call) for call in plan_calls(made(name), [session])] == alone
+
+
+def test_changed_conversations_grow_trees_of_their_own() -> None:
+    """A summary is named alike at any length: in a shared tree the first one would stand for all."""
+    cut = StrategySpec.model_validate({"preset": "base", "changes": [{"compaction": {"at": 0.01}}]})
+    for strategy in (build(cut, facts=CLAUDE), made("rfc013-tree")):
+        assert isinstance(strategy, Agent)
+        assert not strategy.shares_threads
+        first = next(plan_calls(strategy, [session := conversation(*SIX_CALLS)]))
+        assert first.request.thread.up_to(0) is not session.root
+    assert next(plan_calls(made("base"), [session])).request.thread.up_to(0) is session.root
 
 
 @every_strategy

@@ -143,9 +143,10 @@ def plan_calls(
     """The calls of all conversations, in the order they start.
 
     The threads of one plan grow in one tree, and a conversation is planned when it begins: a placement sees what was
-    sent before, and nothing of other strategies. `root` is for agents whose placements do not look at the tree.
+    sent before, and nothing of other strategies. `root` is for agents whose placements do not look at the tree; where
+    it is not given, their threads grow in the tree of the recorded ones, so that what was rendered before is known.
     """
-    root = root or Thread()
+    root = root or _shared_root(strategy, conversations) or Thread()
     lead = getattr(strategy, "lead_s", 0.0)
     begins = sorted(
         (conversation.events[0].at - lead, number)
@@ -163,6 +164,14 @@ def plan_calls(
         if following := next(calls, None):
             named = _name_call(following, conversations[number])
             heappush(running, (following.start, number, named, calls))
+
+
+def _shared_root(strategy: Strategy, conversations: Sequence[Conversation]) -> Thread | None:
+    """The root of the recorded threads, if they all grow in one tree and those of the strategy may do so, too."""
+    if not conversations or not getattr(strategy, "shares_threads", False):
+        return None
+    root = conversations[0].root
+    return root if all(conversation.root is root for conversation in conversations) else None
 
 
 def _name_call(call: PlannedCall, conversation: Conversation) -> PlannedCall:

@@ -78,6 +78,18 @@ class Agent:
         return conversations
 
     @property
+    def sees_forks(self) -> bool:
+        """Whether breakpoints depend on how else threads of the plan's tree went on."""
+        asked = self.inquiry.breakpoints if self.inquiry and isinstance(self.inquiry.breakpoints, tuple) else ()
+        return any(primitive.sees_forks for primitive in (*self.placement.primitives, *asked))
+
+    @property
+    def shares_threads(self) -> bool:
+        """Whether its threads may grow in the tree of the recorded ones: it looks at no forks and makes no messages of
+        its own, which may be of another length under each variant though they are named alike."""
+        return not self.changes and not self.sees_forks
+
+    @property
     def lead_s(self) -> float:
         """How many seconds before its first event a conversation may have a call."""
         return sum(change.lead_s for change in self.changes)
@@ -91,8 +103,10 @@ class Agent:
         params = self.parameters(conversation.params)
         return Request(model, conversation.root, tools, conversation.system, params=params)
 
-    def parameters(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters that are sent, given the recorded ones."""
+    def parameters(self, recorded: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The parameters that are sent, given the recorded ones: these themselves where nothing changes."""
+        if not self.params and None not in recorded.values():
+            return recorded
         return {key: value for key, value in {**recorded, **self.params}.items() if value is not None}
 
     def window(self) -> int | None:

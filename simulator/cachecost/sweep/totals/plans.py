@@ -133,7 +133,7 @@ class PlanStore:
             if known.window == window and known.agent == bare:
                 self._known.append(self._known.pop(number))
                 return known
-        root = Thread() if sees_forks(agent) else self._root
+        root = Thread() if agent.sees_forks else self._root
         calls = plan_calls(replace(bare, facts=agent.facts), self._conversations, root)
         plan = AgentPlan(bare, window, [], [])
         for call, sent in self._number_calls(calls, plan):
@@ -198,12 +198,6 @@ def shared_agent(agent: Agent) -> Agent:
     placement = replace(agent.placement, ttl=UNSAID)
     untold: dict[str, Any] = {"name": "", "what": "", "source": "", "date": "", "remarks": ()}
     return replace(agent, **untold, rules={}, facts=None, model=model, placement=placement)
-
-
-def sees_forks(agent: Agent) -> bool:
-    """Whether breakpoints depend on how else threads of the plan's tree went on."""
-    breakpoints = agent.inquiry.breakpoints if agent.inquiry and isinstance(agent.inquiry.breakpoints, tuple) else ()
-    return any(primitive.sees_forks for primitive in (*agent.placement.primitives, *breakpoints))
 
 
 def are_plain(conversations: Sequence[Conversation]) -> bool:
