@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace, value
@@ -17,8 +17,8 @@ from cachecost.prompts.refusals import lacking_feature, refusal, too_long
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
-from cachecost.providers.prices import NoPrice, PriceBook, Prices, ways_of
-from cachecost.providers.quotes import UNPRICED
+from cachecost.providers.prices import NoPrice, Options, PriceBook, Prices, ways_of
+from cachecost.providers.quotes import UNPRICED, Quote
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 
@@ -28,26 +28,29 @@ if TYPE_CHECKING:
 
 REFUSED = "invalid_request_error"
 NOT_EVALUATED = "not_evaluated"
+MOST_QUOTES = 4096
+"""Quotes that are kept."""
 CallKey = tuple[int, int, int, str, float, bool, int, bool]
 """Request, response and rules by identity; workspace, start and whether it is known, line, and whether in a batch."""
+
+
+def request_quote(
+    book: PriceBook, request: Request, rules: ModelRules, is_batch: bool, start: float | None = None
+) -> Quote:
+    """Prices of `request` on the day of its rules, for prompts of any length. Raises CannotEvaluate.
+
+    `start` is when it was made (seconds since the epoch), where that is known: some hosts have hours that cost more.
+    """
+    moment = datetime.fromtimestamp(start, UTC) if start is not None and book.has_hours(rules.host) else None
+    options = Options(is_batch, **ways_of(request.params))
+    return book.quote(rules.host, rules.model, rules.day, options, moment)
 
 
 def request_prices(
     book: PriceBook, request: Request, rules: ModelRules, tokens: int, is_batch: bool, start: float | None = None
 ) -> Prices:
-    """Prices of `request` on the day of its rules, for a prompt of `tokens`. Raises CannotEvaluate.
-
-    `start` is when it was made (seconds since the epoch), where that is known: some hosts have hours that cost more.
-    """
-    return book.prices(
-        rules.host,
-        rules.model,
-        rules.day,
-        tokens,
-        batch=is_batch,
-        **ways_of(request.params),
-        moment=datetime.fromtimestamp(start, UTC) if start is not None and book.has_hours(rules.host) else None,
-    )
+    """As `request_quote`, for a prompt of `tokens`."""
+    return request_quote(book, request, rules, is_batch, start).of(tokens)
 
 
 def has_no_output(call: Call) -> bool:
@@ -89,13 +92,23 @@ class UnpreparedCall:
 
 @value
 class _RenderedCall:
-    """A call as rendered, and what its key names by identity. `refused` is why its host refuses it at any length."""
+    """A call as rendered, and what its key names by identity. `refused` is why its host refuses it at any length,
+    `notes` are those on its request."""
 
     call: Call
     rules: ModelRules
-    sent: PreparedRequest
     prompts: list[Prompt]
     refused: str | None
+    notes: tuple[str, ...]
+
+
+@value
+class _KeptQuote:
+    """A quote, and what its key names by identity: parameters and rules."""
+
+    params: Mapping[str, Any]
+    rules: ModelRules
+    quote: Quote
 
 
 @dataclass(slots=True)
@@ -113,6 +126,7 @@ class CallPreparer:
     _kept: dict[CallKey, _RenderedCall] = field(default_factory=dict)
     _prepared: dict[CallKey, PreparedCall] = field(default_factory=dict)
     """Calls that are kept, as prepared since a bill was learned last."""
+    _quotes: dict[tuple[int, int, bool], _KeptQuote] = field(default_factory=dict)
 
     @classmethod
     def of(cls, setup: ReplaySetup) -> CallPreparer:
@@ -209,9 +223,11 @@ class CallPreparer:
         return made
 
     def _prepare_anew(self, call: Call, rules: ModelRules, kept: _RenderedCall | None) -> PreparedCall | UnpreparedCall:
-        sent = kept.sent if kept else self.prompts.prepare_request(call.request, rules)
-        notes = sent.told.notes
-        refused = kept.refused if kept else refusal(sent.told.request, sent.breakpoints, rules)
+        if kept:
+            notes, refused = kept.notes, kept.refused
+        else:
+            sent = self.prompts.prepare_request(call.request, rules)
+            notes, refused = sent.told.notes, refusal(sent.told.request, sent.breakpoints, rules)
         if refused:
             return UnpreparedCall(None, refused, REFUSED, notes)
         try:
@@ -236,11 +252,25 @@ class CallPreparer:
         """Prices of a call; none, with a note, where that may be. Raises CannotEvaluate."""
         start = None if call.timestamp is None else call.start
         try:
-            return request_prices(self.setup.prices, call.request, rules, tokens, call.is_batch, start), ()
+            return self._quote(call, rules, start).of(tokens), ()
         except NoPrice as error:
             if not self.setup.may_lack_prices:
                 raise
             return UNPRICED, (str(error),)
+
+    def _quote(self, call: Call, rules: ModelRules, start: float | None) -> Quote:
+        """The prices of a call, found once for all with the same parameters. Raises CannotEvaluate."""
+        book, request = self.setup.prices, call.request
+        if book.has_hours(rules.host):
+            return request_quote(book, request, rules, call.is_batch, start)
+        key = request.params_id, id(rules), call.is_batch
+        found = self._quotes.get(key)
+        if found is None:
+            if len(self._quotes) >= MOST_QUOTES:
+                self._quotes.clear()
+            quote = request_quote(book, request, rules, call.is_batch)
+            found = self._quotes[key] = _KeptQuote(request.params, rules, quote)
+        return found.quote
 
     def _prompts_of(self, call: Call, rules: ModelRules) -> list[Prompt]:
         kept = self._kept.get(_key(call, rules))
@@ -249,7 +279,7 @@ class CallPreparer:
     def _rendered(self, call: Call, rules: ModelRules) -> _RenderedCall:
         sent = self.prompts.prepare_request(call.request, rules)
         refused = refusal(sent.told.request, sent.breakpoints, rules)
-        return _RenderedCall(call, rules, sent, self._render(call, sent, rules), refused)
+        return _RenderedCall(call, rules, self._render(call, sent, rules), refused, sent.told.notes)
 
     def _render(self, call: Call, sent: PreparedRequest, rules: ModelRules) -> list[Prompt]:
         return self.prompts.render_prompts(sent, call.simulated_response, rules, call.workspace)

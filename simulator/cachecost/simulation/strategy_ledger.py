@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call, date_call
 from cachecost.conversations.model import Conversation
 from cachecost.ledger.margin import margin
@@ -72,7 +72,7 @@ def _simulate(
     use_breakpoints = True
     for number, call in enumerate(plan_calls(strategy, conversations), 1):
         made = date_call(call)
-        calls.append(made if setup.counts_answers else replace(made, output=()))
+        calls.append(made if setup.counts_answers or not made.output else replace(made, output=()))
         simulated = simulation.simulate(calls[-1])
         rows.append(simulated.row)
         use_breakpoints &= simulated.rules is None or simulated.rules.uses_breakpoints

@@ -115,6 +115,10 @@ class BilledPath:
         self._links.append(link)
         self._rows[place : place + 1] = [link]
 
+    def shares(self, points: list[Point]) -> bool:
+        """Whether these are the points of the path itself, so that keeping them takes no memory."""
+        return points is self._points
+
     def agreeing(self, own: OwnBill | None) -> Points:
         """The points that count: those of the prompt's own bill, and the most that agree with it and one another."""
         *_, last = self._points[self._count - 1]

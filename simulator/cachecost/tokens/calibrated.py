@@ -12,24 +12,20 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from operator import itemgetter
 from statistics import median
-from typing import TypeVar
 
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import CountedSizes
 from cachecost.providers.usage import Usage
 from cachecost.tokens.agreeing_lengths import START, BilledPath, OwnBill, Place, Point
+from cachecost.tokens.earliest_bills import Bills, add_bill, told_by_other
 
 NO_CALL = 0
 """Calls are numbered from 1."""
 MOST_PATHS = 64
 """Conversations whose way is remembered; the one asked for first goes first."""
-Bills = dict[int, int]
-"""Call number to the length in tokens by its bill."""
 BILLED = itemgetter(2)
 """The billed tokens of a point."""
-Key = TypeVar("Key")
-Told = TypeVar("Told")
 PromptKey = tuple[Prefix, int]
 """The last block of a prompt, and the tokens counted after it."""
 
@@ -38,72 +34,97 @@ PromptKey = tuple[Prefix, int]
 class BilledLengths:
     """The billed lengths of a recording, each with the number of its call."""
 
-    prefixes: dict[Prefix, Bills] = field(default_factory=dict)
-    prompts: dict[PromptKey, Bills] = field(default_factory=dict)
-    cached: dict[PromptKey, dict[int, Prefix]] = field(default_factory=dict)
+    prefixes: dict[Prefix, Bills[int]] = field(default_factory=dict)
+    prompts: dict[PromptKey, Bills[int]] = field(default_factory=dict)
+    cached: dict[PromptKey, Bills[Prefix | None]] = field(default_factory=dict)
     """What the bills of whole prompts cached."""
-    ends: dict[Prefix, Bills] = field(default_factory=dict)
+    ends: dict[Prefix, Bills[int]] = field(default_factory=dict)
     """Lengths up to the last block: of whole prompts, less what is counted to come after it."""
     ratios: dict[Prefix, dict[int, float]] = field(default_factory=dict)
     """Billed over estimated length of whole prompts, by what they grow from (the head of a conversation)."""
     _paths: dict[Prefix, BilledPath] = field(default_factory=dict)
     """What all bills tell on the way to the ends that were asked for last."""
+    _of_all: dict[PromptKey, BilledSizes] = field(default_factory=dict)
+    """The lengths for a replay that were asked for, where they take no points of their own."""
+    _usual_ratios: dict[Prefix, float] = field(default_factory=dict)
+    """The median of `ratios` under each head that was asked for."""
 
     def learn(self, call: int, prompt: Prompt, billed: Usage) -> None:
         """Record the lengths in the bill of one call (a single pass)."""
-        self._paths.clear()
+        self._forget_paths()
         end, tail = key = _prompt_key(prompt)
         cached = billed.read + billed.write if prompt.breakpoints else 0
-        self.prompts.setdefault(key, {})[call] = billed.total_input
-        self.ends.setdefault(end, {})[call] = max(cached, billed.total_input - tail)
+        self.prompts[key] = add_bill(self.prompts.get(key), call, billed.total_input)
+        self.ends[end] = add_bill(self.ends.get(end), call, max(cached, billed.total_input - tail))
+        cached_end = prompt.breakpoints[-1].prefix if cached else None
+        self.cached[key] = add_bill(self.cached.get(key), call, cached_end)
         self.ratios.setdefault(prompt.head, {})[call] = billed.total_input / max(1, prompt.total_tokens)
-        if cached:
-            self.cached.setdefault(key, {})[call] = prompt.breakpoints[-1].prefix
-            self.learn_prefix(call, prompt.breakpoints[-1].prefix, cached)
+        if cached_end is not None:
+            self.learn_prefix(call, cached_end, cached)
             hours = [breakpoint.prefix for breakpoint in prompt.breakpoints if breakpoint.ttl == "1h"]
             if billed.write_1h and billed.write_5m and hours:
                 self.learn_prefix(call, hours[-1], billed.read + billed.write_1h)
 
     def copy(self) -> BilledLengths:
         """The same lengths, to which other bills may be added."""
-        return BilledLengths(
-            _copy(self.prefixes), _copy(self.prompts), _copy(self.cached), _copy(self.ends), _copy(self.ratios)
-        )
+        ratios = {head: dict(of) for head, of in self.ratios.items()}
+        return BilledLengths(dict(self.prefixes), dict(self.prompts), dict(self.cached), dict(self.ends), ratios)
 
     def learn_prefix(self, call: int, prefix: Prefix, tokens: int) -> None:
         """Record the length of `prefix` by the bill of `call`."""
-        self._paths.clear()
-        self.prefixes.setdefault(prefix, {})[call] = tokens
+        self._forget_paths()
+        self.prefixes[prefix] = add_bill(self.prefixes.get(prefix), call, tokens)
 
     def told_before(self, call: int, prefix: Prefix) -> int | None:
         """The length by the bill of a call before `call`."""
-        bills = sorted(self.prefixes.get(prefix, {}).items())
-        return next((tokens for number, tokens in bills if number < call), None)
+        bills = self.prefixes.get(prefix)
+        return bills[1] if bills and bills[0] < call else None
 
     def told(self, prefix: Prefix) -> int | None:
         """The length by any bill; None: unknown."""
-        return other_bill(self.prefixes.get(prefix), NO_CALL)
+        return told_by_other(self.prefixes.get(prefix), NO_CALL)
 
     def all(self, prompt: Prompt) -> BilledSizes:
         """Lengths for a replay: every bill counts. Costs work for what is new in the prompt."""
-        return self._sizes(NO_CALL, prompt, self._path(prompt.end))
+        key = _prompt_key(prompt)
+        found = self._of_all.get(key)
+        if found is None:
+            path = self._path(prompt.end)
+            found = self._sizes(NO_CALL, prompt, path)
+            if path.shares(found.points):
+                self._of_all[key] = found
+        return found
 
     def without(self, call: int, prompt: Prompt) -> BilledSizes:
         """Lengths to validate `call`: only the bills of other calls count."""
         return self._sizes(call, prompt, BilledPath.start().then(_points(self, call, prompt.end, {})))
 
+    def _forget_paths(self) -> None:
+        self._paths.clear()
+        self._of_all.clear()
+        self._usual_ratios.clear()
+
     def _sizes(self, call: int, prompt: Prompt, path: BilledPath) -> BilledSizes:
-        others = [ratio for number, ratio in self.ratios.get(prompt.head, {}).items() if number != call]
         points = path.agreeing(self._own_bill(call, _prompt_key(prompt)))
-        return BilledSizes(self, call, points.shared, points.count, median(others) if others else 1.0)
+        return BilledSizes(self, call, points.shared, points.count, self._ratio(call, prompt.head))
+
+    def _ratio(self, call: int, head: Prefix) -> float:
+        """The median ratio of other calls than `call` under this head; 1 where there is none."""
+        found = self._usual_ratios.get(head) if call == NO_CALL else None
+        if found is None:
+            others = [ratio for number, ratio in self.ratios.get(head, {}).items() if number != call]
+            found = median(others) if others else 1.0
+            if call == NO_CALL:
+                self._usual_ratios[head] = found
+        return found
 
     def _own_bill(self, call: int, key: PromptKey) -> OwnBill | None:
         """The bill of a prompt from another call than `call`; None: it has none."""
-        found = earliest_other(self.prompts.get(key), call)
-        if found is None:
+        total = told_by_other(self.prompts.get(key), call)
+        if total is None:
             return None
-        cached = self.cached.get(key, {}).get(found[0])
-        return OwnBill(found[1], None if cached is None else _place(cached))
+        cached = told_by_other(self.cached.get(key), call)
+        return OwnBill(total, None if cached is None else _place(cached))
 
     def _path(self, end: Prefix) -> BilledPath:
         """What all bills tell on the way to `end`."""
@@ -115,10 +136,6 @@ class BilledLengths:
         if len(self._paths) > MOST_PATHS:
             del self._paths[next(iter(self._paths))]
         return path
-
-
-def _copy(bills: dict[Key, dict[int, Told]]) -> dict[Key, dict[int, Told]]:
-    return {key: dict(of) for key, of in bills.items()}
 
 
 def _prompt_key(prompt: Prompt) -> PromptKey:
@@ -134,28 +151,12 @@ def _points(anchors: BilledLengths, call: int, end: Prefix, known: Container[Pre
     found = list[Point]()
     node: Prefix | None = end
     while node is not None and node not in known:
-        told = other_bill(anchors.prefixes.get(node), call)
-        told = other_bill(anchors.ends.get(node), call) if told is None else told
+        told = told_by_other(anchors.prefixes.get(node), call)
+        told = told_by_other(anchors.ends.get(node), call) if told is None else told
         if told is not None:
             found.append((node.tokens, node.depth, told))
         node = node.parent
     return found[::-1]
-
-
-def earliest_other(bills: Bills | None, call: int) -> tuple[int, int] | None:
-    """The number and length of the earliest other call's bill; None: there is none."""
-    if not bills:
-        return None
-    first = min(bills)
-    if first == call:
-        first = min((number for number in bills if number != call), default=call)
-    return None if first == call else (first, bills[first])
-
-
-def other_bill(bills: Bills | None, call: int) -> int | None:
-    """The length by the earliest other call's bill; None: unknown."""
-    found = earliest_other(bills, call)
-    return None if found is None else found[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,15 +178,15 @@ class BilledSizes:
 
     def told(self, prefix: Prefix) -> int | None:
         """The length by another call's bill, if that counts; None: only an estimate."""
-        told = other_bill(self.anchors.prefixes.get(prefix), self.call)
+        told = told_by_other(self.anchors.prefixes.get(prefix), self.call)
         return told if told == self.of(prefix) else None
 
     def told_as_end(self, prefix: Prefix) -> bool:
         """Whether another call's bill gives the length of the prompt that ends here."""
-        return other_bill(self.anchors.ends.get(prefix), self.call) is not None
+        return told_by_other(self.anchors.ends.get(prefix), self.call) is not None
 
     def total(self, prompt: Prompt) -> int:
-        told = other_bill(self.anchors.prompts.get(_prompt_key(prompt)), self.call)
+        told = told_by_other(self.anchors.prompts.get(_prompt_key(prompt)), self.call)
         tail = prompt.total_tokens - prompt.end.tokens
         return told if told is not None else self.of(prompt.end) + tail
 
@@ -205,7 +206,7 @@ class BilledSizes:
         return min(below, points[after][2] - tokens) if after < count else below
 
     def doubt_of_total(self, prompt: Prompt) -> int:
-        is_told = other_bill(self.anchors.prompts.get(_prompt_key(prompt)), self.call) is not None
+        is_told = told_by_other(self.anchors.prompts.get(_prompt_key(prompt)), self.call) is not None
         return 0 if is_told else self.doubt(self.total(prompt))
 
     def _length(self, place: Place) -> int:
