@@ -19,8 +19,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, TypeVar
 
+import msgspec
+
+from cachecost.tokens.count_errors import CountsLocked, CountsUnusable, DamagedCounts
 from cachecost.tokens.measured import BlockCount
 
 WAIT_S = 5.0
@@ -28,6 +31,7 @@ WAIT_S = 5.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.1
 CHECKSUM_BYTES = 8
 TABLE = "CREATE TABLE IF NOT EXISTS counts (digest BLOB PRIMARY KEY, checked BLOB NOT NULL) WITHOUT ROWID"
+SELECT = "SELECT checked FROM counts WHERE digest = ?"
 LOCKED_CODES = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
 DAMAGED_CODES = frozenset(
     (
@@ -39,20 +43,11 @@ DAMAGED_CODES = frozenset(
         sqlite3.SQLITE_TOOBIG,
     )
 )
+Number = Annotated[int, msgspec.Meta(ge=0)]
+DECODER = msgspec.json.Decoder(tuple[str, Number, dict[str, Number]])
+"""Of `[prose, tokens, facts]`."""
 Result = TypeVar("Result")
 Identity = tuple[int, int]
-
-
-class CountsLocked(Exception):
-    """Another process held a lock for too long. The file is fine."""
-
-
-class DamagedCounts(Exception):
-    """The file or a row of it is damaged."""
-
-
-class CountsUnusable(Exception):
-    """The file cannot be opened, read or written: no rights, no space, no folder."""
 
 
 class LockRetry:
@@ -65,21 +60,25 @@ class LockRetry:
 
     def run(self, action: Callable[[], Result]) -> Result:
         """The result of `action`. Raises Locked, Damaged, Unusable."""
-        for pause in _pauses(WAIT_S if self._waits else 0.0):
+        pauses: Iterator[float] | None = None
+        while True:
             try:
                 result = action()
             except (sqlite3.Error, MemoryError) as error:
                 _raise_unless_locked(error)
+                pauses = pauses or _pauses(WAIT_S if self._waits else 0.0)
+                pause = next(pauses)
                 time.sleep(pause)
+                if not pause:
+                    self._waits = False
+                    raise CountsLocked from error
             else:
                 self._waits = True
                 return result
-        self._waits = False
-        raise CountsLocked
 
 
 def _pauses(total_s: float) -> Iterator[float]:
-    """Doubling pauses that add up to `total_s`; the last is 0."""
+    """Doubling pauses that add up to `total_s`; the last is 0, after which nothing is tried again."""
     pause = FIRST_PAUSE_S
     while total_s > 0:
         yield min(pause, total_s)
@@ -121,8 +120,7 @@ class CountFile:
 
     def get(self, digest: bytes) -> BlockCount | None:
         """The row of `digest`; None where there is none."""
-        select = "SELECT checked FROM counts WHERE digest = ?"
-        row = self.retry(lambda: self._connection.execute(select, (digest,)).fetchone())
+        row = self.retry(lambda: self._connection.execute(SELECT, (digest,)).fetchone())
         return unpack(digest, row[0]) if row else None
 
     def write(self, rows: Mapping[bytes, BlockCount]) -> None:
@@ -175,21 +173,14 @@ def unpack(digest: bytes, checked: object) -> BlockCount:
     """The content of a BLOB. Raises Damaged."""
     if not isinstance(checked, bytes) or checked[:CHECKSUM_BYTES] != _checksum(digest, checked[CHECKSUM_BYTES:]):
         raise DamagedCounts
-    value = json.loads(checked[CHECKSUM_BYTES:])
-    if not _is_measured(value):
-        raise DamagedCounts
-    return BlockCount(*value)
+    try:
+        return BlockCount(*DECODER.decode(checked[CHECKSUM_BYTES:]))
+    except msgspec.MsgspecError as error:
+        raise DamagedCounts from error
 
 
 def _checksum(digest: bytes, value: bytes) -> bytes:
     return blake2b(value, digest_size=CHECKSUM_BYTES, key=digest).digest()
-
-
-def _is_measured(value: Any) -> bool:
-    match value:
-        case [str(), tokens, dict(facts)]:
-            return all(type(number) is int and number >= 0 for number in (tokens, *facts.values()))
-    return False
 
 
 def identity_of(path: Path) -> Identity | None:

@@ -18,6 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cachecost.tokens.count_errors import CountsLocked, CountsUnusable, DamagedCounts
 from cachecost.tokens.measured import BlockCount
 
 if TYPE_CHECKING:
@@ -116,12 +117,12 @@ class DiskCounts:
         """The result of `action` on the open file; None where the file cannot be used."""
         if self.is_broken:
             return None
-        from cachecost.tokens.count_file import CountsLocked, CountsUnusable, DamagedCounts
-
-        with suppress(CountsLocked):
-            try:
-                return action(self._file())
-            except (DamagedCounts, CountsUnusable) as error:
+        try:
+            return action(self._file())
+        except CountsLocked:
+            return None
+        except (DamagedCounts, CountsUnusable) as error:
+            with suppress(CountsLocked):
                 self._give_up(is_damaged=isinstance(error, DamagedCounts))
         return None
 
@@ -164,8 +165,6 @@ def _write(file: CountFile, new: dict[bytes, BlockCount]) -> None:
 
 def _end(file: CountFile, new: dict[bytes, BlockCount], process: int) -> None:
     """The last write of a process; what cannot be written is counted again another time."""
-    from cachecost.tokens.count_file import CountsLocked, CountsUnusable, DamagedCounts
-
     if process == os.getpid():
         with suppress(CountsLocked, DamagedCounts, CountsUnusable):
             _write(file, new)

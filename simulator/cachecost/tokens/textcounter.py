@@ -58,6 +58,7 @@ class TextCounter:
         self._disk: DiskCounts | None = disk_counts(tally.key)
         self._blocks: dict[bytes, int] = {}
         self._schemas: dict[str, int] = {}
+        self._costs: dict[str, float] = {}
 
     @property
     def guessed_kinds(self) -> tuple[str, ...]:
@@ -118,8 +119,12 @@ class TextCounter:
         return sum(self._cost(name) * number for name, number in facts.items())
 
     def _cost(self, fact: str) -> float:
-        constant = self._calibration.structure.get(constant_of(fact), 0)
-        return constant + size_tokens(fact, self._calibration.generation)
+        """Tokens of one fact, each found once."""
+        cost = self._costs.get(fact)
+        if cost is None:
+            constant = self._calibration.structure.get(constant_of(fact), 0)
+            cost = self._costs[fact] = constant + size_tokens(fact, self._calibration.generation)
+        return cost
 
     def _format(self, request: Request) -> int:
         """Tokens of the structured output prompt: a constant and the schema, indented by 2; 0 without one."""
