@@ -10,9 +10,12 @@ from decimal import Decimal
 
 import pytest
 from billed_logs import random_workload
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive_bound import naive_bound
 
 from cachecost.analysis.bill.held_losses import hold_losses
-from cachecost.analysis.optimum.lower_bound import LowerBound, evaluator_floor, lower_bound_of
+from cachecost.analysis.optimum.lower_bound import LowerBound, lower_bound_of
 from cachecost.analysis.optimum.optimum import optimum_of
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
 from cachecost.analysis.optimum.presets import try_presets
@@ -45,9 +48,27 @@ def test_nothing_stands_below_it(seed: int) -> None:
     recorded = random_workload(seed)
     for work in (recorded, hold_losses(recorded)[0]):
         evaluator = PlanEvaluator.of(work.calls, work.setup)
-        found = evaluator_floor(evaluator)
+        found = LowerBound(evaluator)
         presets = [one.usd for one in try_presets(evaluator, lambda *_: None) if not one.refused]
         assert 0 <= found.with_pings_usd <= found.usd <= min(*presets, usd(rows_of(work)))
+
+
+@given(st.integers(0, 100_000), st.booleans())
+@settings(max_examples=60)
+def test_it_is_the_sum_of_the_costs_of_each_block_by_itself(seed: int, loses: bool) -> None:
+    """What blocks share, states that are one and writes that are certain change nothing."""
+    recorded = random_workload(seed)
+    work = hold_losses(recorded)[0] if loses else recorded
+    evaluator = PlanEvaluator.of(work.calls, work.setup)
+    found = LowerBound(evaluator)
+    assert [found.usd, found.with_pings_usd] == [naive_bound(evaluator, pings) for pings in (False, True)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rows_of_calls_that_are_simulated_already_serve_it(seed: int) -> None:
+    work = random_workload(seed)
+    anew, known = (lower_bound_of(work.calls, work.setup, rows) for rows in (None, rows_of(work)))
+    assert (anew.usd, anew.fixed_usd) == (known.usd, known.fixed_usd)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -11,7 +11,7 @@ from itertools import combinations
 import pytest
 
 from cachecost.analysis.optimum.exact import Slot, exact
-from cachecost.analysis.optimum.lower_bound import evaluator_floor
+from cachecost.analysis.optimum.lower_bound import LowerBound
 from cachecost.analysis.optimum.optimum import optimum_of
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator, PlanStep
 from cachecost.conversations.calls import Call
@@ -158,7 +158,7 @@ def test_the_search_finds_what_trying_everything_finds(first: int) -> None:
         least = brute(calls).scaleb(-6)
         assert (found.usd, found.is_finished) == (least, True), f"seed {seed}: {calls}"
         assert found.steps is not None and bench.cost(found.steps) == least
-        lower_bound = evaluator_floor(bench)
+        lower_bound = LowerBound(bench)
         assert lower_bound.with_pings_usd <= least, f"seed {seed}: the lower bound is no bound: {calls}"
         if not any(one.is_optional for one in calls):
             assert lower_bound.usd <= least, f"seed {seed}: the lower bound is no bound: {calls}"
@@ -189,5 +189,5 @@ def test_a_plan_that_is_known_to_be_best_is_confirmed() -> None:
 
 
 def test_the_floor_of_nothing_is_nothing() -> None:
-    lower_bound = evaluator_floor(PlanEvaluator.of([], terms()))
+    lower_bound = LowerBound(PlanEvaluator.of([], terms()))
     assert (lower_bound.usd, lower_bound.with_pings_usd, lower_bound.calls) == (0, 0, 0)

@@ -7,6 +7,10 @@ from typing import Protocol
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 
+Place = tuple[float, int]
+"""Where a prefix ends: its tokens as counted, and its depth in blocks."""
+EVERYWHERE: Place = (float("inf"), 0)
+
 
 class PrefixSizes(Protocol):
     """Lengths of prefixes and prompts in tokens: as counted, or as bills say."""
@@ -23,8 +27,8 @@ class PrefixSizes(Protocol):
         """Tokens up to the place whose counted position is `counted`, such as the end of a layer."""
         ...
 
-    def shared_with(self, prefix: Prefix) -> object:
-        """What else gives `prefix` and all before it the same lengths has an equal one; None: nothing need have."""
+    def shared(self) -> tuple[object, Place]:
+        """What else has an equal first item gives the same lengths up to the second: the earlier place of both."""
         ...
 
     def doubt(self, tokens: int) -> int:
@@ -48,8 +52,8 @@ class CountedSizes:
     def at(self, counted: int) -> int:
         return counted
 
-    def shared_with(self, prefix: Prefix) -> object:
-        return CountedSizes
+    def shared(self) -> tuple[object, Place]:
+        return CountedSizes, EVERYWHERE
 
     def doubt(self, tokens: int) -> int:
         return tokens

@@ -194,9 +194,9 @@ class BilledSizes:
         """Tokens up to the place whose counted position is `counted`."""
         return self._length((counted, -1))
 
-    def shared_with(self, prefix: Prefix) -> object:
+    def shared(self) -> tuple[object, Place]:
         """Prompts that go on from one another share their points; lengths up to the last of them depend on no more."""
-        return id(self.points) if _place(prefix) <= self.points[self.count - 1][:2] else None
+        return id(self.points), self.points[self.count - 1][:2]
 
     def doubt(self, tokens: int) -> int:
         """Tokens from the nearest billed length."""

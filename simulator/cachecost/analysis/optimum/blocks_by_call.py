@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator
 from cachecost.analysis.optimum.proved_reads import ProvedRead
+from cachecost.analysis.optimum.rest_of_calls import RestOfCalls, added_tokens, tokens_in
 from cachecost.analysis.optimum.tree import ANY_CALL, BlockInCall, Event, Node, Tail
-from cachecost.analysis.optimum.ttls import Lifetimes
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import BreakpointPrefix
 from cachecost.prompts.request import TTL
 from cachecost.prompts.sizes import PrefixSizes
 from cachecost.strategies.changes.cache_only_calls import filler_thread
+
+
+class _Marks(NamedTuple):
+    """What the special calls of a list do to a block: the first of them, and the rest by their number."""
+
+    block: BlockInCall
+    rest: int
+
+
+NO_MARKS = 0
 
 
 class BlocksByCall:
@@ -28,68 +37,86 @@ class BlocksByCall:
             sent: warm.take(sent.prompt) if len(warm) else None for sent in evaluator.sent
         }
         self._proved = proved
-        self._special = {
-            sent
-            for sent in evaluator.sent
-            if self._warm[sent] or sent in self._proved or sent.call.most_read is not None
-        }
-        """The calls whose bills say more of a block than its length."""
-        self._heads: dict[Prefix, PrefixSizes | None] = {}
-        self._tails: dict[tuple[int, bool, bool, BlockInCall, Tail | None], Tail] = {}
+        self._rest = RestOfCalls(
+            {
+                sent
+                for sent in evaluator.sent
+                if self._warm[sent] or sent in self._proved or sent.call.most_read is not None
+            }
+        )
+        self._head_sizes_by_head: dict[Prefix, PrefixSizes | None] = {}
+        self._heads_of: dict[Tail, list[PrefixSizes]] = {}
+        self._numbers: dict[_Marks, int] = {}
+        self._marks: list[_Marks] = [_Marks(ANY_CALL, NO_MARKS)]
+        self._made: dict[tuple[Tail, int], Tail] = {}
 
-    def costs(self, node: Node, tail: Tail, ways: Sequence[Lifetimes]) -> list[Decimal]:
-        """The minimum cost of a block over all calls that contain it, with each of the `ways`, in USD per 10**6 tokens
-        x tokens."""
-        calls = list(tail)
-        tokens = _tokens_in(calls, node.prefix)
-        least = min([*tokens, *self._in_pings(node.prefix, calls)])
-        return [self._cost(node.prefix, calls, tokens, least if ttls.pings else None, ttls) for ttls in ways]
+    def list_for(self, node: Node, tail: Tail, pings: bool) -> tuple[Tail, int]:
+        """The list of the calls of a block, one token of which costs a share of the block, and the number of shares.
 
-    def _cost(
-        self, prefix: Prefix, calls: Sequence[Tail], tokens: Sequence[int], least: int | None, ttls: Lifetimes
-    ) -> Decimal:
-        """The minimum cost of a block with so many tokens in each of its calls, and `least` in a ping. The last calls,
-        in which it is equally long, are shared with other blocks, as those of one token."""
-        times, at = tokens[-1], len(calls)
+        With `pings`, also what the block adds to these counts.
+        """
+        prefix, own = node.prefix, tail
+        tokens = self._rest.tokens(own, prefix)
+        if tokens is not None and not (pings and self.least(tokens, prefix, own) != tokens):
+            return self._marked(own, prefix), tokens
+        calls = list(own)
+        lengths = tokens_in(calls, prefix)
+        return self._by_length(prefix, calls, lengths, self.least(min(lengths), prefix, own) if pings else None)
+
+    def least(self, tokens: int, prefix: Prefix, tail: Tail) -> int:
+        """The fewest tokens of a block in any call, these, or ping."""
+        return min([tokens, *self._in_pings(prefix, tail)])
+
+    def _by_length(
+        self, prefix: Prefix, calls: Sequence[Tail], lengths: Sequence[int], least: int | None
+    ) -> tuple[Tail, int]:
+        """As `list_for`, the calls of a block with so many tokens in each of them, and `least` in a ping.
+
+        The last calls, in which it is equally long, are shared with other blocks, as those of one token.
+        """
+        times, at = lengths[-1], len(calls)
         made: Tail | None = None
         if least is None or least == times:
-            first = self._first_alike(calls, tokens)
-            at, made = (first, calls[first]) if first < at else (at, None)
-            while at and tokens[at - 1] == times:
+            while at and lengths[at - 1] == times:
                 at -= 1
-                made = self._tail(calls[at], prefix, made)
-        for one, count in zip(reversed(calls[:at]), reversed(tokens[:at]), strict=True):
-            block = self._block(one.event, prefix, count, count if least is None else least)
+            made = self._marked(calls[at], prefix)
+        for one, count in zip(reversed(calls[:at]), reversed(lengths[:at]), strict=True):
+            block = self.block_in_call(one.event, prefix, count, count if least is None else least)
             made = Tail(one.event, one.may_extend, one.may_be_extended, made, block, times)
             times = 1
-        return ttls.cost(made) * times
+        assert made is not None
+        return made, times
 
-    def _first_alike(self, calls: Sequence[Tail], tokens: Sequence[int]) -> int:
-        """From which call on all are as in the tree: the block is as long as in the last one, and no bill says more."""
-        first = len(calls)
-        if not self._is_plain(calls[-1]):
-            return first
-        while first and tokens[first - 1] == tokens[-1] and self._is_plain(calls[first - 1]):
-            first -= 1
-        return first
+    def _marked(self, tail: Tail, prefix: Prefix) -> Tail:
+        """The list with what its special calls do to a block, made once for all blocks that are alike in them."""
+        marks = NO_MARKS
+        for event in reversed(self._rest.special(tail)):
+            marks = self._number(_Marks(self.block_in_call(event, prefix, 1, 1), marks))
+        walked: list[tuple[Tail, int]] = []
+        now: Tail | None = tail
+        while marks and now is not None and (now, marks) not in self._made:
+            walked.append((now, marks))
+            marks = self._marks[marks].rest if self._rest.is_special(now) else marks
+            now = now.next
+        made = self._made[now, marks] if marks and now is not None else now
+        for one, number in reversed(walked):
+            block = self._marks[number].block if self._rest.is_special(one) else ANY_CALL
+            made = self._made[one, number] = Tail(one.event, one.may_extend, one.may_be_extended, made, block)
+        assert made is not None
+        return made
 
-    def _is_plain(self, tail: Tail) -> bool:
-        return tail.event.sent not in self._special
+    def _number(self, marks: _Marks) -> int:
+        """The number of these marks; that of calls which do nothing to a block is 0."""
+        if marks == self._marks[NO_MARKS]:
+            return NO_MARKS
+        if marks not in self._numbers:
+            self._numbers[marks] = len(self._marks)
+            self._marks.append(marks)
+        return self._numbers[marks]
 
-    def _block(self, event: Event, prefix: Prefix, tokens: int, least: int) -> BlockInCall:
+    def block_in_call(self, event: Event, prefix: Prefix, tokens: int, least: int) -> BlockInCall:
+        """A block with so many tokens in a call, `least` in a ping, and what bills say of it there."""
         return BlockInCall(tokens, least, self._warm_ttl(event, prefix), self._held(event, prefix))
-
-    def _tail(self, one: Tail, prefix: Prefix, following: Tail | None) -> Tail:
-        """The call of `one` before `following`, made once for all blocks that are alike in it."""
-        is_special = one.event.sent in self._special
-        if not is_special and one.next is following:
-            return one
-        block = self._block(one.event, prefix, 1, 1) if is_special else ANY_CALL
-        key = (one.event.number, one.may_extend, one.may_be_extended, block, following)
-        found = self._tails.get(key)
-        if found is None:
-            found = self._tails[key] = Tail(one.event, one.may_extend, one.may_be_extended, following, block)
-        return found
 
     def _warm_ttl(self, event: Event, prefix: Prefix) -> TTL | None:
         """The TTL of what was cached of a block before its first call. Before its end a breakpoint may choose it."""
@@ -107,41 +134,22 @@ class BlocksByCall:
         is_proved = proved is not None and proved.tokens(_before(event, prefix), event.tokens(prefix)) > 0
         return "read" if is_proved else None
 
-    def _in_pings(self, prefix: Prefix, calls: Sequence[Tail]) -> list[int]:
+    def _in_pings(self, prefix: Prefix, tail: Tail) -> list[int]:
         """The tokens of a block of the static prefix in pings that send that and no more."""
         if prefix.layer is Layer.MESSAGES:
             return []
-        heads = {one.event.sent.prompt.head: one.event.sent for one in calls}
-        sizes = (self._head_sizes(head, sent) for head, sent in heads.items())
-        return [_added(one, prefix) for one in sizes if one is not None]
+        if tail not in self._heads_of:
+            heads = {one.event.sent.prompt.head: one.event.sent for one in tail}
+            sizes = (self._head_sizes(head, sent) for head, sent in heads.items())
+            self._heads_of[tail] = [one for one in sizes if one is not None]
+        return [added_tokens(one, prefix) for one in self._heads_of[tail]]
 
     def _head_sizes(self, head: Prefix, sent: BareCall) -> PrefixSizes | None:
-        if head not in self._heads:
+        if head not in self._head_sizes_by_head:
             request = replace(sent.call.request, thread=filler_thread())
             made = self._evaluator.render_call(replace(sent.call, request=request, most_read=None), is_extra=True)
-            self._heads[head] = made.sizes if isinstance(made, BareCall) else None
-        return self._heads[head]
-
-
-def _tokens_in(calls: Sequence[Tail], prefix: Prefix) -> list[int]:
-    """The tokens that a block adds to each of the calls. Those that know the same lengths are asked once."""
-    found: list[int] = []
-    known: dict[object, int] = {}
-    for call in calls:
-        sizes = call.event.sent.passes[call.event.index].sizes
-        key = sizes.shared_with(prefix)
-        tokens = known.get(key) if key is not None else None
-        if tokens is None:
-            tokens = _added(sizes, prefix)
-            if key is not None:
-                known[key] = tokens
-        found.append(tokens)
-    return found
-
-
-def _added(sizes: PrefixSizes, prefix: Prefix) -> int:
-    """The tokens that a block adds to its prompt."""
-    return sizes.of(prefix) - (sizes.of(prefix.parent) if prefix.parent is not None else 0)
+            self._head_sizes_by_head[head] = made.sizes if isinstance(made, BareCall) else None
+        return self._head_sizes_by_head[head]
 
 
 def _before(event: Event, prefix: Prefix) -> int:

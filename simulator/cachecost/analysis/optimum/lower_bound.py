@@ -33,9 +33,9 @@ Pre-warming of a prefix that it partly reads writes for five minutes; otherwise 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from functools import cached_property
 
 from cachecost.analysis.optimum.blocks_by_call import BlocksByCall
 from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator
@@ -43,6 +43,7 @@ from cachecost.analysis.optimum.proved_reads import ProvedRead, proved_reads
 from cachecost.analysis.optimum.tree import BlockTree, Node, Tail
 from cachecost.analysis.optimum.ttls import Cheapest, Lifetimes
 from cachecost.conversations.calls import Call
+from cachecost.ledger.rows import CallRow
 from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.call_preparer import request_prices
@@ -51,36 +52,55 @@ from cachecost.simulation.setup import ReplaySetup
 NO_READS: Mapping[BareCall, ProvedRead] = {}
 
 
-@dataclass(frozen=True, slots=True)
 class LowerBound:
     """USD that these calls cost at least, answers included: without extra calls, and with keep-alives and pre-warming.
 
-    `fixed_usd` is the part that no plan changes: answers, and what can never be cached.
+    Each is worked out when it is asked for. `fixed_usd` is the part that no plan changes: answers, and what can never
+    be cached.
     """
 
-    usd: Decimal
-    with_pings_usd: Decimal
-    fixed_usd: Decimal
-    calls: int
+    def __init__(self, evaluator: PlanEvaluator, simulated: Iterable[CallRow] | None = None) -> None:
+        """The lower bound of calls that are rendered already; `simulated` are their rows, where there are any."""
+        self.calls = len(evaluator.sent)
+        self._evaluator = evaluator
+        self._tree, self._proved = BlockTree(evaluator.sent), proved_reads(evaluator, simulated)
+        answers = sum((sent.output_usd for sent in evaluator.sent), ZERO)
+        self.fixed_usd = fixed_usd(self._tree, self._proved) + answers
+
+    @cached_property
+    def usd(self) -> Decimal:
+        return self.fixed_usd + self._cost(pings=False)
+
+    @cached_property
+    def with_pings_usd(self) -> Decimal:
+        return self.fixed_usd + self._cost(pings=True)
+
+    def _cost(self, pings: bool) -> Decimal:
+        """The cost of all blocks that can be cached; those with the same calls are one."""
+        evaluator, tokens = self._evaluator, dict[Tail, int]()
+        blocks = None if are_alike(evaluator) else BlocksByCall(evaluator, self._proved)
+        for node in self._tree.nodes.values():
+            if node.own is not None:
+                same = node.own, own_tokens(node)
+                tail, count = blocks.list_for(node, node.own, pings) if blocks else same
+                tokens[tail] = tokens.get(tail, 0) + count
+        ttls = Lifetimes(cheapest(evaluator), pings)
+        return sum((ttls.cost(tail) * count for tail, count in tokens.items()), ZERO).scaleb(PER_TOKEN)
 
 
-def lower_bound_of(calls: Iterable[Call], terms: ReplaySetup) -> LowerBound:
-    """The lower bound of `calls`, with any breakpoints. Raises CannotEvaluate for a cache without breakpoints."""
-    evaluator = PlanEvaluator.of(calls, terms)
+def lower_bound_of(calls: Iterable[Call], terms: ReplaySetup, simulated: Iterable[CallRow] | None = None) -> LowerBound:
+    """The lower bound of `calls`, with any breakpoints. Raises CannotEvaluate for a cache without breakpoints.
+
+    `simulated` are the rows of these calls as they were sent, in this order, where they have been simulated already.
+    """
+    given = list(calls)
+    evaluator = PlanEvaluator.of(given, terms)
     for sent in evaluator.sent:
         sent.rules.require_breakpoints("the lower bound")
-    return evaluator_floor(evaluator)
-
-
-def evaluator_floor(evaluator: PlanEvaluator) -> LowerBound:
-    """The lower bound of calls that are rendered already."""
-    tree, proved = BlockTree(evaluator.sent), proved_reads(evaluator)
-    fixed = fixed_usd(tree, proved) + sum((sent.output_usd for sent in evaluator.sent), ZERO)
-    least = cheapest(evaluator)
-    ways = [Lifetimes(least, pings) for pings in (False, True)]
-    costs = _alike_costs(tree, ways) if are_alike(evaluator) else _costs_by_call(evaluator, tree, proved, ways)
-    plain, pinged = (usd.scaleb(PER_TOKEN) for usd in costs)
-    return LowerBound(fixed + plain, fixed + pinged, fixed, len(evaluator.sent))
+    if simulated is None:
+        return LowerBound(evaluator)
+    rows = dict(zip(map(id, given), simulated, strict=True))
+    return LowerBound(evaluator, [rows[id(call)] for call in evaluator.calls])
 
 
 def fixed_usd(tree: BlockTree, proved: Mapping[BareCall, ProvedRead] = NO_READS) -> Decimal:
@@ -99,28 +119,6 @@ def fixed_usd(tree: BlockTree, proved: Mapping[BareCall, ProvedRead] = NO_READS)
 def are_alike(evaluator: PlanEvaluator) -> bool:
     """Whether a block is the same in every call: as long, and with no more or less to be read."""
     return not evaluator.terms.bills and all(sent.call.most_read is None for sent in evaluator.sent)
-
-
-def _alike_costs(tree: BlockTree, ways: Sequence[Lifetimes]) -> list[Decimal]:
-    """The cost of all blocks that can be cached, with each of the `ways`, in USD per 10**6 tokens x tokens.
-
-    Blocks are the same in every call: those with the same calls are one.
-    """
-    tokens: dict[Tail, int] = {}
-    for node in tree.nodes.values():
-        if node.own is not None:
-            tokens[node.own] = tokens.get(node.own, 0) + own_tokens(node)
-    return [sum((ttls.cost(tail) * count for tail, count in tokens.items()), ZERO) for ttls in ways]
-
-
-def _costs_by_call(
-    evaluator: PlanEvaluator, tree: BlockTree, proved: Mapping[BareCall, ProvedRead], ways: Sequence[Lifetimes]
-) -> list[Decimal]:
-    blocks, costs = BlocksByCall(evaluator, proved), [ZERO] * len(ways)
-    for node in tree.nodes.values():
-        if node.own is not None:
-            costs = [sum(pair, ZERO) for pair in zip(costs, blocks.costs(node, node.own, ways), strict=True)]
-    return costs
 
 
 def own_tokens(node: Node) -> int:

@@ -10,7 +10,7 @@ from cachecost.analysis.optimum.assumptions import AssumptionResult, compare_ass
 from cachecost.analysis.optimum.exact import Slot, exact, is_small
 from cachecost.analysis.optimum.extras import proposals
 from cachecost.analysis.optimum.latency import LatencyFit, Load, fit_of, load_of
-from cachecost.analysis.optimum.lower_bound import LowerBound, cheapest, evaluator_floor
+from cachecost.analysis.optimum.lower_bound import LowerBound, cheapest
 from cachecost.analysis.optimum.plan_evaluator import (
     BareCall,
     Breakpoints,
@@ -127,7 +127,7 @@ class _Finder:
         self._pings = pings
         self._progress = progress
         self._first = first
-        self._lower_bound = evaluator_floor(evaluator)
+        self._lower_bound = LowerBound(evaluator)
         self._limit = self._lower_bound.with_pings_usd if pings else self._lower_bound.usd
 
     def optimum(self) -> Optimum:

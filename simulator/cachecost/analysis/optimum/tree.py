@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heapreplace
 from typing import Literal, NamedTuple
 
 from cachecost.analysis.optimum.plan_evaluator import BareCall, deepest
@@ -147,11 +148,9 @@ class BlockTree:
             own: Tail | None = None
             for event in reversed(node.ends):
                 own = self._tail(event, True, True, own)
-            merged = own
-            for other in lists:
-                merged = self._merge_tails(merged, other)
-            node.above = merged
-            node.own = self._patch_tail(node, merged)
+            node.above = self._merge_tails([*lists, own] if own is not None else lists)
+            node.own = self._patch_tail(node, node.above)
+        self._interned.clear()
 
     def _tail(self, event: Event, may_extend: bool, may_be_extended: bool, following: Tail | None) -> Tail:
         key = (event.number, may_extend, may_be_extended, id(following))
@@ -160,17 +159,19 @@ class BlockTree:
             found = self._interned[key] = Tail(event, may_extend, may_be_extended, following)
         return found
 
-    def _merge_tails(self, one: Tail | None, other: Tail | None) -> Tail | None:
-        """Both lists in time order; the rest of the longer one is shared."""
+    def _merge_tails(self, lists: list[Tail]) -> Tail | None:
+        """All lists in time order; the rest of the one that is left last is shared."""
+        waiting = [(one.event.number, one) for one in lists]  # no event is in two lists: tails are never compared
+        heapify(waiting)
         taken: list[Tail] = []
-        while one is not None and other is not None:
-            if one.event.number < other.event.number:
-                taken.append(one)
-                one = one.next
+        while len(waiting) > 1:
+            first = waiting[0][1]
+            taken.append(first)
+            if first.next is None:
+                heappop(waiting)
             else:
-                taken.append(other)
-                other = other.next
-        rest = one if one is not None else other
+                heapreplace(waiting, (first.next.event.number, first.next))
+        rest = waiting[0][1] if waiting else None
         for tail in reversed(taken):
             rest = self._tail(tail.event, tail.may_extend, tail.may_be_extended, rest)
         return rest
