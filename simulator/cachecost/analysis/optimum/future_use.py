@@ -26,11 +26,16 @@ class BlockRange:
 
 
 class FutureUse:
-    """Finds the later calls of each block. Calls must be queried in their order."""
+    """Finds the later calls of each block, once for all plans. Costs least where calls are asked for in their order.
+
+    `events` are the first passes of all calls.
+    """
 
     def __init__(self, tree: BlockTree) -> None:
+        self.events = {event.sent: event for event in reversed(tree.events)}
         self._stops: dict[Prefix, Node | None] = {}
-        self._cursors: dict[Prefix, Tail | None] = {}
+        self._cursors: dict[Prefix, tuple[int, Tail | None]] = {}
+        self._known: dict[Event, list[BlockRange]] = {}
         self._tree = tree
         for node in tree.nodes.values():
             self._stops[node.prefix] = self._stop(node.parent)
@@ -49,7 +54,10 @@ class FutureUse:
 
     def ranges(self, event: Event) -> list[BlockRange]:
         """The blocks of a call that can be cached, from the deepest up."""
-        return list(self._iter_ranges(event))
+        known = self._known.get(event)
+        if known is None:
+            known = self._known[event] = list(self._iter_ranges(event))
+        return known
 
     def _iter_ranges(self, event: Event) -> Iterator[BlockRange]:
         node = self._tree.node(event.deepest)
@@ -62,10 +70,12 @@ class FutureUse:
 
     def _after(self, node: Node, number: int) -> Tail | None:
         """The calls through `node` after the `number`-th."""
-        tail = self._cursors.get(node.prefix, node.above)
+        asked, tail = self._cursors.get(node.prefix, (-1, node.above))
+        if number < asked:
+            tail = node.above
         while tail is not None and tail.event.number <= number:
             tail = tail.next
-        self._cursors[node.prefix] = tail
+        self._cursors[node.prefix] = number, tail
         return tail
 
 

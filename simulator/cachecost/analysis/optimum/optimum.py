@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 from cachecost.analysis.optimum.assumptions import AssumptionResult, compare_assumptions
 from cachecost.analysis.optimum.exact import Slot, exact, is_small
 from cachecost.analysis.optimum.extras import proposals
+from cachecost.analysis.optimum.future_use import FutureUse
 from cachecost.analysis.optimum.latency import LatencyFit, Load, fit_of, load_of
 from cachecost.analysis.optimum.lower_bound import LowerBound, cheapest
 from cachecost.analysis.optimum.plan_evaluator import (
@@ -21,7 +22,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
     rendered_breakpoints,
     simulation_of,
 )
-from cachecost.analysis.optimum.planner import Planner, PlannerOptions
+from cachecost.analysis.optimum.planner import NOTHING_FIXED, Choices, Planner, PlannerOptions
 from cachecost.analysis.optimum.presets import PresetResult, try_presets
 from cachecost.analysis.optimum.search import improve_plan
 from cachecost.analysis.optimum.tree import BlockTree
@@ -166,42 +167,50 @@ class _Finder:
         evaluator = self._evaluator
         best = best_of(presets)
         plan, usd = best.steps, best.usd
-        for steps in self._build_plans():
-            cost = evaluator.cost(steps)
-            plan, usd = (steps, cost) if cost < usd else (plan, usd)
-        if self._pings:
-            plan, usd = self._with_extras(plan, usd)
+        tree = BlockTree(evaluator.sent)
+        future, least = FutureUse(tree), cheapest(evaluator)
+        for pings in (False, True) if self._pings else (False,):
+            ttls = Lifetimes(least, pings)
+            choices = [Choices(future, ttls, habits) for habits in filter(self._are_taken, HABITS)]
+            for one in choices:
+                steps, cost = self._planned(one, "planning")
+                plan, usd = (steps, cost) if cost < usd else (plan, usd)
+            if pings:
+                plan, usd = self._with_extras(tree, choices[0], plan, usd)
         if usd > self._limit:
             plan, better = improve_plan(evaluator, plan, self._limit, self._progress)
             usd = min(usd, better)
         return self._prove_plan(plan, usd)
 
-    def _build_plans(self) -> Iterable[list[PlanStep]]:
-        tree, least = BlockTree(self._evaluator.sent), cheapest(self._evaluator)
-        for pings in (False, True) if self._pings else (False,):
-            ttls = Lifetimes(least, pings)
-            for habits in filter(self._are_taken, HABITS):
-                yield Planner(self._evaluator, tree, ttls, habits).steps()
-                self._progress("planning", len(self._evaluator.sent))
+    def _planned(
+        self,
+        choices: Choices,
+        what: str,
+        extra: Sequence[PlanStep] = (),
+        fixed: Mapping[BareCall, Breakpoints] = NOTHING_FIXED,
+    ) -> tuple[list[PlanStep], Decimal]:
+        planner = Planner(self._evaluator, choices)
+        steps = planner.steps(extra, fixed)
+        self._progress(what, len(self._evaluator.sent))
+        return steps, planner.usd
 
     def _are_taken(self, habits: PlannerOptions) -> bool:
         """Whether every call accepts the only TTL of these options, if there is one."""
         return habits.only is None or all(habits.only in sent.rules.accepted_ttls for sent in self._evaluator.sent)
 
-    def _with_extras(self, plan: list[PlanStep], usd: Decimal) -> tuple[list[PlanStep], Decimal]:
+    def _with_extras(
+        self, tree: BlockTree, choices: Choices, plan: list[PlanStep], usd: Decimal
+    ) -> tuple[list[PlanStep], Decimal]:
         """Add keep-alives and pre-warming calls, each if the plan that includes it is cheaper."""
-        evaluator, tree = self._evaluator, BlockTree(self._evaluator.sent)
-        ttls = Lifetimes(cheapest(evaluator), pings=True)
+        evaluator = self._evaluator
         most = min(MOST_PROPOSALS, max(4, MOST_CALLS_TIMES_PROPOSALS // len(evaluator.sent)))
         extras, fixed = list[PlanStep](), dict[BareCall, Breakpoints]()
-        for basis in (plan, Planner(evaluator, tree, ttls).steps()):
+        for basis in (plan, self._planned(choices, "pings")[0]):
             for number, proposal in enumerate(proposals(evaluator, tree, basis)):
                 if number >= most:
                     break
                 more = {**fixed, **proposal.fixed}
-                steps = Planner(evaluator, tree, ttls).steps([*extras, *proposal.extra], more)
-                cost = evaluator.cost(steps)
-                self._progress("pings", len(evaluator.sent))
+                steps, cost = self._planned(choices, "pings", [*extras, *proposal.extra], more)
                 if cost < usd:
                     plan, usd, extras, fixed = steps, cost, [*extras, *proposal.extra], more
         return plan, usd

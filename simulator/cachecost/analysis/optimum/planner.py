@@ -20,8 +20,16 @@ from cachecost.analysis.optimum.plan_evaluator import (
     PlanStep,
     accepts_breakpoints,
 )
-from cachecost.analysis.optimum.tree import BlockTree, Event, Tail
-from cachecost.analysis.optimum.ttls import READABLE, HeldBlock, Lifetimes, is_ready, ttl_seconds, write_block
+from cachecost.analysis.optimum.tree import Event, Tail
+from cachecost.analysis.optimum.ttls import (
+    READABLE,
+    BlockState,
+    HeldBlock,
+    Lifetimes,
+    is_ready,
+    ttl_seconds,
+    write_block,
+)
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import is_within_lookback
 from cachecost.prompts.render import BreakpointPrefix
@@ -68,6 +76,156 @@ def _spans(event: Event, ranges: Sequence[BlockRange]) -> Iterator[_Span]:
         yield _Span(begin, event.tokens(one.end.prefix), one.later)
 
 
+class _SpanPrices:
+    """What the blocks of a call cost now and later, USD per 10**6 tokens; `held` is the TTL of what it reads."""
+
+    def __init__(self, ttls: Lifetimes, event: Event, spans: Sequence[_Span], held: TTL | None) -> None:
+        self._ttls = ttls
+        self._spans = spans
+        prices, start = event.sent.prices, event.start
+        reads = [(prices.read, HeldBlock(start, ttl, READABLE, False)) for ttl in (held or "5m", "1h")]
+        sent: list[tuple[Decimal, BlockState]] = [
+            (prices.write_1h, write_block(event, "1h")),
+            (prices.write_5m, write_block(event, "5m")),
+            (prices.input, None),
+        ]
+        self._ways: tuple[list[tuple[Decimal, BlockState]], ...] = tuple([read, *sent] for read in reads)
+        self._known: dict[tuple[int, BlockState], Decimal] = {}
+
+    def price(self, read: int, hour: int, last: int) -> Decimal:
+        """What is read ends after `read` tokens, what is written for 1h after `hour`, what is written at all after
+        `last`; 0: there is none. USD per 10**6 tokens x tokens."""
+        total, ways = ZERO, self._ways[hour > 0]
+        for number, span in enumerate(self._spans):
+            for count, way in zip(span.divide(read, hour, last), ways, strict=True):
+                if count:
+                    total += self._price(number, *way) * count
+        return total
+
+    def _price(self, number: int, price: Decimal, state: BlockState) -> Decimal:
+        """Of one token of a span, now and later."""
+        found = self._known.get((number, state))
+        if found is None:
+            found = self._known[number, state] = price + self._ttls.cost(self._spans[number].later, state)
+        return found
+
+
+class Choices:
+    """The breakpoints of each call for what it can read. `TTLs` gives what a block costs by itself from a call on.
+
+    Nothing else decides, so what is found serves all plans.
+    """
+
+    def __init__(self, future: FutureUse, ttls: Lifetimes, habits: PlannerOptions = PlannerOptions()) -> None:
+        self.events = future.events
+        self._future = future
+        self._ttls = ttls
+        self._habits = habits
+        self._known: dict[tuple[Event, Prefix | None, TTL | None], Breakpoints] = {}
+
+    def breakpoints(self, event: Event, hit: Prefix | None, held: TTL | None) -> Breakpoints:
+        """Those of a call that can read up to `hit`, of which the entry has the TTL `held`; None: it reads nothing."""
+        known = self._known.get((event, hit, held))
+        if known is None:
+            ranges = self._future.ranges(event)
+            ends = list(self._ends(event, ranges, hit))
+            hour, last = self._best(event, ranges, hit, held, ends)
+            known = tuple(self._fill_breakpoints(event, ranges, hit, held, hour, last))
+            self._known[event, hit, held] = known
+        return known
+
+    def _ends(self, event: Event, ranges: Sequence[BlockRange], hit: Prefix | None) -> Iterator[Prefix]:
+        """Where a write could end: the deepest block, where calls diverge, and the first block after the hit."""
+        least, depth = event.sent.rules.minimum_tokens, hit.depth if hit else 0
+        found = [node for one in ranges if (node := find_markable(one.end.prefix)) is not None]
+        first: Prefix | None = None
+        node = event.deepest
+        while node is not None and node.depth > depth and event.tokens(node) >= least:
+            first = node if accepts_breakpoints(node) else first
+            node = node.parent
+        if first is not None:
+            found.append(first)
+        yield from (node for node in dict.fromkeys(found) if node.depth > depth and event.tokens(node) >= least)
+
+    def _best(
+        self,
+        event: Event,
+        ranges: Sequence[BlockRange],
+        hit: Prefix | None,
+        held: TTL | None,
+        ends: Sequence[Prefix],
+    ) -> tuple[Prefix | None, Prefix | None]:
+        """The last block written with 1h, and the last one written at all; None: none is."""
+        if self._habits.writes_all and ends:
+            options: list[tuple[Prefix | None, Prefix | None]] = [(hour, ends[0]) for hour in (None, *ends)]
+        else:
+            options = [(None, None)]
+            options += [
+                (hour, last) for last in ends for hour in (None, *ends) if hour is None or hour.depth <= last.depth
+            ]
+        options = [(hour, last) for hour, last in options if self._fits(event, hour, last)]
+        if len(options) < 2:
+            return options[0] if options else (None, None)
+        spans = _SpanPrices(self._ttls, event, list(_spans(event, ranges)), held)
+        tokens = {node: event.tokens(node) if node else 0 for node in (None, hit, *ends)}
+        return min(options, key=lambda one: spans.price(tokens[hit], tokens[one[0]], tokens[one[1]]))
+
+    def _fits(self, event: Event, hour: Prefix | None, last: Prefix | None) -> bool:
+        accepted = [self._habits.only] if self._habits.only else list(event.sent.rules.accepted_ttls)
+        if hour is not None and "1h" not in accepted:
+            return False
+        return last is None or last is hour or "5m" in accepted
+
+    def _fill_breakpoints(
+        self,
+        event: Event,
+        ranges: Sequence[BlockRange],
+        hit: Prefix | None,
+        held: TTL | None,
+        hour: Prefix | None,
+        last: Prefix | None,
+    ) -> list[BreakpointPrefix]:
+        """The breakpoints that write, the one that finds the hit, then those that keep entries alive for others."""
+        wanted: list[Prefix] = list(dict.fromkeys(node for node in (last, hour) if node is not None))
+        if hit is not None and accepts_breakpoints(hit) and not is_reached(event, wanted, hit):
+            wanted.append(hit)
+        for node in self._find_shared(event, ranges, last, hit):
+            if node not in wanted:
+                wanted.append(node)
+        if hit is not None and accepts_breakpoints(hit) and hit not in wanted:
+            wanted.append(hit)
+        kept = wanted[: event.sent.rules.maximum_breakpoints]
+        return self._assign_ttls(event, sorted(kept, key=lambda node: node.depth), hit, held, hour)
+
+    def _find_shared(
+        self, event: Event, ranges: Sequence[BlockRange], last: Prefix | None, hit: Prefix | None
+    ) -> list[Prefix]:
+        """Blocks up to the last breakpoint where a later call diverges, the most useful first."""
+        depth = max((node.depth for node in (last, hit) if node), default=0)
+        least = event.sent.rules.minimum_tokens
+        found: list[tuple[float, int, Prefix]] = []
+        for one in ranges[1:]:
+            node = find_markable(one.end.prefix)
+            if node is None or one.parting_s is None or node.depth > depth or event.tokens(node) < least:
+                continue
+            found.append((one.parting_s, -event.tokens(node), node))
+        if not self._habits.shares_first:
+            return [node for _, _, node in sorted(found, key=lambda one: one[1])]
+        return [node for _, _, node in sorted(found, key=lambda one: one[:2])]
+
+    def _assign_ttls(
+        self, event: Event, nodes: Sequence[Prefix], hit: Prefix | None, held: TTL | None, hour: Prefix | None
+    ) -> list[BreakpointPrefix]:
+        """TTLs in the order that the API requires: 1h up to the last block that needs it, 5m after it."""
+        accepted = [self._habits.only] if self._habits.only else list(event.sent.rules.accepted_ttls)
+        if len(accepted) == 1:
+            return [BreakpointPrefix(node, "1h" if accepted[0] == "1h" else "5m") for node in nodes]
+        limit = hour.depth if hour else 0
+        if hit is not None and held == "1h":
+            limit = max(limit, hit.depth)
+        return [BreakpointPrefix(node, "1h" if node.depth <= limit else "5m") for node in nodes]
+
+
 class PlanEntries:
     """What the plan has written so far, with TTL and last use as in the cache."""
 
@@ -82,18 +240,15 @@ class PlanEntries:
 
 
 class Planner:
-    """Plans the calls of an evaluator in their order. `TTLs` gives what a block costs by itself from a call on."""
+    """Plans the calls of an evaluator in their order, once: from what `choices` say for what it has cached so far."""
 
-    def __init__(
-        self, evaluator: PlanEvaluator, tree: BlockTree, ttls: Lifetimes, habits: PlannerOptions = PlannerOptions()
-    ) -> None:
+    def __init__(self, evaluator: PlanEvaluator, choices: Choices) -> None:
         self._evaluator = evaluator
-        self._ttls = ttls
-        self._habits = habits
-        self._future = FutureUse(tree)
-        self._events = {event.sent: event for event in reversed(tree.events)}
+        self._choices = choices
         self._entries = PlanEntries()
         self._cache = evaluator.new_cache()
+        self.usd = ZERO
+        """USD of the calls so far, answers included."""
 
     def steps(
         self, extra: Sequence[PlanStep] = (), fixed: Mapping[BareCall, Breakpoints] = NOTHING_FIXED
@@ -112,12 +267,13 @@ class Planner:
         """Run a step, and record what it wrote and refreshed."""
         sent = step.sent
         done = self._evaluator.run_step(self._cache, step)
+        self.usd += done.usd
         hit = done.outcome.hit
         depth = hit.depth if hit else 0
         read = self._entries.alive(hit, sent) if hit else None
         if hit and read:
             self._entries.held[hit] = HeldBlock(sent.start, read.ttl, READABLE, False)
-        event = self._events.get(sent)
+        event = self._choices.events.get(sent)
         for breakpoint in step.breakpoints:
             if breakpoint.prefix.depth > depth:
                 self._entries.held[breakpoint.prefix] = self._write_entry(sent, event, breakpoint.ttl)
@@ -140,16 +296,14 @@ class Planner:
             self._entries.held[breakpoint.prefix] = self._write_entry(sent, event, shorter)
 
     def _breakpoints(self, sent: BareCall) -> Breakpoints:
-        event = self._events[sent]
+        event = self._choices.events[sent]
         if event.deepest is None:
             return ()
         if warm := self._cache.warm_prefixes.find(sent.prompt):
             self._entries.held[warm.prefix] = HeldBlock(sent.start, warm.ttl, READABLE, False)
-        ranges = self._future.ranges(event)
         hit = self._deepest_alive(event)
-        ends = list(self._ends(event, ranges, hit))
-        hour, last = self._best(event, ranges, hit, ends)
-        return tuple(self._fill_breakpoints(event, ranges, hit, hour, last))
+        held = self._entries.alive(hit, sent) if hit is not None else None
+        return self._choices.breakpoints(event, hit, held.ttl if held is not None else None)
 
     def _deepest_alive(self, event: Event) -> Prefix | None:
         node = event.deepest
@@ -158,117 +312,6 @@ class Planner:
                 return node
             node = node.parent
         return None
-
-    def _ends(self, event: Event, ranges: Sequence[BlockRange], hit: Prefix | None) -> Iterator[Prefix]:
-        """Where a write could end: the deepest block, where calls diverge, and the first block after the hit."""
-        least, depth = event.sent.rules.minimum_tokens, hit.depth if hit else 0
-        found = [node for one in ranges if (node := find_markable(one.end.prefix)) is not None]
-        first: Prefix | None = None
-        node = event.deepest
-        while node is not None and node.depth > depth and event.tokens(node) >= least:
-            first = node if accepts_breakpoints(node) else first
-            node = node.parent
-        if first is not None:
-            found.append(first)
-        yield from (node for node in dict.fromkeys(found) if node.depth > depth and event.tokens(node) >= least)
-
-    def _best(
-        self, event: Event, ranges: Sequence[BlockRange], hit: Prefix | None, ends: Sequence[Prefix]
-    ) -> tuple[Prefix | None, Prefix | None]:
-        """The last block written with 1h, and the last one written at all; None: none is."""
-        if self._habits.writes_all and ends:
-            options: list[tuple[Prefix | None, Prefix | None]] = [(hour, ends[0]) for hour in (None, *ends)]
-        else:
-            options = [(None, None)]
-            options += [
-                (hour, last) for last in ends for hour in (None, *ends) if hour is None or hour.depth <= last.depth
-            ]
-        options = [(hour, last) for hour, last in options if self._fits(event, hour, last)]
-        spans, held = list(_spans(event, ranges)), self._entries.alive(hit, event.sent) if hit else None
-        return min(options, key=lambda one: self._price(event, spans, hit, held, *one), default=(None, None))
-
-    def _fits(self, event: Event, hour: Prefix | None, last: Prefix | None) -> bool:
-        accepted = [self._habits.only] if self._habits.only else list(event.sent.rules.accepted_ttls)
-        if hour is not None and "1h" not in accepted:
-            return False
-        return last is None or last is hour or "5m" in accepted
-
-    def _price(
-        self,
-        event: Event,
-        spans: Sequence[_Span],
-        hit: Prefix | None,
-        held: HeldBlock | None,
-        hour: Prefix | None,
-        last: Prefix | None,
-    ) -> Decimal:
-        """Price now and future cost of the blocks of a call, USD per 10**6 tokens x tokens.
-
-        What is read ends with `hit`, what is written for 1h with `hour`, what is written at all with `last`.
-        """
-        prices, ends = event.sent.prices, [event.tokens(node) if node else 0 for node in (hit, hour, last)]
-        is_hour = hour is not None or (held is not None and held.ttl == "1h")
-        kinds = (
-            (prices.read, HeldBlock(event.start, "1h" if is_hour else "5m", READABLE, False)),
-            (prices.write_1h, write_block(event, "1h")),
-            (prices.write_5m, write_block(event, "5m")),
-            (prices.input, None),
-        )
-        total = ZERO
-        for span in spans:
-            for count, (price, state) in zip(span.divide(*ends), kinds, strict=True):
-                if count:
-                    total += (price + self._ttls.cost(span.later, state)) * count
-        return total
-
-    def _fill_breakpoints(
-        self,
-        event: Event,
-        ranges: Sequence[BlockRange],
-        hit: Prefix | None,
-        hour: Prefix | None,
-        last: Prefix | None,
-    ) -> list[BreakpointPrefix]:
-        """The breakpoints that write, the one that finds the hit, then those that keep entries alive for others."""
-        wanted: list[Prefix] = list(dict.fromkeys(node for node in (last, hour) if node is not None))
-        if hit is not None and accepts_breakpoints(hit) and not is_reached(event, wanted, hit):
-            wanted.append(hit)
-        for node in self._find_shared(event, ranges, last, hit):
-            if node not in wanted:
-                wanted.append(node)
-        if hit is not None and accepts_breakpoints(hit) and hit not in wanted:
-            wanted.append(hit)
-        kept = wanted[: event.sent.rules.maximum_breakpoints]
-        return self._assign_ttls(event, sorted(kept, key=lambda node: node.depth), hit, hour)
-
-    def _find_shared(
-        self, event: Event, ranges: Sequence[BlockRange], last: Prefix | None, hit: Prefix | None
-    ) -> list[Prefix]:
-        """Blocks up to the last breakpoint where a later call diverges, the most useful first."""
-        depth = max((node.depth for node in (last, hit) if node), default=0)
-        least = event.sent.rules.minimum_tokens
-        found: list[tuple[float, int, Prefix]] = []
-        for one in ranges[1:]:
-            node = find_markable(one.end.prefix)
-            if node is None or one.parting_s is None or node.depth > depth or event.tokens(node) < least:
-                continue
-            found.append((one.parting_s, -event.tokens(node), node))
-        if not self._habits.shares_first:
-            return [node for _, _, node in sorted(found, key=lambda one: one[1])]
-        return [node for _, _, node in sorted(found, key=lambda one: one[:2])]
-
-    def _assign_ttls(
-        self, event: Event, nodes: Sequence[Prefix], hit: Prefix | None, hour: Prefix | None
-    ) -> list[BreakpointPrefix]:
-        """TTLs in the order that the API requires: 1h up to the last block that needs it, 5m after it."""
-        accepted = [self._habits.only] if self._habits.only else list(event.sent.rules.accepted_ttls)
-        if len(accepted) == 1:
-            return [BreakpointPrefix(node, "1h" if accepted[0] == "1h" else "5m") for node in nodes]
-        held = self._entries.alive(hit, event.sent) if hit else None
-        limit = hour.depth if hour else 0
-        if hit is not None and held is not None and held.ttl == "1h":
-            limit = max(limit, hit.depth)
-        return [BreakpointPrefix(node, "1h" if node.depth <= limit else "5m") for node in nodes]
 
 
 def find_markable(prefix: Prefix) -> Prefix | None:
