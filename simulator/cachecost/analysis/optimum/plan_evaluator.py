@@ -96,7 +96,10 @@ class PlanCache(PrefixCache):
 
     def start_warm(self, prompt: Prompt, rules: ModelRules, start: float) -> None:
         """As `Simulation` does before a call: with the entries that its breakpoints would have written."""
-        found = self.warm_prefixes.take(prompt)
+        self.start_with(self.warm_prefixes.take(prompt), prompt, rules, start)
+
+    def start_with(self, found: BreakpointPrefix | None, prompt: Prompt, rules: ModelRules, start: float) -> None:
+        """As `start_warm`, with what was found of the prompt."""
         if found is not None:
             before = (one for one in prompt.breakpoints if one.prefix.depth < found.prefix.depth)
             for one in (*before, found):

@@ -12,6 +12,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
     StepResult,
     accepts_breakpoints,
 )
+from cachecost.analysis.optimum.plan_run import PlanRun
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import BreakpointPrefix
 from cachecost.providers.quotes import PER_TOKEN
@@ -29,33 +30,36 @@ def improve_plan(
     evaluator: PlanEvaluator, steps: Sequence[PlanStep], lower_bound: Decimal, progress: Progress
 ) -> tuple[list[PlanStep], Decimal]:
     """The plan after all changes that helped, and its USD. Stops at the lower bound."""
-    best, cost = list(steps), evaluator.cost(steps)
+    run = PlanRun(evaluator, steps)
     left = rounds(len(steps))
     found = True
-    while found and left and cost > lower_bound:
+    while found and left and run.usd > lower_bound:
         found = False
-        for changed in _changes(evaluator, best):
+        for number, changed in plan_changes(run):
             left -= 1
-            tried = evaluator.cost(changed)
+            tried = run.cost_with(number, changed)
             progress("improving", len(steps))
-            if tried < cost:
-                best, cost, found = changed, tried, True
+            if tried < run.usd:
+                run, found = PlanRun(evaluator, _with_change(run.steps, number, changed)), True
                 break
             if not left:
                 break
-    return best, cost
+    return list(run.steps), run.usd
 
 
-def _changes(evaluator: PlanEvaluator, steps: Sequence[PlanStep]) -> Iterator[list[PlanStep]]:
-    """Changed plans, starting with the calls that paid most for what they did not read."""
-    done = list(evaluator.run(steps))
-    order = sorted(range(len(done)), key=lambda number: -_unread_usd(done[number]))
+def _with_change(steps: Sequence[PlanStep], number: int, changed: PlanStep | None) -> list[PlanStep]:
+    return [*steps[:number], *([] if changed is None else [changed]), *steps[number + 1 :]]
+
+
+def plan_changes(run: PlanRun) -> Iterator[tuple[int, PlanStep | None]]:
+    """Changed steps by their numbers, those first that paid most for what they did not read; None: not made."""
+    order = sorted(range(len(run.done)), key=lambda number: -_unread_usd(run.done[number]))
     for number in order:
-        step = steps[number]
+        step = run.steps[number]
         if step.sent.is_extra:
-            yield [*steps[:number], *steps[number + 1 :]]
+            yield number, None
         for breakpoints in _other_breakpoints(step):
-            yield [*steps[:number], PlanStep(step.sent, breakpoints), *steps[number + 1 :]]
+            yield number, PlanStep(step.sent, breakpoints)
 
 
 def _unread_usd(done: StepResult) -> Decimal:
