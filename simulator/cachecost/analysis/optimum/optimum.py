@@ -226,7 +226,7 @@ class _Finder:
     def _readings(self, plan: list[PlanStep], presets: Sequence[PresetResult]) -> list[AssumptionResult]:
         fair = sorted((one for one in presets if not one.refused), key=lambda one: one.usd)
         return compare_assumptions(
-            self._evaluator.terms,
+            self._evaluator,
             plan,
             [one.steps for one in fair[: COMPARED if len(plan) <= MANY_CALLS else 1]],
             self._progress,
