@@ -31,9 +31,9 @@ class LookedUp:
 class SimulatedHosts:
     """The caches of all hosts of a replay, and the calls that they saw."""
 
-    def __init__(self, cache: PrefixCache | None = None) -> None:
+    def __init__(self, cache: PrefixCache | None = None, lineage: Lineage | None = None) -> None:
         self._cache = HostCaches(cache)
-        self._lineage = Lineage()
+        self._lineage = lineage or Lineage()
         self._calls = 0
 
     def inspect(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cachecost.base.structs import replace, value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
+from cachecost.caches.lineage import Lineage
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.layers import DollarsByLayer, Spans, TokensByLayer
@@ -83,10 +84,11 @@ class Simulation:
         strategy: str = AS_RECORDED,
         cache: PrefixCache | None = None,
         preparer: CallPreparer | None = None,
+        lineage: Lineage | None = None,
     ) -> None:
         """`preparer` has prepared calls of this setup before, and has learned from their bills."""
         self._strategy = strategy
-        self._hosts = SimulatedHosts(cache)
+        self._hosts = SimulatedHosts(cache, lineage)
         self._preparer = preparer or CallPreparer.of(setup)
         self._warm = self._preparer.warm.copy()
         self.notes: dict[str, None] = {}
@@ -127,6 +129,11 @@ class Simulation:
         if isinstance(made, PreparedCall):
             return self._make(call, made)
         return self._without_usage(call, made.cause, made.error, made.kind)
+
+    def pass_over(self) -> int:
+        """Count a call that is not made here, since it is known; returns its number."""
+        self._number += 1
+        return self._number
 
     def _make(self, call: Call, made: PreparedCall) -> SimulatedCall:
         """Make a call against the cache."""

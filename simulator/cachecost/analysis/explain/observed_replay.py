@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.fixes.scopes import Conversation, Conversations, conversation_of
+from cachecost.analysis.replays.incremental import ChangedReplay, TrackedReplay
 from cachecost.analysis.replays.replays import Replays
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
 from cachecost.caches.losses import Loss
@@ -45,10 +46,11 @@ class ObservedReplay:
     """What a replay of steps recorded. Steps are numbered from 1 in their order, as `Loss.call` is.
 
     `rows` are those of the steps, `prices` and `rendered` those of the calls that could be evaluated and that lost
-    something. `lone` wrote what no call read.
+    something. `lone` wrote what no call read. `tracked` is the replay of all calls that it derives from.
     """
 
     steps: Sequence[ReplayStep]
+    tracked: TrackedReplay
     rows: list[CallRow] = field(default_factory=list)
     prices: dict[int, Prices] = field(default_factory=dict)
     rendered: dict[int, RenderedCall] = field(default_factory=dict)
@@ -89,12 +91,19 @@ class ObservedReplay:
                     self.conversations.join(step.call, self.call(loss.since.number))
 
 
-def observe_replay(replays: Replays, steps: Sequence[ReplayStep]) -> ObservedReplay:
-    """Replay the steps, and record what each call paid for again."""
-    observed, writers = ObservedReplay(steps), _LoneWriters()
-    simulation = replays.simulation(steps)
-    for step in steps:
-        made = simulation.simulate(step.call)
+def observe_replay(
+    replays: Replays, steps: Sequence[ReplayStep], earlier: ObservedReplay | None = None
+) -> ObservedReplay:
+    """Replay the steps, and record what each call paid for again. Of those that an `earlier` replay also has, only
+    those are made anew whose outcome can differ."""
+    matches = earlier.tracked.match(steps) if earlier else None
+    if earlier and matches is not None:
+        tracked, calls = earlier.tracked, ChangedReplay(earlier.tracked, steps, matches).run()
+    else:
+        tracked = replays.tracked(steps)
+        calls = tracked.run()
+    observed, writers = ObservedReplay(steps, tracked), _LoneWriters()
+    for step, made in zip(steps, calls, strict=True):
         observed.add(made)
         writers.add(step, made)
     replays.progress("explaining", len(steps))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from cachecost.analysis.replays.incremental import TrackedReplay
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, as_sent
 from cachecost.base.errors import CannotEvaluate
 from cachecost.caches.breakpoints import PrefixCache
@@ -13,6 +14,7 @@ from cachecost.ledger.results import CallRow
 from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Prompt
 from cachecost.providers.usage import Usage
+from cachecost.simulation.call_preparer import CallPreparer
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.workload import Workload
 
@@ -68,12 +70,20 @@ class Replays:
 
         What was cached before the recording began is cached under every way to send it.
         """
+        return self.traffic.simulation(cache, self._preparer(steps))
+
+    def _preparer(self, steps: Sequence[ReplayStep]) -> CallPreparer:
+        preparer = self.traffic.setup.preparer()
         if self.are_as_sent(steps):
-            return self.traffic.simulation(cache)
-        preparer = self.traffic.setup.preparer().fork()
+            return preparer
+        preparer = preparer.fork()
         for number, content, billed in self._changed_bills(steps):
             preparer.learn(number, content, billed)
-        return self.traffic.simulation(cache, preparer)
+        return preparer
+
+    def tracked(self, steps: Sequence[ReplayStep]) -> TrackedReplay:
+        """A replay of the steps that others can be derived from."""
+        return TrackedReplay(self.traffic, steps, self._preparer(steps))
 
     def _changed_bills(self, steps: Sequence[ReplayStep]) -> Iterator[tuple[int, Call, Usage]]:
         """The bills of calls with other content than was sent, scaled to that."""

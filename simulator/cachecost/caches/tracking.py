@@ -1,0 +1,279 @@
+"""A cache and a lineage that note what each call looks at, so that a changed replay need not make all calls again.
+
+A call whose every question to the cache and to the lineage has the answer that it had before is made as it was before.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from copy import copy
+from operator import itemgetter
+from typing import Any
+
+from cachecost.base.structs import value
+from cachecost.caches.breakpoints import Entry, Key, PrefixCache
+from cachecost.caches.lineage import ConversationLine, EarlierCall, Lineage, Relatives
+from cachecost.prompts.blocks import Prefix, Thread
+from cachecost.prompts.render import BreakpointPrefix, Prompt
+from cachecost.prompts.request import Request
+from cachecost.providers.rules import ModelRules
+
+POSITION = itemgetter(0)
+START = 0
+"""Calls are numbered from 1: the position before the first one."""
+EntryState = tuple[int, str, float, float, float, float]
+
+
+class EntryHistory:
+    """The entries of a cache after each call of a replay: of a key, those that differ from the one before."""
+
+    def __init__(self) -> None:
+        self._states: dict[Key, list[tuple[int, Entry | None]]] = {}
+
+    def at(self, key: Key, position: int) -> Entry | None:
+        """The entry after the call at `position`, not to be changed; None: there was none."""
+        states = self._states.get(key)
+        if states is None:
+            return None
+        found = bisect_right(states, position, key=POSITION)
+        return states[found - 1][1] if found else None
+
+    def add(self, key: Key, position: int, entry: Entry | None) -> bool:
+        """The call at `position` left this entry, which is copied; whether it differs from the one before."""
+        states = self._states.get(key)
+        if are_equal(states[-1][1] if states else None, entry):
+            return False
+        self._states.setdefault(key, []).append((position, copy(entry)))
+        return True
+
+
+@value
+class CacheUse:
+    """The prefixes that a call looked up in the cache, and the keys of the entries that it changed. `is_warm`: what it
+    read was put there before."""
+
+    prefixes: tuple[Prefix, ...]
+    changed: tuple[Key, ...]
+    is_warm: bool
+
+
+def are_equal(one: Entry | None, other: Entry | None) -> bool:
+    """Whether two entries behave alike from now on."""
+    if one is None or other is None:
+        return one is other
+    return _state(one) == _state(other)
+
+
+def _state(entry: Entry) -> EntryState:
+    return entry.minimum, entry.ttl, entry.ttl_s, entry.started, entry.touched, entry.readable_at
+
+
+class TrackedEntries(dict[Key, Entry]):
+    """The entries of a cache; the keys that were looked at or changed are `used`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used: set[Key] = set()
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        self.used.add(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key: Key) -> Entry:
+        self.used.add(key)
+        return super().__getitem__(key)
+
+    def __setitem__(self, key: Key, entry: Entry) -> None:
+        self.used.add(key)
+        super().__setitem__(key, entry)
+
+    def pop(self, key: Key, default: Any = None) -> Any:
+        self.used.add(key)
+        return super().pop(key, default)
+
+
+class TrackedCache(PrefixCache):
+    """A cache whose `history` can be asked for its entries after each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._entries: TrackedEntries = TrackedEntries()
+        self.history = EntryHistory()
+        self._is_warm = False
+
+    def warm(self, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> Entry:
+        self._is_warm = True
+        return super().warm(prefix, ttl, rules, start)
+
+    def end_call(self, position: int) -> CacheUse:
+        """Note what the call at `position` left; returns what it used."""
+        used, is_warm = self._entries.used, self._is_warm
+        self._entries.used, self._is_warm = set(), False
+        changed = [key for key in used if self.history.add(key, position, dict.get(self._entries, key))]
+        return CacheUse(tuple({prefix for prefix, _ in used}), tuple(changed), is_warm)
+
+
+class _ChangedEntries(TrackedEntries):
+    """Entries where they differ from those of the earlier replay; the others are looked up in its history."""
+
+    def __init__(self, history: EntryHistory) -> None:
+        super().__init__()
+        self._history = history
+        self.position = START
+        self.absent: set[Key] = set()
+        """Keys without an entry where the earlier replay may have one."""
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        self.used.add(key)
+        return self.look_up(key)
+
+    def look_up(self, key: Key) -> Entry | None:
+        """The entry of a key as it is now."""
+        if key in self.absent:
+            return None
+        entry = dict.get(self, key)
+        if entry is None and (before := self._history.at(key, self.position)):
+            entry = copy(before)
+            dict.__setitem__(self, key, entry)
+        return entry
+
+    def __getitem__(self, key: Key) -> Entry:
+        if (entry := self.get(key)) is None:
+            raise KeyError(key)
+        return entry
+
+    def __setitem__(self, key: Key, entry: Entry) -> None:
+        self.absent.discard(key)
+        super().__setitem__(key, entry)
+
+    def pop(self, key: Key, default: Any = None) -> Any:
+        found = self.get(key)
+        self.absent.add(key)
+        dict.pop(self, key, None)
+        return default if found is None else found
+
+    def settle(self, key: Key, is_as_before: bool) -> None:
+        """Keep the entry of a key only where the earlier replay has another one."""
+        if is_as_before:
+            dict.pop(self, key, None)
+            self.absent.discard(key)
+        elif dict.get(self, key) is None:
+            self.absent.add(key)
+
+
+class ChangedCache(PrefixCache):
+    """The cache of a replay that makes some calls of an earlier one anew. `changed` are the prefixes whose entries
+    differ from those of the earlier replay at the same place, each with the number of these entries."""
+
+    def __init__(self, history: EntryHistory) -> None:
+        super().__init__()
+        self._entries: _ChangedEntries = _ChangedEntries(history)
+        self._history = history
+        self._differs: set[Key] = set()
+        self.changed: dict[Prefix, int] = {}
+
+    def pass_over(self, position: int) -> None:
+        """The call of the earlier replay at `position` is made as it was there."""
+        self._entries.position = position
+
+    def end_call(self, position: int, changed_before: Iterable[Key] = ()) -> None:
+        """A call was made: the one at `position` of the earlier replay, which changed the entries of these keys there,
+        or one after it that is new."""
+        entries = self._entries
+        used = entries.used.union(changed_before)
+        now = [(key, entries.look_up(key)) for key in used]  # before the call at `position` where it did not look
+        entries.position, entries.used = position, set()
+        for key, entry in now:
+            is_as_before = are_equal(entry, self._history.at(key, position))
+            entries.settle(key, is_as_before)
+            if is_as_before == (key in self._differs):
+                self._count(key, is_as_before)
+
+    def _count(self, key: Key, is_as_before: bool) -> None:
+        """The entry of a key differs from now on, or not any more."""
+        left = self.changed.get(key[0], 0) + (-1 if is_as_before else 1)
+        self._differs.symmetric_difference_update((key,))
+        if left:
+            self.changed[key[0]] = left
+        else:
+            del self.changed[key[0]]
+
+
+@value
+class LineageAnswers:
+    """What the lineage answered to a call: the numbers of the calls that it goes on from and of the latest one of its
+    conversation, what was sent before, the first senders of prefixes, whether the conversation had begun (None: it was
+    not asked). `is_recent`: it was also compared with other conversations. `deepest` is what was remembered of it."""
+
+    nearest: int
+    latest: int
+    shared: Prefix | None
+    senders: tuple[tuple[Prefix, int], ...]
+    begun: bool | None
+    is_recent: bool
+    deepest: BreakpointPrefix | None
+
+
+class TrackedLineage(Lineage):
+    """A lineage that notes its answers to each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._relatives: tuple[int, int] = (START, START)
+        self._shared: Prefix | None = None
+        self._senders: list[tuple[Prefix, int]] = []
+        self._has_begun: bool | None = None
+        self._is_recent = False
+        self._deepest: BreakpointPrefix | None = None
+
+    def end_call(self) -> LineageAnswers:
+        """The answers since the last call."""
+        answers = LineageAnswers(
+            *self._relatives, self._shared, tuple(self._senders), self._has_begun, self._is_recent, self._deepest
+        )
+        self._clear()
+        return answers
+
+    def find_shared(self, prompt: Prompt) -> Prefix:
+        self._shared = super().find_shared(prompt)
+        return self._shared
+
+    def forerunner(self, request: Request, model: str, pool: str, file: str) -> Relatives:
+        found = super().forerunner(request, model, pool, file)
+        self._relatives = number_of(found.nearest), number_of(found.latest)
+        return found
+
+    def sender(self, prefix: Prefix) -> EarlierCall | None:
+        found = super().sender(prefix)
+        self._senders.append((prefix, number_of(found)))
+        return found
+
+    def recent(self, file: str, apart_from: ConversationLine | None = None) -> Iterator[EarlierCall]:
+        self._is_recent = True
+        return super().recent(file, apart_from)
+
+    def has_begun(self, thread: Thread, pool: str) -> bool:
+        self._has_begun = super().has_begun(thread, pool)
+        return self._has_begun
+
+    def remember(
+        self,
+        number: int,
+        start: float,
+        request: Request,
+        prompt: Prompt,
+        rules: ModelRules,
+        deepest: BreakpointPrefix | None,
+        relatives: Relatives,
+    ) -> None:
+        self._deepest = deepest
+        super().remember(number, start, request, prompt, rules, deepest, relatives)
+
+
+def number_of(call: EarlierCall | None) -> int:
+    """The number of an earlier call; 0: there is none."""
+    return call.number if call else START
