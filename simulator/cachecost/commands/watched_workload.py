@@ -11,6 +11,7 @@ from cachecost.simulation.workload import Workload
 
 if TYPE_CHECKING:
     from cachecost.caches.breakpoints import PrefixCache
+    from cachecost.caches.lineage import Lineage
     from cachecost.commands.work_bar import WorkBar
     from cachecost.simulation.call_preparer import CallPreparer
     from cachecost.simulation.engine import Simulation
@@ -26,9 +27,14 @@ class WatchedWorkload(Workload):
 
     begins: Callable[[int], None] = _ignore
 
-    def simulation(self, cache: PrefixCache | None = None, preparer: CallPreparer | None = None) -> Simulation:
+    def simulation(
+        self,
+        cache: PrefixCache | None = None,
+        preparer: CallPreparer | None = None,
+        lineage: Lineage | None = None,
+    ) -> Simulation:
         self.begins(1)
-        return Workload.simulation(self, cache, preparer)
+        return Workload.simulation(self, cache, preparer, lineage)
 
 
 def watched(workload: Workload, bar: WorkBar) -> Workload:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
 from cachecost.analysis.bill.avoidable import avoidable_rewrites
 from cachecost.analysis.bill.call_prices import CallPrices
-from cachecost.analysis.bill.held_losses import hold_losses
+from cachecost.analysis.bill.held_losses import find_held_losses
 from cachecost.analysis.bill.requests import NOT_EXPLAINED, find_unexplained
 from cachecost.analysis.bill.summary import BillRow
 from cachecost.analysis.explain.call_places import with_places
@@ -49,7 +49,7 @@ def explain_bills(traffic: Workload, prices: CallPrices, assumptions: bool = Fal
     necessary + avoidable + not explained = billed, exactly. What a call without a bill cost is 0. No call's findings
     are above its bill, and none above what the bill shows to have been paid again.
     """
-    held, expected = hold_losses(traffic)
+    held, expected, expected_replay = find_held_losses(traffic)
     bills = RecordedSessions(traffic.name).add_all(map(as_recorded, traffic.calls))
     costs = {number: bill_cost(bill, prices) if bill else ZERO for number, bill in enumerate(bills, 1)}
     unexplained = [
@@ -58,7 +58,7 @@ def explain_bills(traffic: Workload, prices: CallPrices, assumptions: bool = Fal
         if bill and number in expected and (found := find_unexplained(number, bill, expected[number], prices))
     ]
     limits = {**costs, **{one.call: costs[one.call] - one.cost for one in unexplained}}
-    simulated, billed = explain_in_order(held, limits, assumptions), sum(costs.values(), ZERO)
+    simulated, billed = explain_in_order(held, limits, assumptions, expected_replay), sum(costs.values(), ZERO)
     explanation = replace(
         simulated,
         billed=billed,

@@ -7,11 +7,14 @@ comes after that is gone from the cache. Everything else of the replay stays a p
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from cachecost.analysis.bill.requests import is_less_than_expected
+from cachecost.analysis.replays.incremental import TrackedReplay
+from cachecost.analysis.replays.replays import Replays
+from cachecost.analysis.replays.steps import as_sent
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.workload import Workload
@@ -24,15 +27,29 @@ def hold_losses(traffic: Workload) -> tuple[Workload, dict[int, int]]:
 
     Raises CannotEvaluate.
     """
+    found = find_held_losses(traffic)
+    return found.workload, found.expected
+
+
+class HeldLosses(NamedTuple):
+    """As of `hold_losses`, and the replay of the workload that shows what should have been read; None: no bill does."""
+
+    workload: Workload
+    expected: dict[int, int]
+    replay: TrackedReplay | None = None
+
+
+def find_held_losses(traffic: Workload) -> HeldLosses:
+    """As `hold_losses`. Raises CannotEvaluate."""
     if not any(_billed_read(call) is not None for call in traffic.calls):
-        return traffic, {}
-    simulation = traffic.simulation()
-    made = [simulation.simulate(call) for call in traffic.calls]
+        return HeldLosses(traffic, {})
+    replay = Replays(traffic).tracked(as_sent(traffic.calls))
+    made = list(replay.run())
     calls: list[Call] = [_held(call, one) for call, one in zip(traffic.calls, made, strict=True)]
     lost = {
         number: made[number - 1].row.usage.read for number, call in enumerate(calls, 1) if call.most_read is not None
     }
-    return (replace(traffic, calls=calls), lost) if lost else (traffic, {})
+    return HeldLosses(replace(traffic, calls=calls) if lost else traffic, lost, replay)
 
 
 def _held(call: Call, expected: SimulatedCall) -> Call:

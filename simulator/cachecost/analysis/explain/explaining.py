@@ -13,6 +13,7 @@ from cachecost.analysis.explain.netting import NettedLoss, Netting
 from cachecost.analysis.explain.observed_replay import observe_replay
 from cachecost.analysis.explain.wording import excerpt, message, place
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
+from cachecost.analysis.replays.incremental import TrackedReplay
 from cachecost.analysis.replays.replays import Replays
 from cachecost.analysis.replays.steps import NO_CALL
 from cachecost.base.formatting import dollars
@@ -38,15 +39,20 @@ def explain_workload(traffic: Workload, readings: bool = False) -> Explanation:
     return as_filed(explain_in_order(traffic, readings=readings), traffic.calls)
 
 
-def explain_in_order(traffic: Workload, limits: Costs = NO_LIMITS, readings: bool = False) -> Explanation:
-    """As `explain_workload`; calls are numbered in the order of time. No call's findings are above its limit (USD)."""
-    explanation = explain(traffic, limits)
+def explain_in_order(
+    traffic: Workload, limits: Costs = NO_LIMITS, readings: bool = False, earlier: TrackedReplay | None = None
+) -> Explanation:
+    """As `explain_workload`; calls are numbered in the order of time. No call's findings are above its limit (USD).
+
+    `earlier` is a replay of the same calls under the same setup, but for how much they can read.
+    """
+    explanation = explain(traffic, limits, earlier)
     flips = list(_flips(traffic, explanation)) if readings else []
     error_margin = traffic.setup.error_margin * explanation.open_share
     return replace(explanation, error_margin=error_margin, flips=flips)
 
 
-def explain(traffic: Workload, limits: Costs = NO_LIMITS) -> Explanation:
+def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay | None = None) -> Explanation:
     """Every fault of the calls, in their order, with what its fix nets.
 
     The findings' dollars add up to at most the difference between the cost and the lower bound of the calls as the
@@ -54,7 +60,7 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS) -> Explanation:
     """
     traffic.require_breakpoints("explain")
     replays = Replays(traffic)
-    observed = observe_replay(replays, replays.recorded)
+    observed = observe_replay(replays, replays.recorded, earlier)
     simulated = {number: row.cost.total for number, row in enumerate(observed.rows, 1)}
     paid = {number: min(usd, limits.get(number, usd)) for number, usd in simulated.items()}
     pricing = FixPricing(simulated, paid)

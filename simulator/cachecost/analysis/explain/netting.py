@@ -159,7 +159,7 @@ class Netting:
     def _cheapest(self, losses: Sequence[Loss], observed: ObservedReplay, now: PricedReplay) -> _Choice | None:
         best: _Choice | None = None
         for fix in FIXERS[losses[0].cause].make(FixContext(self.replays, observed), losses):
-            fixed = observe_replay(self.replays, fix.steps, observed)
+            fixed = observe_replay(self.replays, fix.steps, observed.tracked)
             after = self.pricing.price(fix, fixed, observed, now)
             if after is not None and (best is None or after.total < best.after.total):
                 best = _Choice(losses, observed, fix, fixed, after)

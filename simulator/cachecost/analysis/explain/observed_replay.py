@@ -92,13 +92,13 @@ class ObservedReplay:
 
 
 def observe_replay(
-    replays: Replays, steps: Sequence[ReplayStep], earlier: ObservedReplay | None = None
+    replays: Replays, steps: Sequence[ReplayStep], earlier: TrackedReplay | None = None
 ) -> ObservedReplay:
     """Replay the steps, and record what each call paid for again. Of those that an `earlier` replay also has, only
     those are made anew whose outcome can differ."""
-    matches = earlier.tracked.match(steps) if earlier else None
+    matches = earlier.match(steps) if earlier else None
     if earlier and matches is not None:
-        tracked, calls = earlier.tracked, ChangedReplay(earlier.tracked, steps, matches).run()
+        tracked, calls = earlier, ChangedReplay(earlier, steps, matches).run()
     else:
         tracked = replays.tracked(steps)
         calls = tracked.run()
