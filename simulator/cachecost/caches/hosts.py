@@ -116,3 +116,21 @@ class SimulatedHosts:
     def entry(self, prefix: Prefix, rules: ModelRules) -> Entry | None:
         """The entry at `prefix`, expired or not. None on hosts without breakpoints."""
         return self._cache.entry(prefix, rules)
+
+
+class UnexplainedHosts(SimulatedHosts):
+    """The caches of all hosts of a replay that is only priced: no call is compared with earlier ones."""
+
+    def inspect(
+        self,
+        request: Request,
+        prompts: Sequence[Prompt],
+        rules: ModelRules,
+        workspace: str,
+        times: tuple[float, float],
+        sizes: Sequence[PrefixSizes],
+        file: str = "",
+        number: int = 0,
+    ) -> LookedUp:
+        """What the cache does with each pass of a call; the cause is `unknown`."""
+        return LookedUp(self._call(prompts, rules, times, sizes), "unknown")

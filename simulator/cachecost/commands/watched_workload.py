@@ -11,7 +11,7 @@ from cachecost.simulation.workload import Workload
 
 if TYPE_CHECKING:
     from cachecost.caches.breakpoints import PrefixCache
-    from cachecost.caches.lineage import Lineage
+    from cachecost.caches.hosts import SimulatedHosts
     from cachecost.commands.work_bar import WorkBar
     from cachecost.simulation.call_preparer import CallPreparer
     from cachecost.simulation.engine import Simulation
@@ -31,10 +31,10 @@ class WatchedWorkload(Workload):
         self,
         cache: PrefixCache | None = None,
         preparer: CallPreparer | None = None,
-        lineage: Lineage | None = None,
+        hosts: SimulatedHosts | None = None,
     ) -> Simulation:
         self.begins(1)
-        return Workload.simulation(self, cache, preparer, lineage)
+        return Workload.simulation(self, cache, preparer, hosts)
 
 
 def watched(workload: Workload, bar: WorkBar) -> Workload:

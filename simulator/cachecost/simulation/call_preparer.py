@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -137,6 +137,20 @@ class CallPreparer:
         """A preparer on the same tree, which goes on to learn by itself."""
         lengths = self.lengths.copy() if self.lengths else None
         return CallPreparer(self.setup, self.prompts, lengths, self.warm, self._kept)
+
+    def fork_for(self, calls: Iterable[Call]) -> CallPreparer:
+        """As `fork`; it also keeps these calls as rendered, by itself."""
+        made = self.fork()
+        made._kept = self._kept.copy()
+        for call in calls:
+            made.keep(call)
+        return made
+
+    def prompt_as_sent(self, call: Call) -> Prompt | None:
+        """The prompt of a kept call, where its host receives the request as it is; else None."""
+        kept = self._kept.get(_key(call, self.setup.rules_for(call)))
+        is_same = kept is not None and kept.sent.told.request is call.request and kept.sent.told.looks_at is None
+        return kept.prompts[0] if kept and is_same else None
 
     def keep(self, call: Call) -> None:
         """Keep a call as rendered, for all replays that send it again."""

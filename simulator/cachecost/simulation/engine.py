@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from cachecost.base.structs import replace, value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
-from cachecost.caches.lineage import Lineage
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.layers import DollarsByLayer, Spans, TokensByLayer
@@ -84,11 +83,12 @@ class Simulation:
         strategy: str = AS_RECORDED,
         cache: PrefixCache | None = None,
         preparer: CallPreparer | None = None,
-        lineage: Lineage | None = None,
+        hosts: SimulatedHosts | None = None,
     ) -> None:
-        """`preparer` has prepared calls of this setup before, and has learned from their bills."""
+        """`preparer` has prepared calls of this setup before, and has learned from their bills. `hosts` have seen no
+        call; `cache` is theirs if they are not given."""
         self._strategy = strategy
-        self._hosts = SimulatedHosts(cache, lineage)
+        self._hosts = hosts or SimulatedHosts(cache)
         self._preparer = preparer or CallPreparer.of(setup)
         self._warm = self._preparer.warm.copy()
         self.notes: dict[str, None] = {}

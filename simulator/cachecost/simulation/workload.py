@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.caches.breakpoints import PrefixCache
-from cachecost.caches.lineage import Lineage
+from cachecost.caches.hosts import SimulatedHosts
 from cachecost.conversations.calls import Call, PlannedCall, RecordedCall, date_call, name_call
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.conversations.model import Conversation
@@ -45,11 +45,11 @@ class Workload:
         self,
         cache: PrefixCache | None = None,
         preparer: CallPreparer | None = None,
-        lineage: Lineage | None = None,
+        hosts: SimulatedHosts | None = None,
     ) -> Simulation:
         """A new simulation that has learned from the bills, or what `preparer` has learned. Raises CannotEvaluate for
         an unknown counter."""
-        return Simulation(self.setup, self.strategy, cache, preparer or self.setup.preparer(), lineage)
+        return Simulation(self.setup, self.strategy, cache, preparer or self.setup.preparer(), hosts)
 
     def require_breakpoints(self, command: str) -> None:
         """Check that the calls are cached by breakpoints, the only caches that `command` supports.

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
 from cachecost.base.structs import replace, value
+from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.lineage import EarlierCall, Relatives
 from cachecost.caches.losses import Loss
 from cachecost.caches.tracking import (
@@ -56,7 +57,7 @@ class TrackedReplay:
     def run(self) -> Iterator[SimulatedCall]:
         """Each call as simulated."""
         cache, lineage = self._cache, TrackedLineage()
-        simulation = self.traffic.simulation(cache, self.preparer, lineage)
+        simulation = self.traffic.simulation(preparer=self.preparer, hosts=SimulatedHosts(cache, lineage))
         for position, step in enumerate(self.steps, 1):
             made = simulation.simulate(step.call)
             self.calls.append(TrackedCall(made, cache.end_call(position), lineage.end_call()))
@@ -107,7 +108,8 @@ class ChangedReplay:
         self._earlier = earlier
         self._pairs = list(zip(steps, matches, strict=True))
         self._cache, self._lineage = ChangedCache(earlier.history), TrackedLineage()
-        self._simulation = earlier.traffic.simulation(self._cache, earlier.preparer, self._lineage)
+        hosts = SimulatedHosts(self._cache, self._lineage)
+        self._simulation = earlier.traffic.simulation(preparer=earlier.preparer, hosts=hosts)
         self._matches = [START]
         """By number of the call, its number in the earlier replay, or CHANGED."""
         self._numbers = [START]

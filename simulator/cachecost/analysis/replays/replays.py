@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from cachecost.analysis.replays.incremental import TrackedReplay
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, as_sent
 from cachecost.base.errors import CannotEvaluate
-from cachecost.caches.breakpoints import PrefixCache
+from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Prompt
 from cachecost.providers.usage import Usage
 from cachecost.simulation.call_preparer import CallPreparer
-from cachecost.simulation.engine import Simulation
 from cachecost.simulation.workload import Workload
 
 Progress = Callable[[str, int], None]
@@ -44,8 +43,8 @@ class Replays:
         self.recorded = as_sent(self.traffic.calls)
 
     def rows(self, steps: Sequence[ReplayStep], what: str = "as recorded") -> list[CallRow]:
-        """The row of each step, in their order."""
-        simulation = self.simulation(steps)
+        """The row of each step, in their order. Their causes are not looked for."""
+        simulation = self.traffic.simulation(preparer=self._preparer(steps), hosts=UnexplainedHosts())
         rows = [simulation.row(step.call) for step in steps]
         self.progress(what, len(rows))
         return rows
@@ -65,46 +64,46 @@ class Replays:
         """The same calls on other ground."""
         return Replays(traffic, self.progress)
 
-    def simulation(self, steps: Sequence[ReplayStep], cache: PrefixCache | None = None) -> Simulation:
-        """A simulation that has learned from the bills, also what they would be for other content.
+    def _preparer(self, steps: Sequence[ReplayStep]) -> CallPreparer:
+        """It has learned from the bills, also what they would be for other content.
 
         What was cached before the recording began is cached under every way to send it.
         """
-        return self.traffic.simulation(cache, self._preparer(steps))
-
-    def _preparer(self, steps: Sequence[ReplayStep]) -> CallPreparer:
         preparer = self.traffic.setup.preparer()
         if self.are_as_sent(steps):
             return preparer
-        preparer = preparer.fork()
-        for number, content, billed in self._changed_bills(steps):
-            preparer.learn(number, content, billed)
+        changed = [step for step in steps if not self._is_as_sent(step)]
+        preparer = preparer.fork_for(step.content for step in changed)
+        if self.traffic.setup.bills:
+            for number, content, billed in self._changed_bills(changed, preparer):
+                preparer.learn(number, content, billed)
         return preparer
 
     def tracked(self, steps: Sequence[ReplayStep]) -> TrackedReplay:
         """A replay of the steps that others can be derived from."""
         return TrackedReplay(self.traffic, steps, self._preparer(steps))
 
-    def _changed_bills(self, steps: Sequence[ReplayStep]) -> Iterator[tuple[int, Call, Usage]]:
+    def _changed_bills(
+        self, steps: Sequence[ReplayStep], preparer: CallPreparer
+    ) -> Iterator[tuple[int, Call, Usage]]:
         """The bills of calls with other content than was sent, scaled to that."""
-        if not self.traffic.setup.bills:
-            return
         for step in steps:
-            if step.number == NO_CALL or step.content is self.traffic.calls[step.number - 1]:
-                continue
             sent = self.traffic.calls[step.number - 1]
             billed = sent.billed if isinstance(sent, RecordedCall) else None
-            scaled = billed and self._scale_bill(billed, sent, step.content)
+            scaled = billed and self._scale_bill(billed, sent, step.content, preparer)
             if scaled:
                 yield step.number, step.content, scaled
 
     def are_as_sent(self, steps: Sequence[ReplayStep]) -> bool:
         """Whether the recorded calls among the steps have the content that was billed."""
-        return all(step.number == NO_CALL or step.content is self.traffic.calls[step.number - 1] for step in steps)
+        return all(map(self._is_as_sent, steps))
 
-    def _scale_bill(self, billed: Usage, sent: Call, content: Call) -> Usage | None:
+    def _is_as_sent(self, step: ReplayStep) -> bool:
+        return step.number == NO_CALL or step.content is self.traffic.calls[step.number - 1]
+
+    def _scale_bill(self, billed: Usage, sent: Call, content: Call, preparer: CallPreparer) -> Usage | None:
         """The bill of `sent` scaled to `content`: its length, and that up to its last breakpoint; None if unknown."""
-        was, now = self._sent_prompt(sent), self._prompt(content)
+        was, now = self._sent_prompt(sent), self._prompt(content, preparer)
         if was is None or now is None:
             return None
         total = _scale(billed.total_input, was.total_tokens, now.total_tokens)
@@ -117,14 +116,16 @@ class Replays:
     def _sent_prompt(self, call: Call) -> Prompt | None:
         """The prompt of a recorded call, rendered once."""
         if id(call) not in self._sent:
-            self._sent[id(call)] = self._prompt(call)
+            self._sent[id(call)] = self._prompt(call, self.traffic.setup.preparer())
         return self._sent[id(call)]
 
-    def _prompt(self, call: Call) -> Prompt | None:
+    def _prompt(self, call: Call, preparer: CallPreparer) -> Prompt | None:
         """The prompt as the counter of its model sees it; None where that is not known."""
         try:
+            if kept := preparer.prompt_as_sent(call):
+                return kept
             rules = self.traffic.setup.rules_for(call)
-            renderer = self.traffic.setup.preparer().prompts.renderer(rules.generation)
+            renderer = preparer.prompts.renderer(rules.generation)
             return renderer.render(call.request, sent_breakpoints(call.request).breakpoints, rules, call.workspace)
         except CannotEvaluate:
             return None

@@ -60,9 +60,8 @@ def jointly(pricing: AlternativePricing, options: Sequence[Option], known: dict[
     names = tuple(option.name for option in options)
     if failed := next((part.supported for part in parts if part.cost is None), ""):
         return Combination(names, None, None, sum(savings, ZERO), best, supported=failed)
-    made = pricing.replay(options)
-    if any(row.error is not None and row.error_type for row in made.rows) and not _had_errors(pricing):
-        why = next(row.error for row in made.rows if row.error)
+    why = pricing.refusal(options)
+    if why and not _had_errors(pricing):
         return Combination(names, None, None, sum(savings, ZERO), best, supported=NOT_EVALUATED + why)
     saving = pricing.saving(options)
     doubtful = [part.name for part in parts if part.supported.startswith(NOT_SUPPORTED)]

@@ -9,9 +9,10 @@ from decimal import Decimal
 from cachecost.analysis.replays.steps import conversation_of
 from cachecost.analysis.whatif.alternatives import BreakEven
 from cachecost.conversations.calls import Call
-from cachecost.ledger.results import ZERO, CallRow
+from cachecost.ledger.results import ZERO
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
+from cachecost.providers.usage import Usage
 
 SECONDS_AN_HOUR = 3600.0
 
@@ -87,7 +88,7 @@ def pings_worth(prices: Prices) -> int | None:
 
 
 def break_even(
-    rules: ModelRules, prices: Prices, found: RecordedPauses, at_5m: Sequence[CallRow], at_1h: Sequence[CallRow]
+    rules: ModelRules, prices: Prices, found: RecordedPauses, at_5m: Sequence[Usage], at_1h: Sequence[Usage]
 ) -> BreakEven | None:
     """The edge for a model, and where the recording stands: it is replayed with all breakpoints at 5m, and all at 1h.
 
@@ -98,8 +99,8 @@ def break_even(
     if limit is None or "1h" not in rules.accepted_ttls:
         return None
     short, hour = rules.ttl_s["5m"], rules.ttl_s["1h"]
-    new = sum(row.usage.write for row in at_1h)
-    again = sum(row.usage.write for row in at_5m) - new
+    new = sum(usage.write for usage in at_1h)
+    again = sum(usage.write for usage in at_5m) - new
     counts = (found.between(float("-inf"), short), found.between(short, hour), found.between(hour))
     return BreakEven(
         rules.model,
@@ -113,8 +114,8 @@ def break_even(
     )
 
 
-def _needed_pauses(limit: Decimal, new: int, again: int, there: int, rows: Sequence[CallRow]) -> Decimal | None:
+def _needed_pauses(limit: Decimal, new: int, again: int, there: int, usages: Sequence[Usage]) -> Decimal | None:
     """As pauses: by what one of them has written again here, else by what one would have, the mean cached prefix."""
-    cached = [row.usage.read + row.usage.write for row in rows if row.usage.read + row.usage.write]
+    cached = [usage.read + usage.write for usage in usages if usage.read + usage.write]
     mean = Decimal(again) / there if there and again > 0 else Decimal(sum(cached)) / len(cached) if cached else ZERO
     return limit * new / mean if mean > 0 else None

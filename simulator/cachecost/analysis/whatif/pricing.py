@@ -13,10 +13,15 @@ from cachecost.analysis.whatif.option import Option
 from cachecost.base.formatting import count_text, percent, rough_dollars
 from cachecost.ledger.margin import open_usd
 from cachecost.ledger.results import ZERO, CallRow
+from cachecost.providers.usage import Usage
 from cachecost.simulation.call_preparer import NOT_EVALUATED as ROW_NOT_EVALUATED
 
 LEAST = Decimal("0.001")
 """Share of the dollars: where token counts are estimates, what is less may be one token here and there."""
+
+
+KEPT = (("ttl=5m",), ("ttl=1h",))
+"""What the break-even of the 1h TTL is found from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +79,12 @@ class AlternativePricing:
     base: list[CallRow] = field(default_factory=list)
     distrust: str = ""
     """Why no alternative is supported; "": the simulation is close enough to the bill."""
+    kept_usage: dict[tuple[str, ...], list[Usage]] = field(default_factory=dict)
+    """The usage of each call by the names of options, for those that are asked for again (`KEPT`)."""
     _savings: dict[tuple[str, ...], Decimal] = field(default_factory=dict)
     """USD by the names of the options; a replay itself takes too much memory to be kept."""
+    _refusals: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """The first error of a call, by the names of the options; "": there is none."""
     _cold: Replays | None = None
     _cold_rows: list[CallRow] = field(default_factory=list)
 
@@ -94,7 +103,24 @@ class AlternativePricing:
         names = _names(ordered)
         made = ReplayedSteps(steps, replays.rows(steps, " + ".join(names)), base)
         self._savings[names] = made.saving
+        self._refusals[names] = next((row.error for row in made.rows if row.error and row.error_type), "")
+        if names in KEPT:
+            self.kept_usage[names] = [row.usage for row in made.rows]
         return made
+
+    def usage(self, option: Option) -> list[Usage]:
+        """The usage of each call with an option of `KEPT`. Replayed once."""
+        names = _names([option])
+        if names not in self.kept_usage:
+            self.replay([option])
+        return self.kept_usage[names]
+
+    def refusal(self, options: Iterable[Option]) -> str:
+        """The first error of a call with the options; "": there is none. Replayed once."""
+        ordered = _ordered(options)
+        if _names(ordered) not in self._refusals:
+            self.replay(ordered)
+        return self._refusals[_names(ordered)]
 
     def _cold_replays(self) -> Replays:
         """All that start cold share what they render and count."""

@@ -111,5 +111,5 @@ def _break_even(profile: RecordingProfile, pricing: AlternativePricing, options:
     if profile.main is None or profile.prices is None:
         return None
     ttls: Iterator[Option] = (option for option in options if option.name in ("ttl=5m", "ttl=1h"))
-    short, hour = (pricing.replay([option]).rows for option in ttls)
+    short, hour = map(pricing.usage, ttls)
     return break_even(profile.main.rules, profile.prices, profile.pauses, short, hour)
