@@ -139,7 +139,8 @@ class _ChangedEntries(TrackedEntries):
         return entry
 
     def __getitem__(self, key: Key) -> Entry:
-        if (entry := self.get(key)) is None:
+        entry: Entry | None = self.get(key)
+        if entry is None:
             raise KeyError(key)
         return entry
 

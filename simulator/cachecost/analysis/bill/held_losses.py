@@ -6,6 +6,7 @@ comes after that is gone from the cache. Everything else of the replay stays a p
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from cachecost.analysis.bill.requests import is_less_than_expected
 from cachecost.analysis.replays.incremental import TrackedReplay
 from cachecost.analysis.replays.replays import Replays
 from cachecost.analysis.replays.steps import as_sent
+from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.workload import Workload
@@ -22,34 +24,49 @@ from cachecost.simulation.workload import Workload
 _replace: Any = msgspec.structs.replace
 
 
-def hold_losses(traffic: Workload) -> tuple[Workload, dict[int, int]]:
-    """The workload with the losses of its bills held, and for each call with one the tokens that it should have read.
-
-    Raises CannotEvaluate.
-    """
-    found = find_held_losses(traffic)
-    return found.workload, found.expected
-
-
 class HeldLosses(NamedTuple):
-    """As of `hold_losses`, and the replay of the workload that shows what should have been read; None: no bill does."""
+    """A workload with the losses of its bills held, and for each call with one the tokens that it should have read.
+
+    `replay` is that of the workload as it was; None: no bill shows a loss, or it was not tracked.
+    """
 
     workload: Workload
     expected: dict[int, int]
     replay: TrackedReplay | None = None
 
 
+def hold_losses(traffic: Workload) -> tuple[Workload, dict[int, int]]:
+    """The workload with the losses of its bills held, and for each call with one the tokens that it should have read.
+
+    Raises CannotEvaluate.
+    """
+    if not _has_bills(traffic):
+        return traffic, {}
+    simulation = traffic.simulation(hosts=UnexplainedHosts())
+    held, expected, _ = _hold(traffic, map(simulation.simulate, traffic.calls))
+    return held, expected
+
+
 def find_held_losses(traffic: Workload) -> HeldLosses:
-    """As `hold_losses`. Raises CannotEvaluate."""
-    if not any(_billed_read(call) is not None for call in traffic.calls):
+    """As `hold_losses`, with a replay that others can be derived from. Raises CannotEvaluate."""
+    if not _has_bills(traffic):
         return HeldLosses(traffic, {})
     replay = Replays(traffic).tracked(as_sent(traffic.calls))
-    made = list(replay.run())
-    calls: list[Call] = [_held(call, one) for call, one in zip(traffic.calls, made, strict=True)]
-    lost = {
-        number: made[number - 1].row.usage.read for number, call in enumerate(calls, 1) if call.most_read is not None
-    }
-    return HeldLosses(replace(traffic, calls=calls) if lost else traffic, lost, replay)
+    return _hold(traffic, replay.run())._replace(replay=replay)
+
+
+def _has_bills(traffic: Workload) -> bool:
+    return any(_billed_read(call) is not None for call in traffic.calls)
+
+
+def _hold(traffic: Workload, made: Iterable[SimulatedCall]) -> HeldLosses:
+    """`made` are the calls as simulated."""
+    calls, expected = list[Call](), dict[int, int]()
+    for number, (call, one) in enumerate(zip(traffic.calls, made, strict=True), 1):
+        calls.append(_held(call, one))
+        if calls[-1].most_read is not None:
+            expected[number] = one.row.usage.read
+    return HeldLosses(replace(traffic, calls=calls) if expected else traffic, expected)
 
 
 def _held(call: Call, expected: SimulatedCall) -> Call:

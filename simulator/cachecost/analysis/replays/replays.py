@@ -83,9 +83,7 @@ class Replays:
         """A replay of the steps that others can be derived from."""
         return TrackedReplay(self.traffic, steps, self._preparer(steps))
 
-    def _changed_bills(
-        self, steps: Sequence[ReplayStep], preparer: CallPreparer
-    ) -> Iterator[tuple[int, Call, Usage]]:
+    def _changed_bills(self, steps: Sequence[ReplayStep], preparer: CallPreparer) -> Iterator[tuple[int, Call, Usage]]:
         """The bills of calls with other content than was sent, scaled to that."""
         for step in steps:
             sent = self.traffic.calls[step.number - 1]
