@@ -12,6 +12,7 @@ from cachecost.base.exit_codes import ExitCode, exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, skip_option
+from cachecost.commands.memory import no_garbage_collection
 from cachecost.commands.options import (
     SharedOptions,
     content_option,
@@ -87,7 +88,7 @@ def import_(
     if content == "keep" and (key or round_sizes > 1):
         raise click.UsageError("--key and --round-sizes are for --content digest")
 
-    with reading_bar(logs, "importing"):
+    with reading_bar(logs, "importing"), no_garbage_collection():
         report = import_files(
             logs,
             out,
