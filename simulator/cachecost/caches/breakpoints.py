@@ -164,6 +164,20 @@ class PrefixCache:
         """The entry at `prefix`, expired or not. Raises KeyError if there is none."""
         return self._entries[_key(prefix, ttl, rules.assumptions)]
 
+    def entries_back(self, end: Prefix, depth: int, rules: ModelRules) -> Iterator[tuple[Prefix, Entry]]:
+        """The entries at `end` and before it, deepest first, of prefixes of more than `depth` blocks.
+
+        Expired ones are among them; of one prefix that of the short TTL comes first.
+        """
+        ttls = TTLS if rules.assumptions.ttl_in_key else ("",)
+        node: Prefix | None = end
+        while node is not None and node.depth > depth:
+            for ttl in ttls:
+                entry = self._entries.get((node, ttl))
+                if entry is not None and node.block is not None:
+                    yield node, entry
+            node = node.parent
+
     def entries(self) -> Iterator[tuple[Key, Entry]]:
         """All entries by their keys, expired ones included."""
         return iter(self._entries.items())

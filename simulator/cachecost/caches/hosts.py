@@ -97,6 +97,8 @@ class SimulatedHosts:
         times: tuple[float, float],
         sizes: Sequence[PrefixSizes],
     ) -> list[Outcome]:
+        if len(prompts) == 1:
+            return [self._cache.call(prompts[0], rules, *times, sizes[0])]
         return [
             self._cache.call(prompt, rules, *moment, size)
             for moment, prompt, size in zip(pass_times(*times, len(prompts)), prompts, sizes, strict=True)

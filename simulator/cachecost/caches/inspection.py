@@ -151,12 +151,9 @@ class CallInspection:
 
     def _deepest_entry(self, shared: Prefix) -> tuple[Prefix | None, State, str, float | None]:
         """(prefix, state, TTL, time of last use) of the deepest entry that was not read."""
-        for node in reversed(path(shared, self.read)):
-            for ttl in ("5m", "1h"):
-                state = self.cache.state(node, ttl, self.rules, self.start)
-                entry = self.cache.entry(node, ttl, self.rules) if state != "absent" else None
-                if entry and self.sizes.of(node) >= entry.minimum:
-                    return node, state, entry.ttl, entry.touched
+        for node, entry in self.cache.entries_back(shared, self.read, self.rules):
+            if self.sizes.of(node) >= entry.minimum:
+                return node, entry.state(self.start), entry.ttl, entry.touched
         return None, "absent", "", None
 
     def _cause(self, end: Prefix, state: State, since: EarlierCall | None) -> Cause:
