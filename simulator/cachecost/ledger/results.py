@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
+from operator import attrgetter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from cachecost.ledger.findings import Explanation
+
+
+USAGE_FIELDS = ("input_tokens", "read", "write_5m", "write_1h", "output_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +75,13 @@ class Ledger:
 
     @property
     def usage(self) -> Usage:
-        return sum((row.usage for row in self.rows), Usage())
+        usages = [row.usage for row in self.rows]
+        return Usage(*(sum(map(attrgetter(name), usages)) for name in USAGE_FIELDS))
 
     @property
     def cost(self) -> Cost:
-        return sum((row.cost for row in self.rows), Cost())
+        costs = [row.cost for row in self.rows]
+        return Cost(*(sum(map(attrgetter(name), costs), ZERO) for name in TOKEN_CLASSES))
 
     def cost_of(self, rows: Iterable[CallRow]) -> Decimal:
         return sum((row.cost.total for row in rows), ZERO)

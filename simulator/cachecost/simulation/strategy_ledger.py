@@ -42,10 +42,11 @@ def replay_strategy(
     strategy = setup.build_strategy(spec)
     own = setup.for_strategy(strategy)
     simulation = Simulation(own, strategy.name, preparer=own.preparer())
-    calls, rows, strips, is_bounded = _simulate(simulation, strategy, sessions, own, progress, pictured)
+    calls: list[Call] | None = [] if find_lower_bound or measured else None
+    rows, strips, is_bounded = _simulate(simulation, strategy, sessions, own, progress, pictured, calls)
     models = setup.models(sessions)
     lower_bound = None
-    if find_lower_bound and is_bounded and not any(row.error for row in rows):
+    if find_lower_bound and calls is not None and is_bounded and not any(row.error for row in rows):
         lower_bound = find_lower_bound(calls, own)
     counters = [setup.counter(rules.generation) for rules in models]
     notes = list(
@@ -53,7 +54,7 @@ def replay_strategy(
     )
     source = "; ".join(dict.fromkeys(counter.source for counter in counters))
     error_margin = margin(rows, max((counter.error_margin for counter in counters), default=0.0))
-    sizes = conversation_sizes(calls, counters[0]) if measured and counters else []
+    sizes = conversation_sizes(calls or (), counters[0]) if measured and counters else []
     return Ledger(strategy.name, rows, notes, source, error_margin, lower_bound, strips, ttl_names(models), sizes)
 
 
@@ -64,19 +65,25 @@ def _simulate(
     setup: ReplaySetup,
     progress: Progress,
     pictured: bool,
-) -> tuple[list[Call], list[CallRow], list[CallTimeline], bool]:
-    """The calls, their rows, where `pictured` their timelines, and whether all their caches use breakpoints."""
-    calls: list[Call] = []
+    calls: list[Call] | None,
+) -> tuple[list[CallRow], list[CallTimeline], bool]:
+    """The rows of the calls, where `pictured` their timelines, and whether all their caches use breakpoints.
+
+    The calls are added to `calls`, if these are wanted: a long plan is not kept for nothing.
+    """
     rows: list[CallRow] = []
     strips: list[CallTimeline] = []
     use_breakpoints = True
-    for number, call in enumerate(plan_calls(strategy, conversations), 1):
-        made = date_call(call)
-        calls.append(made if setup.counts_answers or not made.output else replace(made, output=()))
-        simulated = simulation.simulate(calls[-1])
+    for number, planned in enumerate(plan_calls(strategy, conversations), 1):
+        call: Call = date_call(planned)
+        if call.output and not setup.counts_answers:
+            call = replace(call, output=())
+        if calls is not None:
+            calls.append(call)
+        simulated = simulation.simulate(call)
         rows.append(simulated.row)
         use_breakpoints &= simulated.rules is None or simulated.rules.uses_breakpoints
         if pictured:
             strips.append(simulated.strip)
         progress(strategy.name, number)
-    return calls, rows, strips, use_breakpoints
+    return rows, strips, use_breakpoints
