@@ -115,9 +115,9 @@ class BilledPath:
         self._links.append(link)
         self._rows[place : place + 1] = [link]
 
-    def shares(self, points: list[Point]) -> bool:
-        """Whether these are the points of the path itself, so that keeping them takes no memory."""
-        return points is self._points
+    def shares(self, points: Points) -> bool:
+        """Whether these are the points of the path itself, so that keeping them takes little memory."""
+        return points.shared is self._points
 
     def agreeing(self, own: OwnBill | None) -> Points:
         """The points that count: those of the prompt's own bill, and the most that agree with it and one another."""

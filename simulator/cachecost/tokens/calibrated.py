@@ -17,7 +17,7 @@ from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import CountedSizes
 from cachecost.providers.usage import Usage
-from cachecost.tokens.agreeing_lengths import START, BilledPath, OwnBill, Place, Point
+from cachecost.tokens.agreeing_lengths import START, BilledPath, OwnBill, Place, Point, Points
 from cachecost.tokens.earliest_bills import Bills, add_bill, told_by_other
 
 NO_CALL = 0
@@ -44,8 +44,8 @@ class BilledLengths:
     """Billed over estimated length of whole prompts, by what they grow from (the head of a conversation)."""
     _paths: dict[Prefix, BilledPath] = field(default_factory=dict)
     """What all bills tell on the way to the ends that were asked for last."""
-    _of_all: dict[PromptKey, BilledSizes] = field(default_factory=dict)
-    """The lengths for a replay that were asked for, where they take no points of their own."""
+    _agreeing: dict[PromptKey, Points] = field(default_factory=dict)
+    """The points of the prompts that were asked for, where these are shared with others."""
     _usual_ratios: dict[Prefix, float] = field(default_factory=dict)
     """The median of `ratios` under each head that was asked for."""
 
@@ -87,25 +87,25 @@ class BilledLengths:
     def all(self, prompt: Prompt) -> BilledSizes:
         """Lengths for a replay: every bill counts. Costs work for what is new in the prompt."""
         key = _prompt_key(prompt)
-        found = self._of_all.get(key)
-        if found is None:
+        points = self._agreeing.get(key)
+        if points is None:
             path = self._path(prompt.end)
-            found = self._sizes(NO_CALL, prompt, path)
-            if path.shares(found.points):
-                self._of_all[key] = found
-        return found
+            points = path.agreeing(self._own_bill(NO_CALL, key))
+            if path.shares(points):
+                self._agreeing[key] = points
+        return self._sizes(NO_CALL, prompt, points)
 
     def without(self, call: int, prompt: Prompt) -> BilledSizes:
         """Lengths to validate `call`: only the bills of other calls count."""
-        return self._sizes(call, prompt, BilledPath.start().then(_points(self, call, prompt.end, {})))
+        path = BilledPath.start().then(_points(self, call, prompt.end, {}))
+        return self._sizes(call, prompt, path.agreeing(self._own_bill(call, _prompt_key(prompt))))
 
     def _forget_paths(self) -> None:
         self._paths.clear()
-        self._of_all.clear()
+        self._agreeing.clear()
         self._usual_ratios.clear()
 
-    def _sizes(self, call: int, prompt: Prompt, path: BilledPath) -> BilledSizes:
-        points = path.agreeing(self._own_bill(call, _prompt_key(prompt)))
+    def _sizes(self, call: int, prompt: Prompt, points: Points) -> BilledSizes:
         return BilledSizes(self, call, points.shared, points.count, self._ratio(call, prompt.head))
 
     def _ratio(self, call: int, head: Prefix) -> float:
