@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cachecost.ledger.layers import Spans
 from cachecost.ledger.margin import estimated_usd, margin, open_usd
@@ -15,7 +18,7 @@ from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import AS_COUNTED
 from cachecost.providers.prices import Prices
 from cachecost.providers.usage import Usage
-from cachecost.tokens.calibrated import BilledLengths
+from cachecost.tokens.calibrated import BilledLengths, BilledSizes
 
 PRICES = Prices(*map(Decimal, ("0.3", "3.75", "6", "3", "15")))
 ROOT = Prefix(None, Layer.TOOLS, None, 0)
@@ -52,6 +55,25 @@ def test_an_end_counts_for_its_distance_from_what_bills_tell(read: int, written:
 def test_a_prompt_that_no_bill_tells_is_counted_from_the_last_one_that_is() -> None:
     sizes = bills((MIDDLE, 1000)).all(PROMPT)
     assert estimated_usd(PROMPT, Spans(0, 0, 0, 0, 0, 1510), sizes, PRICES) == Decimal(510 * 3).scaleb(-6)
+
+
+def plain_usd(spans: Spans, sizes: BilledSizes) -> Decimal:
+    """Each end where the price changes, by its distance from a billed length; the last by that of the prompt."""
+    ends, start = [], 0
+    cuts = (spans.read, spans.written_1h, spans.written_5m, spans.total)
+    for end, price in zip(cuts, (PRICES.read, PRICES.write_1h, PRICES.write_5m, PRICES.input), strict=True):
+        ends += [(end, price)] if end > start else []
+        start = end
+    moved = [sizes.doubt_of_total(PROMPT) * price for _, price in ends[-1:]]
+    moved += [sizes.doubt(end) * abs(price - after) for (end, price), (_, after) in pairwise(ends)]
+    return sum(moved, Decimal(0)).scaleb(-6)
+
+
+@given(st.lists(st.integers(0, 1510), min_size=3, max_size=3).map(sorted), st.booleans(), st.booleans())
+def test_empty_spans_and_known_ends_add_nothing(ends: list[int], is_billed: bool, is_whole: bool) -> None:
+    sizes = bills((MIDDLE, 1000), *([(END, 1500)] if is_billed else []), total=1510 if is_whole else None).all(PROMPT)
+    spans = Spans(*ends, 0, 0, 1510)
+    assert estimated_usd(PROMPT, spans, sizes, PRICES) == plain_usd(spans, sizes)
 
 
 def test_without_bills_everything_is_counted() -> None:

@@ -19,27 +19,20 @@ def estimated_usd(prompt: Prompt, spans: Spans, sizes: PrefixSizes, prices: Pric
     The price changes where a span ends. If an end is `n` tokens from the nearest length known from a bill, only those
     `n` tokens were counted, and they may be on the wrong side of the end.
     """
-    *ends, (_, last) = _ends(spans, prices)
-    moved, after = sizes.doubt_of_total(prompt) * last, last
-    for end, price in reversed(ends):
-        moved += sizes.doubt(end) * abs(price - after)
-        after = price
-    return moved.scaleb(PER_TOKEN)
-
-
-def _ends(spans: Spans, prices: Prices) -> list[tuple[int, Decimal]]:
-    """The end of each non-empty span, in tokens, and its price; the last ends the prompt."""
-    ends, start = [], 0
-    for end, price in (
-        (spans.read, prices.read),
-        (spans.written_1h, prices.write_1h),
-        (spans.written_5m, prices.write_5m),
-        (spans.total, prices.input),
+    moved, after = ZERO, None
+    for start, end, price in (
+        (spans.written_5m, spans.total, prices.input),
+        (spans.written_1h, spans.written_5m, prices.write_5m),
+        (spans.read, spans.written_1h, prices.write_1h),
+        (0, spans.read, prices.read),
     ):
-        if end > start:
-            ends.append((end, price))
-        start = end
-    return ends or [(0, ZERO)]
+        if end <= start:
+            continue
+        tokens = sizes.doubt_of_total(prompt) if after is None else sizes.doubt(end)
+        if tokens:
+            moved += tokens * (price if after is None else abs(price - after))
+        after = price
+    return moved.scaleb(PER_TOKEN) if moved else ZERO
 
 
 def margin(rows: Sequence[CallRow], error_margin: float) -> float:

@@ -10,7 +10,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
 from cachecost.providers.pricefile import CLASSES
 from cachecost.providers.pricerows import PriceRow, PriceSubstitute, Storage
-from cachecost.providers.usage import ZERO, Usage
+from cachecost.providers.usage import TOKEN_CLASSES, ZERO, Usage
 
 PER_TOKEN = -6
 """Prices are per 10**6 tokens."""
@@ -38,17 +38,21 @@ class Prices:
 
     def cost(self, usage: Usage) -> dict[str, Decimal]:
         """Dollars of `usage` by token class, exact: read, write_5m, write_1h, input, output."""
-        return {
-            "read": _dollars(usage.read, self.read),
-            "write_5m": _dollars(usage.write_5m, self.write_5m),
-            "write_1h": _dollars(usage.write_1h, self.write_1h),
-            "input": _dollars(usage.input_tokens, self.input),
-            "output": _dollars(usage.output_tokens, self.output),
-        }
+        return dict(zip(TOKEN_CLASSES, self.amounts(usage), strict=True))
+
+    def amounts(self, usage: Usage) -> tuple[Decimal, Decimal, Decimal, Decimal, Decimal]:
+        """The dollars of `cost`, in the order of `TOKEN_CLASSES`."""
+        return (
+            _dollars(usage.read, self.read),
+            _dollars(usage.write_5m, self.write_5m),
+            _dollars(usage.write_1h, self.write_1h),
+            _dollars(usage.input_tokens, self.input),
+            _dollars(usage.output_tokens, self.output),
+        )
 
     def total_cost(self, usage: Usage) -> Decimal:
         """Dollars of `usage`, all token classes together, exact."""
-        return sum(self.cost(usage).values(), ZERO)
+        return sum(self.amounts(usage), ZERO)
 
 
 NOBODY = "unknown"

@@ -125,7 +125,8 @@ class Simulation:
         """As `row`, with what the cache did."""
         self._number += 1
         made = self._preparer.prepare(call)
-        self.notes.update(dict.fromkeys(made.notes))
+        if made.notes:
+            self.notes.update(dict.fromkeys(made.notes))
         if isinstance(made, PreparedCall):
             return self._make(call, made)
         return self._without_usage(call, made.cause, made.error, made.kind)
@@ -178,7 +179,7 @@ class Simulation:
             self._strategy,
             call.request.model,
             usage,
-            Cost(**prices.cost(usage)),
+            Cost(*prices.amounts(usage)),
             cause,
             by_layer,
             DollarsByLayer(by_layer, prices),
@@ -199,7 +200,8 @@ class Simulation:
     @staticmethod
     def _estimate_error(passed: Sequence[Pass], spans: Sequence[Spans], prices: Prices) -> Decimal:
         each = zip(passed, spans, strict=True)
-        return sum((estimated_usd(one.prompt, where, one.sizes, prices) for one, where in each), ZERO)
+        usd = [estimated_usd(one.prompt, where, one.sizes, prices) for one, where in each]
+        return usd[0] if len(usd) == 1 else sum(usd, ZERO)
 
     def _without_usage(self, call: Call, cause: str | None, error: str | None, kind: str | None) -> SimulatedCall:
         row = CallRow(
