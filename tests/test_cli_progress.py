@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from cachecost.commands import work_bar
+from cachecost.commands.optimize import search_progress
 from cachecost.commands.progress_columns import amount_text, columns, time_text
 from cachecost.commands.work_bar import WorkBar
 from cachecost.conversations.input_files import WATCH, byte_lines
@@ -91,6 +92,16 @@ def test_the_first_replay_tells_how_long_the_others_are(monkeypatch: pytest.Monk
     assert screen.text().startswith("replaying auto") and "101 of 300 calls" in screen.text()
 
 
+def test_the_search_of_a_plan_has_a_phase_for_each_kind_of_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen(monkeypatch)
+    step = search_progress(screen.bar)
+    step("placements", 15)
+    step("placements", 15)
+    assert screen.text().startswith("trying placements") and "2 of 15 plans" in screen.text()
+    step("assumptions", 9)
+    assert screen.text().startswith("trying assumptions") and "1 of 9 plans" in screen.text()
+
+
 def test_replays_of_one_name_are_counted_each(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen(monkeypatch)
     step = screen.bar.replays()
@@ -100,7 +111,7 @@ def test_replays_of_one_name_are_counted_each(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
-@pytest.mark.parametrize("words", [("replay", "--json"), ("explain",), ("bill",)])
+@pytest.mark.parametrize("words", [("replay", "--json"), ("explain",), ("bill",), ("optimize",)])
 def test_stdout_is_the_same_with_a_bar(tmp_path: Path, words: tuple[str, ...]) -> None:
     log = tmp_path / "log.jsonl"
     log.write_bytes(LINE * 3)

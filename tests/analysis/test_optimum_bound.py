@@ -5,6 +5,7 @@ On random logs whose bills contradict one another, begin warm and lose what was 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 
@@ -88,6 +89,14 @@ def test_no_plan_is_below_it(seed: int, pings: bool) -> None:
     found = optimum_of(work.calls, work.setup, pings)
     assert found.lower_bound_usd <= found.usd <= found.best_preset.usd
     assert found.recorded_usd is None or found.recorded_usd == usd(rows_of(work))
+
+
+def test_every_plan_of_a_search_is_one_of_its_phase() -> None:
+    tried = Counter[tuple[str, int]]()
+    workload = random_workload(3)
+    optimum_of(workload.calls, workload.setup, progress=lambda what, plans: tried.update([(what, plans)]))
+    assert len(tried) == len({what for what, _ in tried}) >= 4
+    assert all(0 < count <= plans for (_, plans), count in tried.items())
 
 
 def conversation(*bills: Usage | None, gap: float = 20.0, first_token_s: float = 0.0) -> Workload:

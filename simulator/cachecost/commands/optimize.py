@@ -27,16 +27,13 @@ from cachecost.commands.options import (
     tokens_option,
     write_rows,
 )
-from cachecost.commands.work_bar import WorkBar, work_bar
+from cachecost.commands.work_bar import CALL, WorkBar, work_bar
 from cachecost.providers.assumptions import show_assumption
 
 if TYPE_CHECKING:
     from cachecost.analysis.optimum.optimum import Optimum
     from cachecost.conversations.logs import Logs
     from cachecost.views.optimum.plan_folder import PlanSource
-
-IMPROVING = "improving"
-"""What the search calls the trial of changes of its best plan."""
 
 
 @click.command(cls=SectionedCommand)
@@ -94,7 +91,9 @@ def optimize(
         else:
             planned = _log_input(read, tokens, shared, bar)
         workload = planned.workload
-        optimum = optimum_of(workload.calls, workload.setup, pings, _search_progress(bar), workload.strategy)
+        bar.begin("rendering", len(workload.calls), CALL)
+        calls = bar.count(workload.calls)
+        optimum = optimum_of(calls, workload.setup, pings, search_progress(bar), workload.strategy)
     if html is not None:
         from cachecost.views.html.frame import write_page
         from cachecost.views.optimum.page import optimum_page
@@ -115,16 +114,18 @@ def optimize(
     return report_skipped(read, may_skip, ExitCode.OK)
 
 
-def _search_progress(bar: WorkBar) -> Callable[[str, int], None]:
-    """Progress of the search. How many plans it tries is not known; only how many changes of the best one at most."""
-    from cachecost.analysis.optimum.search import rounds
+def search_progress(bar: WorkBar) -> Callable[[str, int], None]:
+    """Progress of the search: a phase for each kind of plans, of which there may turn out to be fewer."""
+    phase = ""
 
-    step = bar.replays()
+    def name_plans(what: str, plans: int) -> None:
+        nonlocal phase
+        if what != phase:
+            phase = what
+            bar.begin(f"trying {what}", plans, "plan")
+        bar.advance(1)
 
-    def name_bound(what: str, calls: int) -> None:
-        step(f"{what}, at most {rounds(calls)} plans" if what == IMPROVING else what, calls)
-
-    return name_bound
+    return name_plans
 
 
 def _log_input(logs: Logs, tokens: str | None, shared: SharedOptions, bar: WorkBar) -> PlanSource:

@@ -39,12 +39,12 @@ def compare_assumptions(
     evaluator: PlanEvaluator, plan: Plan, presets: Sequence[Plan], progress: Callable[[str, int], None]
 ) -> list[AssumptionResult]:
     """The plan and the presets with each other value of the assumptions, except those that are numbers."""
-    found, terms = [], evaluator.terms
+    found, others = [], other_assumptions(evaluator.terms)
     costs = PlanCosts(evaluator, [plan, *presets])
-    for name, value in other_assumptions(terms):
+    for name, value in others:
         usd, *beside = costs.under(name, value)
         found.append(AssumptionResult(name, value, usd, min(beside, default=usd)))
-        progress(f"{name}={value}", len(plan))
+        progress("assumptions", len(others))
     return found
 
 

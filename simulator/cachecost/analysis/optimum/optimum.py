@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -24,7 +24,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
 )
 from cachecost.analysis.optimum.planner import NOTHING_FIXED, Choices, Planner, PlannerOptions
 from cachecost.analysis.optimum.presets import PresetResult, try_presets
-from cachecost.analysis.optimum.search import improve_plan
+from cachecost.analysis.optimum.search import TriedPlan, improve_plan
 from cachecost.analysis.optimum.tree import BlockTree
 from cachecost.analysis.optimum.ttls import Lifetimes
 from cachecost.base.errors import CannotEvaluate
@@ -34,7 +34,7 @@ from cachecost.ledger.results import CallRow
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.call_preparer import UnpreparedCall
 from cachecost.simulation.engine import AS_RECORDED
-from cachecost.simulation.setup import Progress, ReplaySetup, no_progress
+from cachecost.simulation.setup import ReplaySetup, no_progress
 
 HABITS = (
     PlannerOptions(),
@@ -102,15 +102,16 @@ def optimum_of(
     calls: Iterable[Call],
     terms: ReplaySetup,
     pings: bool = True,
-    progress: Progress = no_progress,
+    progress: TriedPlan = no_progress,
     first: str = AS_RECORDED,
 ) -> Optimum:
     """The optimum of `calls` under `terms`; `first` names the strategy that they came from.
 
+    `progress` is called for each plan that was tried, with what was tried and how many such plans there are at most.
     Raises CannotEvaluate where no call can be evaluated.
     """
-    given = list(calls)
-    evaluator = PlanEvaluator.of(given, terms)
+    given: list[Call] = []
+    evaluator = PlanEvaluator.of(_noted(calls, given), terms)
     if not evaluator.sent:
         why = next((row.error for row in evaluator.refused if row.error), "there are no calls")
         raise CannotEvaluate(f"nothing to optimise: {why}")
@@ -119,9 +120,16 @@ def optimum_of(
     return _Finder(evaluator, given, pings, progress, first).optimum()
 
 
+def _noted(calls: Iterable[Call], given: list[Call]) -> Iterator[Call]:
+    """The calls, which are added to `given`: they may come one by one, with progress."""
+    for call in calls:
+        given.append(call)
+        yield call
+
+
 class _Finder:
     def __init__(
-        self, evaluator: PlanEvaluator, calls: list[Call], pings: bool, progress: Progress, first: str
+        self, evaluator: PlanEvaluator, calls: list[Call], pings: bool, progress: TriedPlan, first: str
     ) -> None:
         self._evaluator = evaluator
         self._calls = calls
@@ -169,11 +177,12 @@ class _Finder:
         plan, usd = best.steps, best.usd
         tree = BlockTree(evaluator.sent)
         future, least = FutureUse(tree), cheapest(evaluator)
-        for pings in (False, True) if self._pings else (False,):
+        ways, taken = (False, True) if self._pings else (False,), list(filter(self._are_taken, HABITS))
+        for pings in ways:
             ttls = Lifetimes(least, pings)
-            choices = [Choices(future, ttls, habits) for habits in filter(self._are_taken, HABITS)]
+            choices = [Choices(future, ttls, habits) for habits in taken]
             for one in choices:
-                steps, cost = self._planned(one, "planning")
+                steps, cost = self._planned(one, ("planned breakpoints", len(ways) * len(taken)))
                 plan, usd = (steps, cost) if cost < usd else (plan, usd)
             if pings:
                 plan, usd = self._with_extras(tree, choices[0], plan, usd)
@@ -185,13 +194,14 @@ class _Finder:
     def _planned(
         self,
         choices: Choices,
-        what: str,
+        phase: tuple[str, int],
         extra: Sequence[PlanStep] = (),
         fixed: Mapping[BareCall, Breakpoints] = NOTHING_FIXED,
     ) -> tuple[list[PlanStep], Decimal]:
+        """The plan that follows these choices, and its cost; `phase` is what progress says."""
         planner = Planner(self._evaluator, choices)
         steps = planner.steps(extra, fixed)
-        self._progress(what, len(self._evaluator.sent))
+        self._progress(*phase)
         return steps, planner.usd
 
     def _are_taken(self, habits: PlannerOptions) -> bool:
@@ -204,13 +214,14 @@ class _Finder:
         """Add keep-alives and pre-warming calls, each if the plan that includes it is cheaper."""
         evaluator = self._evaluator
         most = min(MOST_PROPOSALS, max(4, MOST_CALLS_TIMES_PROPOSALS // len(evaluator.sent)))
+        phase = "keep-alives and pre-warming", 1 + 2 * most
         extras, fixed = list[PlanStep](), dict[BareCall, Breakpoints]()
-        for basis in (plan, self._planned(choices, "pings")[0]):
+        for basis in (plan, self._planned(choices, phase)[0]):
             for number, proposal in enumerate(proposals(evaluator, tree, basis)):
                 if number >= most:
                     break
                 more = {**fixed, **proposal.fixed}
-                steps, cost = self._planned(choices, "pings", [*extras, *proposal.extra], more)
+                steps, cost = self._planned(choices, phase, [*extras, *proposal.extra], more)
                 if cost < usd:
                     plan, usd, extras, fixed = steps, cost, [*extras, *proposal.extra], more
         return plan, usd

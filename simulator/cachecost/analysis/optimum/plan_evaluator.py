@@ -175,18 +175,18 @@ class PlanEvaluator:
     def run_step(self, cache: PlanCache, step: PlanStep) -> StepResult:
         """Make one call against `cache`."""
         sent = step.sent
-        usage, first = Usage(), None
-        prompts = self.prompts(step)
+        prompts, (first_pass, *later) = self.prompts(step), sent.passes
         cache.start_warm(prompts[0], sent.rules, sent.start)
-        times = pass_times(sent.start, sent.call.first_token_s, len(prompts))
         if sent.call.most_read is not None:
-            cache.forget_longer(prompts[0], sent.call.most_read, sent.rules, sent.passes[0].sizes)
-        for prompt, moment, one in zip(prompts, times, sent.passes, strict=True):
-            outcome = cache.call(prompt, sent.rules, *moment, one.sizes)
-            if sent.call.most_read is not None and first is None:
-                outcome = outcome.with_read(sent.call.most_read)
-            usage, first = usage + outcome.usage, first or outcome
-        assert first is not None
+            cache.forget_longer(prompts[0], sent.call.most_read, sent.rules, first_pass.sizes)
+        first = cache.call(prompts[0], sent.rules, sent.start, sent.call.first_token_s, first_pass.sizes)
+        if sent.call.most_read is not None:
+            first = first.with_read(sent.call.most_read)
+        usage = first.usage
+        if later:
+            times = pass_times(sent.start, sent.call.first_token_s, len(prompts))
+            for prompt, moment, one in zip(prompts[1:], times[1:], later, strict=True):
+                usage += cache.call(prompt, sent.rules, *moment, one.sizes).usage
         return StepResult(step, first, usage, input_usd(usage, sent.prices) + sent.output_usd)
 
     def run(self, steps: Iterable[PlanStep]) -> Iterator[StepResult]:

@@ -40,11 +40,10 @@ class PresetResult:
 def try_presets(evaluator: PlanEvaluator, progress: Callable[[str, int], None]) -> list[PresetResult]:
     """Every built-in placement at 5m and at 1h; equal breakpoints are evaluated once."""
     known: dict[tuple[Breakpoints, ...], Decimal] = {}
-    found = []
-    for name, placement in _placements(len(evaluator.sent) > MOST_CALLS):
-        one = _try_preset(evaluator, name, placement, known)
-        found.append(one)
-        progress(name, len(evaluator.sent))
+    found, tried = [], list(_placements(len(evaluator.sent) > MOST_CALLS))
+    for name, placement in tried:
+        found.append(_try_preset(evaluator, name, placement, known))
+        progress("placements", len(tried))
     return found
 
 

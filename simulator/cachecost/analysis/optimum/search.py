@@ -18,7 +18,8 @@ from cachecost.prompts.render import BreakpointPrefix
 from cachecost.providers.quotes import PER_TOKEN
 
 LEAST, MOST, CALLS = 40, 600, 150_000
-Progress = Callable[[str, int], None]
+TriedPlan = Callable[[str, int], None]
+"""Called for each plan that was tried: what was tried, and how many such plans there are at most."""
 
 
 def rounds(calls: int) -> int:
@@ -27,18 +28,18 @@ def rounds(calls: int) -> int:
 
 
 def improve_plan(
-    evaluator: PlanEvaluator, steps: Sequence[PlanStep], lower_bound: Decimal, progress: Progress
+    evaluator: PlanEvaluator, steps: Sequence[PlanStep], lower_bound: Decimal, progress: TriedPlan
 ) -> tuple[list[PlanStep], Decimal]:
     """The plan after all changes that helped, and its USD. Stops at the lower bound."""
     run = PlanRun(evaluator, steps)
-    left = rounds(len(steps))
+    left = most = rounds(len(steps))
     found = True
     while found and left and run.usd > lower_bound:
         found = False
         for number, changed in plan_changes(run):
             left -= 1
             tried = run.cost_with(number, changed)
-            progress("improving", len(steps))
+            progress("improvements", most)
             if tried < run.usd:
                 run, found = PlanRun(evaluator, _with_change(run.steps, number, changed)), True
                 break
