@@ -23,7 +23,7 @@ class AlikePrompts:
 
     def __init__(self, evaluator: PlanEvaluator, calls: Sequence[Call]) -> None:
         self._evaluator = evaluator
-        self._calls = list({id(call): call for call in chain(calls, evaluator.terms.bills)}.values())
+        self._calls = list({_content(call): call for call in chain(evaluator.terms.bills, calls)}.values())
         self._rules: list[ModelRules | None] = list(map(self._rules_of(evaluator.terms), self._calls))
         self._heads: list[Head] | None = None
 
@@ -75,6 +75,13 @@ class AlikePrompts:
                 return None
 
         return find
+
+
+def _content(call: Call) -> tuple[object, ...]:
+    """What prompts depend on besides rules and breakpoints, by identity; the same of a call and of its bill."""
+    request = call.request
+    parts = request.thread, request.tools, request.system, request.params, request.message_thread
+    return *map(id, parts), request.model, call.host, call.day, call.workspace, call.has_failed, bool(call.why_unknown)
 
 
 def _are_equal(rules: ModelRules | None, other: ModelRules | None) -> bool:

@@ -28,6 +28,8 @@ from cachecost.simulation.setup import ReplaySetup
 
 Key = TypeVar("Key")
 Breakpoints = tuple[BreakpointPrefix, ...]
+BlockKey = tuple[Layer, int, int]
+"""As `BlockPlace.block_key`."""
 NO_BREAKPOINTS: Breakpoints = ()
 
 
@@ -129,6 +131,8 @@ class PlanEvaluator:
         evaluator = cls(terms)
         for call in calls:
             evaluator._take(call)
+        for sent in evaluator.sent:
+            evaluator.warm.find(sent.prompt)  # what is certainly not warm is known to all copies
         return evaluator
 
     def _take(self, call: Call) -> None:
@@ -246,14 +250,29 @@ def build_call(step: PlanStep) -> Call:
     return replace(step.sent.call, request=replace(request, breakpoints=tuple(found[::-1])))
 
 
+class KnownPlaces:
+    """The places of blocks in prompts, each looked for once: many breakpoints are at the same ones."""
+
+    def __init__(self) -> None:
+        self._known: dict[BareCall, dict[BlockKey, Prefix | None]] = {}
+
+    def rendered_breakpoints(self, sent: BareCall, request: Request) -> Breakpoints:
+        """As the function of that name."""
+        ttls = {breakpoint.block_key: breakpoint.ttl for breakpoint in sent_breakpoints(request).breakpoints}
+        known = self._known.setdefault(sent, {})
+        new = {key: key[0] for key in ttls if key not in known}
+        if new:
+            known.update(dict.fromkeys(new))
+            known.update(
+                (place.block_key, place.prefix) for place in _places_of(sent, new, lambda place: place.block_key)
+            )
+        found = [BreakpointPrefix(prefix, ttl) for key, ttl in ttls.items() if (prefix := known[key]) is not None]
+        return tuple(sorted(found, key=lambda one: one.prefix.depth))
+
+
 def rendered_breakpoints(sent: BareCall, request: Request) -> Breakpoints:
     """The breakpoints of `request`, the automatic one resolved, on the prompt of the same call without them."""
-    ttls = {breakpoint.block_key: breakpoint.ttl for breakpoint in sent_breakpoints(request).breakpoints}
-    found = [
-        BreakpointPrefix(place.prefix, ttls[place.block_key])
-        for place in _places_of(sent, {key: key[0] for key in ttls}, lambda place: place.block_key)
-    ]
-    return tuple(found[::-1])
+    return KnownPlaces().rendered_breakpoints(sent, request)
 
 
 def _places_of(

@@ -60,15 +60,6 @@ class _Span(NamedTuple):
     end: int
     later: Tail | None
 
-    def divide(self, read: int, hour: int, last: int) -> tuple[int, int, int, int]:
-        """The tokens that are read, written for 1h, written for 5m and sent as they are, by where each of these ends
-        in the prompt (0: there is none)."""
-        begin, end = self.begin, self.end
-        a = min(max(read, begin), end)
-        b = max(a, min(hour, end))
-        c = max(b, min(last, end))
-        return a - begin, b - a, c - b, end - c
-
 
 def _spans(event: Event, ranges: Sequence[BlockRange]) -> Iterator[_Span]:
     for one in ranges:
@@ -82,31 +73,38 @@ class _SpanPrices:
     def __init__(self, ttls: Lifetimes, event: Event, spans: Sequence[_Span], held: TTL | None) -> None:
         self._ttls = ttls
         self._spans = spans
+        self._end = max((span.end for span in spans), default=0)
         prices, start = event.sent.prices, event.start
-        reads = [(prices.read, HeldBlock(start, ttl, READABLE, False)) for ttl in (held or "5m", "1h")]
-        sent: list[tuple[Decimal, BlockState]] = [
-            (prices.write_1h, write_block(event, "1h")),
-            (prices.write_5m, write_block(event, "5m")),
-            (prices.input, None),
-        ]
-        self._ways: tuple[list[tuple[Decimal, BlockState]], ...] = tuple([read, *sent] for read in reads)
-        self._known: dict[tuple[int, BlockState], Decimal] = {}
+        self._reads = [(prices.read, HeldBlock(start, ttl, READABLE, False)) for ttl in (held or "5m", "1h")]
+        self._hour = prices.write_1h, write_block(event, "1h")
+        self._last = prices.write_5m, write_block(event, "5m")
+        self._sent = prices.input, None
+        self._known: dict[tuple[int, int, BlockState], Decimal] = {}
 
     def price(self, read: int, hour: int, last: int) -> Decimal:
         """What is read ends after `read` tokens, what is written for 1h after `hour`, what is written at all after
         `last`; 0: there is none. USD per 10**6 tokens x tokens."""
-        total, ways = ZERO, self._ways[hour > 0]
-        for number, span in enumerate(self._spans):
-            for count, way in zip(span.divide(read, hour, last), ways, strict=True):
-                if count:
-                    total += self._price(number, *way) * count
-        return total
+        hour_end = max(read, hour)
+        last_end = max(hour_end, last)
+        return (
+            self._part(0, read, *self._reads[hour > 0])
+            + self._part(read, hour_end, *self._hour)
+            + self._part(hour_end, last_end, *self._last)
+            + self._part(last_end, self._end, *self._sent)
+        )
 
-    def _price(self, number: int, price: Decimal, state: BlockState) -> Decimal:
-        """Of one token of a span, now and later."""
-        found = self._known.get((number, state))
+    def _part(self, begin: int, end: int, price: Decimal, state: BlockState) -> Decimal:
+        """The tokens from `begin` to `end`, which leave the blocks in a state."""
+        if end <= begin:
+            return ZERO
+        found = self._known.get((begin, end, state))
         if found is None:
-            found = self._known[number, state] = price + self._ttls.cost(self._spans[number].later, state)
+            found = ZERO
+            for span in self._spans:
+                count = min(end, span.end) - max(begin, span.begin)
+                if count > 0:
+                    found += (price + self._ttls.cost(span.later, state)) * count
+            self._known[begin, end, state] = found
         return found
 
 

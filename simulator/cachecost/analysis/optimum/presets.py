@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from cachecost.analysis.optimum.plan_evaluator import Breakpoints, PlanEvaluator, PlanStep, rendered_breakpoints
+from cachecost.analysis.optimum.plan_evaluator import Breakpoints, KnownPlaces, PlanEvaluator, PlanStep
 from cachecost.prompts.refusals import refusal, sent_breakpoints
 from cachecost.prompts.request import TTL, Request
 from cachecost.strategies.placements import Placement, ThreadIndex, View
@@ -40,9 +40,10 @@ class PresetResult:
 def try_presets(evaluator: PlanEvaluator, progress: Callable[[str, int], None]) -> list[PresetResult]:
     """Every built-in placement at 5m and at 1h; equal breakpoints are evaluated once."""
     known: dict[tuple[Breakpoints, ...], Decimal] = {}
+    places = KnownPlaces()
     found, tried = [], list(_placements(len(evaluator.sent) > MOST_CALLS))
     for name, placement in tried:
-        found.append(_try_preset(evaluator, name, placement, known))
+        found.append(_try_preset(evaluator, name, placement, known, places))
         progress("placements", len(tried))
     return found
 
@@ -61,7 +62,11 @@ def _placements(leading_only: bool) -> Iterator[tuple[str, Placement]]:
 
 
 def _try_preset(
-    evaluator: PlanEvaluator, name: str, placement: Placement, known: dict[tuple[Breakpoints, ...], Decimal]
+    evaluator: PlanEvaluator,
+    name: str,
+    placement: Placement,
+    known: dict[tuple[Breakpoints, ...], Decimal],
+    places: KnownPlaces,
 ) -> PresetResult:
     trail, steps, refused = ThreadIndex(), list[PlanStep](), 0
     for sent in evaluator.sent:
@@ -69,7 +74,7 @@ def _try_preset(
         if refusal(request, sent_breakpoints(request), sent.rules):
             refused += 1
             continue
-        steps.append(PlanStep(sent, rendered_breakpoints(sent, request)))
+        steps.append(PlanStep(sent, places.rendered_breakpoints(sent, request)))
     breakpoints = (*(step.breakpoints for step in steps), ())
     if refused or breakpoints not in known:
         known[breakpoints] = evaluator.cost(steps)
