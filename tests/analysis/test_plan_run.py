@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from random import Random
 
 from billed_logs import random_workload
@@ -10,12 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.analysis.bill.held_losses import hold_losses
-from cachecost.analysis.optimum.extras import proposals
-from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator, PlanStep
+from cachecost.analysis.optimum.extras import Proposal, proposals
+from cachecost.analysis.optimum.future_use import FutureUse
+from cachecost.analysis.optimum.lower_bound import cheapest
+from cachecost.analysis.optimum.plan_evaluator import BareCall, Breakpoints, PlanEvaluator, PlanStep
 from cachecost.analysis.optimum.plan_run import PlanRun
+from cachecost.analysis.optimum.planner import Choices, PlannedCall, Planner, calls_in_order
 from cachecost.analysis.optimum.presets import try_presets
 from cachecost.analysis.optimum.search import plan_changes
 from cachecost.analysis.optimum.tree import BlockTree
+from cachecost.analysis.optimum.ttls import Lifetimes
 from cachecost.simulation.workload import Workload
 
 ASSUMPTIONS: tuple[dict[str, object], ...] = (
@@ -50,7 +56,38 @@ def test_a_change_costs_the_same_as_if_all_calls_ran_again(
     changes = list(plan_changes(run))
     for number, changed in random.sample(changes, min(25, len(changes))):
         steps = [*run.steps[:number], *([changed] if changed else []), *run.steps[number + 1 :]]
-        assert run.cost_with(number, changed) == evaluator.cost(steps)
+        assert run.cost_with({float(number): changed}) == evaluator.cost(steps)
+
+
+@given(st.integers(0, 100_000), st.booleans(), st.booleans(), st.sampled_from(ASSUMPTIONS))
+@settings(max_examples=40)
+def test_a_plan_with_more_calls_costs_the_same_as_if_it_were_planned_anew(
+    seed: int, loses: bool, pings: bool, assumptions: dict[str, object]
+) -> None:
+    random, recorded = Random(seed), random_workload(seed)
+    evaluator = evaluator_of(hold_losses(recorded)[0] if loses else recorded, assumptions)
+    tree = BlockTree(evaluator.sent)
+    choices = Choices(FutureUse(tree), Lifetimes(cheapest(evaluator), pings))
+    run = PlanRun(evaluator, evaluator.sent, choices)
+    assert run.usd == planned_usd(evaluator, evaluator.sent, choices)
+    preset = random.choice([one for one in try_presets(evaluator, lambda *_: None) if not one.refused])
+    known = [one for basis in (run.steps, preset.steps) for one in proposals(evaluator, tree, basis)]
+    known += [Proposal([], {step.sent: step.breakpoints}) for step in preset.steps]
+    extras: list[PlanStep] = []
+    fixed: dict[BareCall, Breakpoints] = {}
+    for proposal in random.sample(known, min(8, len(known))):
+        added, more = [*extras, *proposal.extra], {**fixed, **proposal.fixed}
+        calls = calls_in_order(evaluator.sent, added, more)
+        usd = planned_usd(evaluator, calls, choices)
+        assert run.cost_with(run.changes_to(calls)) == usd
+        if random.random() < 0.5:
+            extras, fixed, run = added, more, PlanRun(evaluator, calls, choices)
+            assert run.usd == usd
+
+
+def planned_usd(evaluator: PlanEvaluator, calls: Sequence[PlannedCall], choices: Choices) -> Decimal:
+    planner = Planner(evaluator, choices)
+    return sum((planner.run_step(call).usd for call in calls), Decimal(0))
 
 
 def test_calls_of_other_conversations_do_not_run_again() -> None:
@@ -59,7 +96,7 @@ def test_calls_of_other_conversations_do_not_run_again() -> None:
     run = PlanRun(evaluator, next(one.steps for one in try_presets(evaluator, lambda *_: None) if not one.refused))
     ran: list[PlanStep] = []
     run.evaluator = CountingEvaluator(evaluator, ran)  # type: ignore[assignment]
-    run.cost_with(0, PlanStep(run.steps[0].sent, ()))
+    run.cost_with({0.0: PlanStep(run.steps[0].sent, ())})
     assert 0 < len(ran) < len(run.steps)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import islice
 
 from cachecost.analysis.optimum.assumptions import AssumptionResult, compare_assumptions
 from cachecost.analysis.optimum.exact import Slot, exact, is_small
@@ -22,7 +23,8 @@ from cachecost.analysis.optimum.plan_evaluator import (
     rendered_breakpoints,
     simulation_of,
 )
-from cachecost.analysis.optimum.planner import NOTHING_FIXED, Choices, Planner, PlannerOptions
+from cachecost.analysis.optimum.plan_run import PlanRun
+from cachecost.analysis.optimum.planner import Choices, Planner, PlannerOptions, calls_in_order
 from cachecost.analysis.optimum.presets import PresetResult, try_presets
 from cachecost.analysis.optimum.search import TriedPlan, improve_plan
 from cachecost.analysis.optimum.tree import BlockTree
@@ -182,7 +184,8 @@ class _Finder:
             ttls = Lifetimes(least, pings)
             choices = [Choices(future, ttls, habits) for habits in taken]
             for one in choices:
-                steps, cost = self._planned(one, ("planned breakpoints", len(ways) * len(taken)))
+                steps, cost = self._planned(one)
+                self._progress("planned breakpoints", len(ways) * len(taken))
                 plan, usd = (steps, cost) if cost < usd else (plan, usd)
             if pings:
                 plan, usd = self._with_extras(tree, choices[0], plan, usd)
@@ -191,18 +194,11 @@ class _Finder:
             usd = min(usd, better)
         return self._prove_plan(plan, usd)
 
-    def _planned(
-        self,
-        choices: Choices,
-        phase: tuple[str, int],
-        extra: Sequence[PlanStep] = (),
-        fixed: Mapping[BareCall, Breakpoints] = NOTHING_FIXED,
-    ) -> tuple[list[PlanStep], Decimal]:
-        """The plan that follows these choices, and its cost; `phase` is what progress says."""
+    def _planned(self, choices: Choices) -> tuple[list[PlanStep], Decimal]:
+        """The plan that follows these choices, and its cost."""
         planner = Planner(self._evaluator, choices)
-        steps = planner.steps(extra, fixed)
-        self._progress(*phase)
-        return steps, planner.usd
+        done = [planner.run_step(sent) for sent in self._evaluator.sent]
+        return [one.step for one in done], _sum(done)
 
     def _are_taken(self, habits: PlannerOptions) -> bool:
         """Whether every call accepts the only TTL of these options, if there is one."""
@@ -214,16 +210,17 @@ class _Finder:
         """Add keep-alives and pre-warming calls, each if the plan that includes it is cheaper."""
         evaluator = self._evaluator
         most = min(MOST_PROPOSALS, max(4, MOST_CALLS_TIMES_PROPOSALS // len(evaluator.sent)))
-        phase = "keep-alives and pre-warming", 1 + 2 * most
         extras, fixed = list[PlanStep](), dict[BareCall, Breakpoints]()
-        for basis in (plan, self._planned(choices, phase)[0]):
-            for number, proposal in enumerate(proposals(evaluator, tree, basis)):
-                if number >= most:
-                    break
-                more = {**fixed, **proposal.fixed}
-                steps, cost = self._planned(choices, phase, [*extras, *proposal.extra], more)
+        run = PlanRun(evaluator, evaluator.sent, choices)
+        for basis in (plan, run.steps):
+            for proposal in islice(proposals(evaluator, tree, basis), most):
+                more, added = {**fixed, **proposal.fixed}, [*extras, *proposal.extra]
+                calls = calls_in_order(evaluator.sent, added, more)
+                cost = run.cost_with(run.changes_to(calls))
+                self._progress("keep-alives and pre-warming", 2 * most)
                 if cost < usd:
-                    plan, usd, extras, fixed = steps, cost, [*extras, *proposal.extra], more
+                    run = PlanRun(evaluator, calls, choices)
+                    plan, usd, extras, fixed = run.steps, cost, added, more
         return plan, usd
 
     def _prove_plan(self, plan: list[PlanStep], usd: Decimal) -> tuple[list[PlanStep], bool]:

@@ -96,6 +96,10 @@ class PlanCache(PrefixCache):
         other._entries, other._written = super().copy()._entries, self._written
         return other
 
+    def find_warm(self, prompt: Prompt) -> BreakpointPrefix | None:
+        """What the next call finds of its prompt that was cached before the recording began."""
+        return self.warm_prefixes.find(prompt)
+
     def start_warm(self, prompt: Prompt, rules: ModelRules, start: float) -> None:
         """As `Simulation` does before a call: with the entries that its breakpoints would have written."""
         self.start_with(self.warm_prefixes.take(prompt), prompt, rules, start)

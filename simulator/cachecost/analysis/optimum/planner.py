@@ -16,8 +16,10 @@ from cachecost.analysis.optimum.future_use import BlockRange, FutureUse
 from cachecost.analysis.optimum.plan_evaluator import (
     BareCall,
     Breakpoints,
+    PlanCache,
     PlanEvaluator,
     PlanStep,
+    StepResult,
     accepts_breakpoints,
 )
 from cachecost.analysis.optimum.tree import Event, Tail
@@ -36,6 +38,8 @@ from cachecost.prompts.render import BreakpointPrefix
 from cachecost.prompts.request import TTL
 from cachecost.providers.usage import ZERO
 
+PlannedCall = PlanStep | BareCall
+"""A call with its breakpoints, or one for which they are to be chosen."""
 NOTHING_FIXED: Mapping[BareCall, Breakpoints] = {}
 
 
@@ -227,8 +231,8 @@ class Choices:
 class PlanEntries:
     """What the plan has written so far, with TTL and last use as in the cache."""
 
-    def __init__(self) -> None:
-        self.held: dict[Prefix, HeldBlock] = {}
+    def __init__(self, held: dict[Prefix, HeldBlock] | None = None) -> None:
+        self.held: dict[Prefix, HeldBlock] = {} if held is None else held
 
     def alive(self, prefix: Prefix, sent: BareCall) -> HeldBlock | None:
         held = self.held.get(prefix)
@@ -240,32 +244,24 @@ class PlanEntries:
 class Planner:
     """Plans the calls of an evaluator in their order, once: from what `choices` say for what it has cached so far."""
 
-    def __init__(self, evaluator: PlanEvaluator, choices: Choices) -> None:
+    def __init__(
+        self,
+        evaluator: PlanEvaluator,
+        choices: Choices,
+        cache: PlanCache | None = None,
+        entries: PlanEntries | None = None,
+    ) -> None:
+        """`cache` and `entries` are what was written before; None: nothing was."""
         self._evaluator = evaluator
         self._choices = choices
-        self._entries = PlanEntries()
-        self._cache = evaluator.new_cache()
-        self.usd = ZERO
-        """USD of the calls so far, answers included."""
+        self._cache = evaluator.new_cache() if cache is None else cache
+        self._entries = PlanEntries() if entries is None else entries
 
-    def steps(
-        self, extra: Sequence[PlanStep] = (), fixed: Mapping[BareCall, Breakpoints] = NOTHING_FIXED
-    ) -> list[PlanStep]:
-        """The plan, with the `extra` calls in order of start and the `fixed` breakpoints."""
-        waiting = sorted(extra, key=lambda step: step.sent.start)
-        made: list[PlanStep] = []
-        for sent in self._evaluator.sent:
-            while waiting and waiting[0].sent.start < sent.start:
-                made.append(self._run_step(waiting.pop(0)))
-            breakpoints = fixed[sent] if sent in fixed else self._breakpoints(sent)
-            made.append(self._run_step(PlanStep(sent, breakpoints)))
-        return made + [self._run_step(step) for step in waiting]
-
-    def _run_step(self, step: PlanStep) -> PlanStep:
-        """Run a step, and record what it wrote and refreshed."""
+    def run_step(self, call: PlannedCall) -> StepResult:
+        """Choose the breakpoints of a call, if they are not given; make it, and record what it wrote and refreshed."""
+        step = call if isinstance(call, PlanStep) else PlanStep(call, self._breakpoints(call))
         sent = step.sent
         done = self._evaluator.run_step(self._cache, step)
-        self.usd += done.usd
         hit = done.outcome.hit
         depth = hit.depth if hit else 0
         read = self._entries.alive(hit, sent) if hit else None
@@ -277,7 +273,7 @@ class Planner:
                 self._entries.held[breakpoint.prefix] = self._write_entry(sent, event, breakpoint.ttl)
             elif read:
                 self._shallow(breakpoint, read, sent, event)
-        return step
+        return done
 
     def _write_entry(self, sent: BareCall, event: Event | None, ttl: TTL) -> HeldBlock:
         if event is not None:
@@ -297,7 +293,7 @@ class Planner:
         event = self._choices.events[sent]
         if event.deepest is None:
             return ()
-        if warm := self._cache.warm_prefixes.find(sent.prompt):
+        if warm := self._cache.find_warm(sent.prompt):
             self._entries.held[warm.prefix] = HeldBlock(sent.start, warm.ttl, READABLE, False)
         hit = self._deepest_alive(event)
         held = self._entries.alive(hit, sent) if hit is not None else None
@@ -306,10 +302,23 @@ class Planner:
     def _deepest_alive(self, event: Event) -> Prefix | None:
         node = event.deepest
         while node is not None:
-            if node in self._entries.held and self._entries.alive(node, event.sent):
+            if self._entries.alive(node, event.sent):
                 return node
             node = node.parent
         return None
+
+
+def calls_in_order(
+    sent: Sequence[BareCall], extra: Sequence[PlanStep] = (), fixed: Mapping[BareCall, Breakpoints] = NOTHING_FIXED
+) -> list[PlannedCall]:
+    """The calls of a plan, with the `extra` calls in order of start and the `fixed` breakpoints."""
+    waiting = sorted(extra, key=lambda step: step.sent.start)[::-1]
+    made: list[PlannedCall] = []
+    for one in sent:
+        while waiting and waiting[-1].sent.start < one.start:
+            made.append(waiting.pop())
+        made.append(PlanStep(one, fixed[one]) if one in fixed else one)
+    return made + waiting[::-1]
 
 
 def find_markable(prefix: Prefix) -> Prefix | None:

@@ -38,14 +38,14 @@ def improve_plan(
         found = False
         for number, changed in plan_changes(run):
             left -= 1
-            tried = run.cost_with(number, changed)
+            tried = run.cost_with({float(number): changed})
             progress("improvements", most)
             if tried < run.usd:
                 run, found = PlanRun(evaluator, _with_change(run.steps, number, changed)), True
                 break
             if not left:
                 break
-    return list(run.steps), run.usd
+    return run.steps, run.usd
 
 
 def _with_change(steps: Sequence[PlanStep], number: int, changed: PlanStep | None) -> list[PlanStep]:
@@ -56,7 +56,7 @@ def plan_changes(run: PlanRun) -> Iterator[tuple[int, PlanStep | None]]:
     """Changed steps by their numbers, those first that paid most for what they did not read; None: not made."""
     order = sorted(range(len(run.done)), key=lambda number: -_unread_usd(run.done[number]))
     for number in order:
-        step = run.steps[number]
+        step = run.done[number].step
         if step.sent.is_extra:
             yield number, None
         for breakpoints in _other_breakpoints(step):
