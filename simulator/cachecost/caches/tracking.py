@@ -20,9 +20,9 @@ from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 
 POSITION = itemgetter(0)
+LOOK_UP = dict[Key, Any].get
 START = 0
 """Calls are numbered from 1: the position before the first one."""
-EntryState = tuple[int, str, float, float, float, float]
 
 
 class EntryHistory:
@@ -42,6 +42,8 @@ class EntryHistory:
     def add(self, key: Key, position: int, entry: Entry | None) -> bool:
         """The call at `position` left this entry, which is copied; whether it differs from the one before."""
         states = self._states.get(key)
+        if entry is None and states is None:
+            return False
         if are_equal(states[-1][1] if states else None, entry):
             return False
         self._states.setdefault(key, []).append((position, copy(entry)))
@@ -62,11 +64,14 @@ def are_equal(one: Entry | None, other: Entry | None) -> bool:
     """Whether two entries behave alike from now on."""
     if one is None or other is None:
         return one is other
-    return _state(one) == _state(other)
-
-
-def _state(entry: Entry) -> EntryState:
-    return entry.minimum, entry.ttl, entry.ttl_s, entry.started, entry.touched, entry.readable_at
+    return (
+        one.touched == other.touched
+        and one.readable_at == other.readable_at
+        and one.started == other.started
+        and one.ttl_s == other.ttl_s
+        and one.ttl == other.ttl
+        and one.minimum == other.minimum
+    )
 
 
 class TrackedEntries(dict[Key, Entry]):
@@ -78,7 +83,7 @@ class TrackedEntries(dict[Key, Entry]):
 
     def get(self, key: Key, default: Any = None) -> Any:
         self.used.add(key)
-        return super().get(key, default)
+        return LOOK_UP(self, key, default)
 
     def __getitem__(self, key: Key) -> Entry:
         self.used.add(key)
@@ -110,8 +115,9 @@ class TrackedCache(PrefixCache):
         """Note what the call at `position` left; returns what it used."""
         used, is_warm = self._entries.used, self._is_warm
         self._entries.used, self._is_warm = set(), False
-        changed = [key for key in used if self.history.add(key, position, dict.get(self._entries, key))]
-        return CacheUse(tuple({prefix for prefix, _ in used}), tuple(changed), is_warm)
+        entries, add = self._entries, self.history.add
+        changed = [key for key in used if add(key, position, LOOK_UP(entries, key))]
+        return CacheUse(tuple([prefix for prefix, _ in used]), tuple(changed), is_warm)
 
 
 class _ChangedEntries(TrackedEntries):

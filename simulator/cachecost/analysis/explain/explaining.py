@@ -10,7 +10,7 @@ from cachecost.analysis.explain.call_places import with_places
 from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.fix_prices import FixPricing
 from cachecost.analysis.explain.netting import NettedLoss, Netting
-from cachecost.analysis.explain.observed_replay import observe_replay
+from cachecost.analysis.explain.observed_replay import observe_replay, observe_whole
 from cachecost.analysis.explain.wording import excerpt, message, place
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
 from cachecost.analysis.replays.incremental import TrackedReplay
@@ -60,7 +60,9 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
     """
     traffic.require_breakpoints("explain")
     replays = Replays(traffic)
-    observed = observe_replay(replays, replays.recorded, earlier)
+    observed = (
+        observe_replay(replays, replays.recorded, earlier) if earlier else observe_whole(replays, replays.recorded)
+    )
     simulated = {number: row.cost.total for number, row in enumerate(observed.rows, 1)}
     paid = {number: min(usd, limits.get(number, usd)) for number, usd in simulated.items()}
     pricing = FixPricing(simulated, paid)

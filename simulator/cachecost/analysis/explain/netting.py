@@ -19,6 +19,7 @@ from cachecost.analysis.explain.fix_prices import FixPricing, PricedReplay
 from cachecost.analysis.explain.fixes.catalogue import FIXERS
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext
 from cachecost.analysis.explain.observed_replay import LoneCall, ObservedReplay, observe_replay
+from cachecost.analysis.replays.incremental import TrackedReplay
 from cachecost.analysis.replays.replays import Replays
 from cachecost.caches.causes import Cause
 from cachecost.caches.losses import Loss
@@ -158,12 +159,20 @@ class Netting:
 
     def _cheapest(self, losses: Sequence[Loss], observed: ObservedReplay, now: PricedReplay) -> _Choice | None:
         best: _Choice | None = None
+        tracked = self._tracked(observed)
         for fix in FIXERS[losses[0].cause].make(FixContext(self.replays, observed), losses):
-            fixed = observe_replay(self.replays, fix.steps, observed.tracked)
+            fixed = observe_replay(self.replays, fix.steps, tracked)
             after = self.pricing.price(fix, fixed, observed, now)
             if after is not None and (best is None or after.total < best.after.total):
                 best = _Choice(losses, observed, fix, fixed, after)
         return best
+
+    def _tracked(self, observed: ObservedReplay) -> TrackedReplay:
+        """The replay that others are derived from. One that changed all calls is tracked once it is gone on from."""
+        if observed.tracked is None:
+            observed.tracked = self.replays.tracked(observed.steps)
+            observed.tracked.run_all()
+        return observed.tracked
 
     def _best_behind(self, choice: _Choice | None) -> _Choice | None:
         """The fix of a cause that only shows once the one before it is fixed, if both together save something."""

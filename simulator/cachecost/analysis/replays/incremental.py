@@ -63,6 +63,11 @@ class TrackedReplay:
             self.calls.append(TrackedCall(made, cache.end_call(position), lineage.end_call()))
             yield made
 
+    def run_all(self) -> None:
+        """Run without looking at the calls."""
+        for _ in self.run():
+            pass
+
     def match(self, steps: Sequence[ReplayStep]) -> list[int] | None:
         """For each of other steps its position here, 0 for one that is new. None: more must be replayed than that.
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from cachecost.analysis.replays.incremental import TrackedReplay
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, as_sent
 from cachecost.base.errors import CannotEvaluate
-from cachecost.caches.hosts import UnexplainedHosts
+from cachecost.caches.hosts import SimulatedHosts, UnexplainedHosts
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Prompt
 from cachecost.providers.usage import Usage
 from cachecost.simulation.call_preparer import CallPreparer
+from cachecost.simulation.engine import Simulation
 from cachecost.simulation.workload import Workload
 
 Progress = Callable[[str, int], None]
@@ -44,7 +45,7 @@ class Replays:
 
     def rows(self, steps: Sequence[ReplayStep], what: str = "as recorded") -> list[CallRow]:
         """The row of each step, in their order. Their causes are not looked for."""
-        simulation = self.traffic.simulation(preparer=self._preparer(steps), hosts=UnexplainedHosts())
+        simulation = self.simulation(steps, UnexplainedHosts())
         rows = [simulation.row(step.call) for step in steps]
         self.progress(what, len(rows))
         return rows
@@ -63,6 +64,10 @@ class Replays:
     def with_workload(self, traffic: Workload) -> Replays:
         """The same calls on other ground."""
         return Replays(traffic, self.progress)
+
+    def simulation(self, steps: Sequence[ReplayStep], hosts: SimulatedHosts | None = None) -> Simulation:
+        """A simulation of the steps that has learned from the bills."""
+        return self.traffic.simulation(preparer=self._preparer(steps), hosts=hosts)
 
     def _preparer(self, steps: Sequence[ReplayStep]) -> CallPreparer:
         """It has learned from the bills, also what they would be for other content.
