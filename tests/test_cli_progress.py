@@ -110,6 +110,30 @@ def test_replays_of_one_name_are_counted_each(monkeypatch: pytest.MonkeyPatch) -
     assert " 200 calls" in screen.text()
 
 
+def test_replays_that_are_expected_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen(monkeypatch)
+    steps = screen.bar.replay_steps()
+    steps.step("as recorded", 100)
+    steps.expect(3)
+    steps.step("ttl=1h", 100)
+    assert "200 of 400 calls" in screen.text()
+    steps.expect(1)
+    steps.step("ttl=5m", 50)
+    assert "250 of 300 calls" in screen.text()
+
+
+def test_units_that_are_expected_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen(monkeypatch)
+    screen.bar.begin("explaining", None, "replay")
+    screen.bar.advance(2)
+    assert "2 replays" in screen.text()
+    screen.bar.expect(5)
+    screen.bar.advance(1)
+    assert "3 of 7 replays" in screen.text()
+    screen.bar.expect(1)
+    assert "3 of 4 replays" in screen.text()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 @pytest.mark.parametrize("words", [("replay", "--json"), ("explain",), ("bill",), ("optimize",)])
 def test_stdout_is_the_same_with_a_bar(tmp_path: Path, words: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""A workload that shows each replay of its calls on a bar. How many there will be is known only at the end."""
+"""A workload that shows each replay of its calls on a bar. How many there will be is estimated more than once."""
 
 from __future__ import annotations
 
@@ -26,6 +26,10 @@ class WatchedWorkload(Workload):
     """A workload that says when a replay begins; workloads that are made from it do so, too."""
 
     begins: Callable[[int], None] = _ignore
+    expects: Callable[[int], None] = _ignore
+
+    def expect(self, replays: int) -> None:
+        self.expects(replays)
 
     def simulation(
         self,
@@ -42,4 +46,4 @@ def watched(workload: Workload, bar: WorkBar) -> Workload:
     if not bar.is_shown:
         return workload
     bar.begin(f"explaining {count_text(len(workload.calls), 'call')}", None, "replay")
-    return WatchedWorkload(workload.name, workload.calls, workload.setup, workload.strategy, bar.advance)
+    return WatchedWorkload(workload.name, workload.calls, workload.setup, workload.strategy, bar.advance, bar.expect)

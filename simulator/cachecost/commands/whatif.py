@@ -81,7 +81,8 @@ def whatif(
     with work_bar() as bar:
         with bar.reading(logs):
             workload = read_workload(read, shared.setup, tokens)
-        alternatives = what_if(workload, names, actions, at, assumptions or None, bar.replays())
+        steps = bar.replay_steps()
+        alternatives = what_if(workload, names, actions, at, assumptions or None, steps.step, steps.expect)
     as_object = whatif_object(alternatives)
     write_rows(csv_file, as_object["alternatives"])
     if as_json:

@@ -66,6 +66,10 @@ class WorkBar:
         """So many more units are done."""
         self.set_done(self._done + done)
 
+    def expect(self, left: int) -> None:
+        """So many units of the phase are still to come."""
+        self.set_done(self._done, total=self._done + left)
+
     def set_done(self, done: int, what: str | None = None, total: int | None = None) -> None:
         """So many units of the phase are done; `what` and `total` where these have changed."""
         self._done, self._total = done, total or self._total
@@ -115,11 +119,15 @@ class WorkBar:
 
         Returns a function of the name of a replay and the number of its calls that are done.
         """
+        return self.replay_steps(number).step
+
+    def replay_steps(self, number: int | None = None) -> ReplaySteps:
+        """As `replays`, where the number becomes known later."""
         self.begin("replaying", None, CALL)
-        return _ReplaySteps(self, number).step
+        return ReplaySteps(self, number)
 
 
-class _ReplaySteps:
+class ReplaySteps:
     """Adds up the calls of replays that come one after the other; the first tells how many calls each has."""
 
     def __init__(self, bar: WorkBar, number: int | None) -> None:
@@ -127,6 +135,10 @@ class _ReplaySteps:
         self._last = ("", 0)
         self._before = 0
         self._ended = 0
+
+    def expect(self, left: int) -> None:
+        """So many replays come after those that are done."""
+        self._number = self._ended + bool(self._last[1]) + left
 
     def step(self, what: str, calls: int) -> None:
         name, done = self._last

@@ -147,7 +147,7 @@ class CallPreparer:
         return made
 
     def prompt_as_sent(self, call: Call) -> Prompt | None:
-        """The prompt of a kept call, where its host receives the request as it is; else None."""
+        """The prompt of a kept call, where its host receives the request as it is; else None. Raises CannotEvaluate."""
         kept = self._kept.get(_key(call, self.setup.rules_for(call)))
         is_same = kept is not None and kept.sent.told.request is call.request and kept.sent.told.looks_at is None
         return kept.prompts[0] if kept and is_same else None

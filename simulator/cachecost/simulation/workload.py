@@ -51,6 +51,9 @@ class Workload:
         an unknown counter."""
         return Simulation(self.setup, self.strategy, cache, preparer or self.setup.preparer(), hosts)
 
+    def expect(self, replays: int) -> None:
+        """An analysis expects so many replays more. Nobody is told, unless the workload is watched."""
+
     def require_breakpoints(self, command: str) -> None:
         """Check that the calls are cached by breakpoints, the only caches that `command` supports.
 

@@ -33,6 +33,8 @@ MOST_HIDDEN = 2
 """Causes behind one another whose fixes save nothing alone."""
 MOST_FIXES = 60
 """Fixes that are tried, one after another."""
+LOWER_BOUND = 1
+"""The lower bound, which comes last, takes as long as a replay or longer."""
 IN_PROMPT = "prompt"
 LossKey = tuple[Cause, int, int]
 CAUSES = sorted(FIXERS, key=lambda cause: ("prompt", "time", "breakpoints").index(codes()[cause].fixed_in))
@@ -98,12 +100,13 @@ class Netting:
     def _next_losses(self) -> list[Loss]:
         """The losses of the first cause that has any that were not looked at."""
         by_cause = _by_cause(self.observed)
-        for cause in CAUSES:
-            found = by_cause.get(cause, [])
-            new = [one for one in found if _key(one, self.observed) not in self._settled]
-            if new:
-                return new
-        return []
+        unsettled = [
+            [one for one in by_cause.get(cause, []) if _key(one, self.observed) not in self._settled]
+            for cause in CAUSES
+        ]
+        new = [losses for losses in unsettled if losses]
+        self.replays.traffic.expect(sum(FIXERS[losses[0].cause].tries for losses in new) + LOWER_BOUND)
+        return new[0] if new else []
 
     def _settle(self, losses: Sequence[Loss]) -> None:
         """Take the best fix, or note that there is none."""

@@ -109,7 +109,9 @@ class AlternativePricing:
         return made
 
     def usage(self, option: Option) -> list[Usage]:
-        """The usage of each call with an option of `KEPT`. Replayed once."""
+        """The usage of each call with an option of `KEPT`. Replayed once, and not where all calls are sent so already."""
+        if option.unchanged:
+            return [row.usage for row in self.base]
         names = _names([option])
         if names not in self.kept_usage:
             self.replay([option])
@@ -139,6 +141,12 @@ class AlternativePricing:
         ordered = _ordered(options)
         known = self._savings.get(_names(ordered))
         return self.replay(ordered).saving if known is None else known
+
+    def expected_replays(self, options: Sequence[Option]) -> int:
+        """How many replays it takes to price each of the options."""
+        changing = [option for option in options if not option.unchanged]
+        has_cold = not all(option.keeps_prompts for option in changing) and self._cold_replays() is not self.replays
+        return len(changing) + has_cold
 
     def price_option(self, option: Option) -> Alternative:
         """The option with its dollars, and whether the data support them."""

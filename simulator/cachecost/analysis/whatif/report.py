@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -27,6 +27,10 @@ MOST_OFF = Decimal("0.1")
 FAR = "more than 10%"
 
 
+def no_expectation(replays: int) -> None:
+    """Nobody is told how many replays are to come."""
+
+
 def what_if(
     traffic: Workload,
     asked: Sequence[str] = (),
@@ -34,12 +38,13 @@ def what_if(
     at: int | None = None,
     readings: bool | None = None,
     progress: Progress = quiet,
+    expect: Callable[[int], None] = no_expectation,
 ) -> WhatifReport:
     """All alternatives for the calls of a workload, and their best combination.
 
     `asked` are promises to be replayed together, `switched` actions after the recorded call `at` (None: the last).
     `readings`: whether to ask which promises turn under another reading of the open rules; None: if the recording is
-    not long.
+    not long. `expect` is called with the number of replays that are still to come, as far as that can be known.
     Raises InputError for a name that is not known; CannotEvaluate.
     """
     traffic.require_breakpoints("whatif")
@@ -55,7 +60,9 @@ def what_if(
     options = list(profile.options())
     wanted = profile.find_options(asked) if asked else []
     made = price_actions(profile, pricing, switched, at)
+    expect(pricing.expected_replays(options) + 1)
     alternatives = [pricing.price_option(option) for option in options]
+    expect(sum(alternative.is_gain for alternative in alternatives) + bool(wanted))
     is_asked = len(traffic.calls) <= MOST_CALLS if readings is None else readings
     if is_asked:
         alternatives = _with_readings(pricing, options, alternatives)

@@ -45,8 +45,9 @@ MakeFixes = Callable[[FixContext, Sequence[Loss]], Iterator[Fix]]
 class Fixer:
     """How losses of a cause are fixed, and the `scope` of a fix: it is made for all calls that are equal in this, or
     for none of them. A conversation can be sent otherwise by itself; a policy is one for all conversations of a kind,
-    since nobody knows at their beginning how they will go on.
+    since nobody knows at their beginning how they will go on. `tries` is how many fixes there usually are.
     """
 
     make: MakeFixes
     scope: ScopeOf = in_conversation
+    tries: int = 2
