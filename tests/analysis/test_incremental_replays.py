@@ -82,7 +82,7 @@ def observed(calls: Iterator[SimulatedCall]) -> list[object]:
 
 
 def tracked(traffic: Workload, steps: Sequence[ReplayStep] | None = None) -> TrackedReplay:
-    replay = Replays(traffic).tracked(as_sent(traffic.calls) if steps is None else steps)
+    replay = Replays(traffic).tracked_replay(as_sent(traffic.calls) if steps is None else steps)
     list(replay.run())
     return replay
 
@@ -94,7 +94,9 @@ def assert_the_same(traffic: Workload, dice: Random) -> None:
         matches = earlier.match(steps)
         if matches is None:
             return
-        assert observed(ChangedReplay(earlier, steps, matches).run()) == observed(Replays(traffic).tracked(steps).run())
+        assert observed(ChangedReplay(earlier, steps, matches).run()) == observed(
+            Replays(traffic).tracked_replay(steps).run()
+        )
         earlier, steps = tracked(traffic, steps), list(steps)
         place = dice.randrange(len(steps))
         steps[place] = steps[place].with_request(dice.choice(MARKINGS)(steps[place].call.request))

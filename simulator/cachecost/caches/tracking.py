@@ -31,6 +31,9 @@ class EntryHistory:
     def __init__(self) -> None:
         self._states: dict[Key, list[tuple[int, Entry | None]]] = {}
 
+    def clear(self) -> None:
+        self._states.clear()
+
     def at(self, key: Key, position: int) -> Entry | None:
         """The entry after the call at `position`, not to be changed; None: there was none."""
         states = self._states.get(key)

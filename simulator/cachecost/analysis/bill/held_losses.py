@@ -51,7 +51,7 @@ def find_held_losses(traffic: Workload) -> HeldLosses:
     """As `hold_losses`, with a replay that others can be derived from. Raises CannotEvaluate."""
     if not _has_bills(traffic):
         return HeldLosses(traffic, {})
-    replay = Replays(traffic).tracked(as_sent(traffic.calls))
+    replay = Replays(traffic).tracked_replay(as_sent(traffic.calls))
     return _hold(traffic, replay.run())._replace(replay=replay)
 
 

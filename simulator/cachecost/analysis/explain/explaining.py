@@ -68,6 +68,9 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
     pricing = FixPricing(simulated, paid)
     netting = Netting(replays, pricing, observed, pricing.price_recording(), dict(paid))
     netting.run()
+    for replay in (observed, netting.observed):
+        if replay.tracked:
+            replay.tracked.release()  # the lower bound needs the memory
     findings = _in_order(_finding(one) for one in netting.found)
     notes = _in_order(_finding(one) for one in netting.notes)
     cost = sum(simulated.values(), ZERO)

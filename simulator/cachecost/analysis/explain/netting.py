@@ -173,7 +173,7 @@ class Netting:
     def _tracked(self, observed: ObservedReplay) -> TrackedReplay:
         """The replay that others are derived from. One that changed all calls is tracked once it is gone on from."""
         if observed.tracked is None:
-            observed.tracked = self.replays.tracked(observed.steps)
+            observed.tracked = self.replays.tracked_replay(observed.steps)
             observed.tracked.run_all()
         return observed.tracked
 

@@ -111,7 +111,7 @@ def _make_all(replays: Replays, steps: Sequence[ReplayStep]) -> Iterator[Simulat
 
 def observe_whole(replays: Replays, steps: Sequence[ReplayStep]) -> ObservedReplay:
     """As `observe_replay`; others can be derived from it."""
-    tracked = replays.tracked(steps)
+    tracked = replays.tracked_replay(steps)
     return _observe(steps, tracked, tracked.run())
 
 

@@ -68,12 +68,18 @@ class TrackedReplay:
         for _ in self.run():
             pass
 
+    def release(self) -> None:
+        """Free what only other replays need: none is derived from this one any more."""
+        self.calls.clear()
+        self.history.clear()
+
     def match(self, steps: Sequence[ReplayStep]) -> list[int] | None:
         """For each of other steps its position here, 0 for one that is new. None: more must be replayed than that.
 
         The recorded calls must have the content that they have here, in the same order, and few other breakpoints.
         """
-        if self.traffic.setup.rules.assumptions.is_drawn or not self._uses_breakpoints():
+        is_there = len(self.calls) == len(self.steps)
+        if not is_there or self.traffic.setup.rules.assumptions.is_drawn or not self._uses_breakpoints():
             return None
         found, position, changed = list[int](), START, 0
         for step in steps:
@@ -97,10 +103,12 @@ def _is_same(one: ReplayStep, other: ReplayStep) -> bool:
     """Whether both send the same content for the same recorded call, or are the same extra call."""
     if one.number == NO_CALL:
         return one.call is other.call
-    return one.number == other.number and (one.content is other.content or _sent(one.content) == _sent(other.content))
+    return one.number == other.number and (
+        one.content is other.content or _content_key(one.content) == _content_key(other.content)
+    )
 
 
-def _sent(call: Call) -> tuple[object, ...]:
+def _content_key(call: Call) -> tuple[object, ...]:
     """What the prompt and the bill of a call depend on; how much it can read is another matter."""
     where = call.start, call.day, call.host, call.workspace, call.is_batch
     return id(call.request), id(call.response), call.output_tokens, call.first_token_s, *where

@@ -84,7 +84,7 @@ class Replays:
                 preparer.learn(number, content, billed)
         return preparer
 
-    def tracked(self, steps: Sequence[ReplayStep]) -> TrackedReplay:
+    def tracked_replay(self, steps: Sequence[ReplayStep]) -> TrackedReplay:
         """A replay of the steps that others can be derived from."""
         return TrackedReplay(self.traffic, steps, self._preparer(steps))
 

@@ -109,7 +109,7 @@ class AlternativePricing:
         return made
 
     def usage(self, option: Option) -> list[Usage]:
-        """The usage of each call with an option of `KEPT`. Replayed once, and not where all calls are sent so already."""
+        """The usage of each call with an option of `KEPT`. Replayed once, and only where it changes calls."""
         if option.unchanged:
             return [row.usage for row in self.base]
         names = _names([option])
