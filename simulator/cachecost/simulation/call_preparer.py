@@ -93,13 +93,14 @@ class UnpreparedCall:
 @value
 class _RenderedCall:
     """A call as rendered, and what its key names by identity. `refused` is why its host refuses it at any length,
-    `notes` are those on its request."""
+    `notes` are those on its request; `is_as_sent`: the host receives the request as it is."""
 
     call: Call
     rules: ModelRules
     prompts: list[Prompt]
     refused: str | None
     notes: tuple[str, ...]
+    is_as_sent: bool
 
 
 @value
@@ -149,8 +150,7 @@ class CallPreparer:
     def prompt_as_sent(self, call: Call) -> Prompt | None:
         """The prompt of a kept call, where its host receives the request as it is; else None. Raises CannotEvaluate."""
         kept = self._kept.get(_key(call, self.setup.rules_for(call)))
-        is_same = kept is not None and kept.sent.told.request is call.request and kept.sent.told.looks_at is None
-        return kept.prompts[0] if kept and is_same else None
+        return kept.prompts[0] if kept and kept.is_as_sent else None
 
     def keep(self, call: Call) -> None:
         """Keep a call as rendered, for all replays that send it again."""
@@ -293,7 +293,8 @@ class CallPreparer:
     def _rendered(self, call: Call, rules: ModelRules) -> _RenderedCall:
         sent = self.prompts.prepare_request(call.request, rules)
         refused = refusal(sent.told.request, sent.breakpoints, rules)
-        return _RenderedCall(call, rules, self._render(call, sent, rules), refused, sent.told.notes)
+        is_as_sent = sent.told.request is call.request and sent.told.looks_at is None
+        return _RenderedCall(call, rules, self._render(call, sent, rules), refused, sent.told.notes, is_as_sent)
 
     def _render(self, call: Call, sent: PreparedRequest, rules: ModelRules) -> list[Prompt]:
         return self.prompts.render_prompts(sent, call.simulated_response, rules, call.workspace)
