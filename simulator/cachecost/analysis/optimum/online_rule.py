@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from cachecost.analysis.optimum.keep_alives import keep_alive_steps
-from cachecost.analysis.optimum.plan_evaluator import Breakpoints, PlanEvaluator, PlanStep, rendered_breakpoints
+from cachecost.analysis.optimum.plan_evaluator import Breakpoints, KnownPlaces, PlanEvaluator, PlanStep
 from cachecost.analysis.optimum.presets import PresetResult, place_breakpoints
 from cachecost.prompts.refusals import refusal, sent_breakpoints
 from cachecost.prompts.request import TTL
@@ -198,6 +198,7 @@ class _RuleSearch:
     def __init__(self, evaluator: PlanEvaluator) -> None:
         self._evaluator = evaluator
         self._known: dict[tuple[Breakpoints, ...], Decimal] = {}
+        self._places = KnownPlaces()
 
     def best(self, best: RuleResult, rules: Iterable[OnlineRule]) -> RuleResult:
         """The cheapest of `best` and these rules."""
@@ -226,7 +227,7 @@ class _RuleSearch:
             request = place_breakpoints(sent.call.request, placement, trail)
             if refusal(request, sent_breakpoints(request), sent.rules):
                 return None
-            steps.append(PlanStep(sent, rendered_breakpoints(sent, request)))
+            steps.append(PlanStep(sent, self._places.rendered_breakpoints(sent, request)))
         return steps
 
 

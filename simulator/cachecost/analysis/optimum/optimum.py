@@ -25,7 +25,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
 )
 from cachecost.analysis.optimum.plan_run import PlanRun
 from cachecost.analysis.optimum.planner import Choices, Planner, PlannerOptions, calls_in_order
-from cachecost.analysis.optimum.presets import PresetResult, try_presets
+from cachecost.analysis.optimum.presets import PresetResult, cheapest_first, try_presets
 from cachecost.analysis.optimum.search import TriedPlan, improve_plan
 from cachecost.analysis.optimum.tree import BlockTree
 from cachecost.analysis.optimum.ttls import Lifetimes
@@ -97,7 +97,7 @@ class Optimum:
 
 def best_of(presets: Sequence[PresetResult]) -> PresetResult:
     """The cheapest preset without a refused call."""
-    return min((one for one in presets if not one.refused), key=lambda one: one.usd)
+    return cheapest_first(presets)[0]
 
 
 def optimum_of(
@@ -143,7 +143,7 @@ class _Finder:
 
     def optimum(self) -> Optimum:
         evaluator = self._evaluator
-        presets = try_presets(evaluator, self._progress)
+        presets = try_presets(evaluator, self._progress, COMPARED)
         plan, is_optimal = self._plan(presets)
         readings = self._readings(plan, presets)
         rows = simulated_rows(evaluator.terms, plan)
@@ -232,13 +232,8 @@ class _Finder:
         return found.steps or plan, found.is_finished
 
     def _readings(self, plan: list[PlanStep], presets: Sequence[PresetResult]) -> list[AssumptionResult]:
-        fair = sorted((one for one in presets if not one.refused), key=lambda one: one.usd)
-        return compare_assumptions(
-            self._evaluator,
-            plan,
-            [one.steps for one in fair[: COMPARED if len(plan) <= MANY_CALLS else 1]],
-            self._progress,
-        )
+        compared = cheapest_first(presets)[: COMPARED if len(plan) <= MANY_CALLS else 1]
+        return compare_assumptions(self._evaluator, plan, [one.steps for one in compared], self._progress)
 
     def _recorded_plan(self) -> list[PlanStep] | None:
         """The calls with the breakpoints that they were sent with; None if none had any."""

@@ -16,7 +16,7 @@ from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.passes import pass_times
 from cachecost.prompts.refusals import accepts_breakpoint, sent_breakpoints
 from cachecost.prompts.render import BreakpointPrefix, Prompt
-from cachecost.prompts.request import Breakpoint, Request, is_server_tool
+from cachecost.prompts.request import TTL, Breakpoint, Request, is_server_tool
 from cachecost.prompts.sizes import PrefixSizes
 from cachecost.providers.prices import Prices
 from cachecost.providers.quotes import PER_TOKEN
@@ -258,20 +258,25 @@ class KnownPlaces:
     """The places of blocks in prompts, each looked for once: many breakpoints are at the same ones."""
 
     def __init__(self) -> None:
-        self._known: dict[BareCall, dict[BlockKey, Prefix | None]] = {}
+        self._places: dict[BareCall, dict[BlockKey, Prefix | None]] = {}
+        self._made: dict[tuple[Prefix, TTL], BreakpointPrefix] = {}
 
     def rendered_breakpoints(self, sent: BareCall, request: Request) -> Breakpoints:
-        """As the function of that name."""
+        """As the function of that name; equal breakpoints are one."""
         ttls = {breakpoint.block_key: breakpoint.ttl for breakpoint in sent_breakpoints(request).breakpoints}
-        known = self._known.setdefault(sent, {})
+        known = self._places.setdefault(sent, {})
         new = {key: key[0] for key in ttls if key not in known}
         if new:
             known.update(dict.fromkeys(new))
-            known.update(
-                (place.block_key, place.prefix) for place in _places_of(sent, new, lambda place: place.block_key)
-            )
-        found = [BreakpointPrefix(prefix, ttl) for key, ttl in ttls.items() if (prefix := known[key]) is not None]
+            known.update((one.block_key, one.prefix) for one in _places_of(sent, new, lambda one: one.block_key))
+        found = [self._breakpoint(prefix, ttl) for key, ttl in ttls.items() if (prefix := known[key]) is not None]
         return tuple(sorted(found, key=lambda one: one.prefix.depth))
+
+    def _breakpoint(self, prefix: Prefix, ttl: TTL) -> BreakpointPrefix:
+        made = self._made.get((prefix, ttl))
+        if made is None:
+            made = self._made[prefix, ttl] = BreakpointPrefix(prefix, ttl)
+        return made
 
 
 def rendered_breakpoints(sent: BareCall, request: Request) -> Breakpoints:

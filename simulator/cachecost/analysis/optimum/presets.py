@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -29,7 +29,10 @@ MOST_CALLS = 600
 
 @dataclass(frozen=True, slots=True)
 class PresetResult:
-    """A placement on these calls: its breakpoints, their cost, and how many calls the API would refuse."""
+    """A placement on these calls: its breakpoints, their cost, and how many calls the API would refuse.
+
+    `steps` is empty where they are not needed any more.
+    """
 
     name: str
     steps: list[PlanStep]
@@ -37,15 +40,28 @@ class PresetResult:
     refused: int = 0
 
 
-def try_presets(evaluator: PlanEvaluator, progress: Callable[[str, int], None]) -> list[PresetResult]:
-    """Every built-in placement at 5m and at 1h; equal breakpoints are evaluated once."""
+def try_presets(
+    evaluator: PlanEvaluator, progress: Callable[[str, int], None], kept: int | None = None
+) -> list[PresetResult]:
+    """Every built-in placement at 5m and at 1h; equal breakpoints are evaluated once.
+
+    Only the `kept` cheapest without a refused call keep their steps; None: all do.
+    """
     known: dict[tuple[Breakpoints, ...], Decimal] = {}
     places = KnownPlaces()
     found, tried = [], list(_placements(len(evaluator.sent) > MOST_CALLS))
     for name, placement in tried:
         found.append(_try_preset(evaluator, name, placement, known, places))
         progress("placements", len(tried))
+        if kept is not None:
+            best = {one.name for one in cheapest_first(found)[:kept]}
+            found = [one if one.name in best else replace(one, steps=[]) for one in found]
     return found
+
+
+def cheapest_first(presets: Iterable[PresetResult]) -> list[PresetResult]:
+    """The presets without a refused call, the cheapest first."""
+    return sorted((one for one in presets if not one.refused), key=lambda one: one.usd)
 
 
 def _placements(leading_only: bool) -> Iterator[tuple[str, Placement]]:
