@@ -10,7 +10,7 @@ from cachecost.analysis.explain.call_places import with_places
 from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.fix_prices import FixPricing
 from cachecost.analysis.explain.netting import NettedLoss, Netting
-from cachecost.analysis.explain.observed_replay import observe_replay, observe_whole
+from cachecost.analysis.explain.observed_replay import ObservedReplay, observe_replay, observe_whole
 from cachecost.analysis.explain.wording import excerpt, message, place
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
 from cachecost.analysis.replays.incremental import TrackedReplay
@@ -85,13 +85,16 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
         open_share=_open_share(avoidable, netting.observed.rows),
         warm=warm_reads(observed.rows),
         notes=with_places(notes, traffic.calls),
-        lower_bound=_lower_bound(traffic, [step.call for step in netting.observed.steps if step.number != NO_CALL]),
+        lower_bound=_lower_bound(replays, netting.observed),
     )
 
 
-def _lower_bound(traffic: Workload, calls: Sequence[Call]) -> Decimal:
+def _lower_bound(replays: Replays, fixed: ObservedReplay) -> Decimal:
     """USD that the calls cost at least as they are sent with all fixes, with any breakpoints, TTLs and keep-alives."""
-    return lower_bound_of(calls, traffic.setup).with_pings_usd
+    calls = [step.call for step in fixed.steps if step.number != NO_CALL]
+    is_same_replay = len(calls) == len(fixed.steps) and replays.are_as_sent(fixed.steps)
+    rows = fixed.rows if is_same_replay else None  # the bound knows no keep-alives and no scaled bills
+    return lower_bound_of(calls, replays.traffic.setup, rows).with_pings_usd
 
 
 def _in_order(findings: Iterator[Finding]) -> list[Finding]:
