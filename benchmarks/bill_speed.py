@@ -1,12 +1,13 @@
-"""How long `cachecost bill` takes over a folder of sessions, beside kvleak and bare parsing.
+"""How long `cachecost bill` takes over a folder of sessions, beside other tools that read them and bare parsing.
 
-    python benchmarks/bill_speed.py [FOLDER] [--rival PATH] [--runs 3] [--json] [--sessions 350] [--megabytes 380]
+    python benchmarks/bill_speed.py [FOLDER] [--peers BIN] [--runs 3] [--json] [--sessions 350] [--megabytes 380]
 
-Without FOLDER, sessions.py writes one and it is removed afterwards. Three sides take turns: the first run with an empty
-store, a second run with what the first one remembered, and `kvleak audit` where it is installed (on PATH, or --rival).
-A fourth, a bare script that parses each line with a usage, is always there. Shown are the least processor time, the
-least wall time and the most memory of each, and their ratios to the first run's. A side's processor time includes its
-child processes; its memory is that of its biggest process.
+Without FOLDER, sessions.py writes one and it is removed afterwards. Sides take turns: the first run with an empty
+store, a second run with what the first one remembered, each tool of PEERS that is installed (in the folder BIN, or on
+PATH), and a bare script that parses each line with a usage. `pip install kvleak replay-doctor claude-cache-audit` in a
+virtual environment of its own, whose `bin` is BIN, installs them. Shown are the least processor time, the least wall
+time and the most memory of each, and their ratios to the first run's. A side's processor time includes its child
+processes; its memory is that of its biggest process.
 """
 
 from __future__ import annotations
@@ -29,7 +30,14 @@ from sessions import write_sessions
 STORE = "CACHECOST_STORE"
 """The environment variable with the file in which `cachecost bill` remembers sessions."""
 CACHECOST = (sys.executable, "-m", "cachecost")
-FIRST, AGAIN, RIVAL, BARE = "first run", "second run", "kvleak audit", "bare parsing"
+FIRST, AGAIN, BARE = "first run", "second run", "bare parsing"
+FOLDER, CONFIG = "FOLDER", "CONFIG"
+"""In a command: the folder of sessions, and one whose `projects` it is, as Claude Code has it."""
+PEERS = {
+    "kvleak": ("audit", "--path", FOLDER, "--json"),
+    "replay-doctor": ("replay", FOLDER),
+    "claude-cache-audit": ("--all", "--json", "--config-dir", CONFIG),
+}
 PARSING = """
 import json, pathlib, sys
 for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.jsonl")):
@@ -68,8 +76,15 @@ def bare_side(folder: Path) -> Side:
     return Side(BARE, (sys.executable, "-c", PARSING, str(folder)), {})
 
 
-def rival_side(folder: Path, rival: str | None) -> list[Side]:
-    return [Side(RIVAL, (rival, "audit", "--path", str(folder), "--json"), {})] if rival else []
+def peer_sides(folder: Path, config: Path, where: str | None) -> list[Side]:
+    """The tools of PEERS that are in the folder `where`, or on PATH if that is None. `config` need not exist yet."""
+    places = {name: shutil.which(name, path=where) for name in PEERS}
+    found = {name: place for name, place in places.items() if place}
+    if "claude-cache-audit" in found:
+        config.mkdir()
+        (config / "projects").symlink_to(folder.resolve(), target_is_directory=True)
+    files = {FOLDER: str(folder), CONFIG: str(config)}
+    return [Side(name, (place, *(files.get(word, word) for word in PEERS[name])), {}) for name, place in found.items()]
 
 
 def in_rounds(sides: Sequence[Side], runs: int) -> dict[str, list[Run]]:
@@ -102,17 +117,19 @@ def case_runs(name: str, folder: Path, runs: int) -> list[tuple[Run, Run]]:
 
 
 def table(found: Mapping[str, Run]) -> list[str]:
-    lines = [f"{'':14}{'processor s':>12}{'wall s':>9}{'MiB':>7}   ratio to the first run"]
+    lines = [f"{'':19}{'processor s':>12}{'wall s':>9}{'MiB':>7}   ratio to the first run"]
     for (name, run), ratio in zip(found.items(), ratios(found).values(), strict=True):
         shown = " · ".join(f"{ratio[key]:.2f}" for key in ("processor_s", "seconds", "peak_mib"))
-        lines.append(f"{name:14}{run.processor_s:12.2f}{run.seconds:9.2f}{run.peak_mib:7.0f}   {shown}")
+        lines.append(f"{name:19}{run.processor_s:12.2f}{run.seconds:9.2f}{run.peak_mib:7.0f}   {shown}")
     return lines
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Times `cachecost bill` over a folder of sessions, beside kvleak.")
+    parser = argparse.ArgumentParser(
+        description="Times `cachecost bill` over a folder of sessions, beside other tools."
+    )
     parser.add_argument("folder", type=Path, nargs="?", help="of Claude Code sessions (default: generated)")
-    parser.add_argument("--rival", default=shutil.which("kvleak"), help="path of kvleak (default: the one on PATH)")
+    parser.add_argument("--peers", metavar="BIN", help="folder with the programs of other tools (default: PATH)")
     parser.add_argument("--cachecost", type=shlex.split, default=CACHECOST, metavar="WORDS", help="how it is started")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--sessions", type=int, default=350, help="of the generated folder")
@@ -128,7 +145,8 @@ def main() -> int:
         folder = options.folder or scratch / "sessions"
         if options.folder is None:
             write_sessions(folder, options.sessions, options.megabytes)
-        sides = [*bill_sides(folder, scratch / "store", options.cachecost), *rival_side(folder, options.rival)]
+        peers = peer_sides(folder, scratch / "claude", options.peers)
+        sides = [*bill_sides(folder, scratch / "store", options.cachecost), *peers]
         try:
             rounds = in_rounds([*sides, bare_side(folder)], options.runs)
         except (subprocess.CalledProcessError, ValueError) as error:
@@ -139,8 +157,9 @@ def main() -> int:
         print(json.dumps({"figures": {name: asdict(run) for name, run in found.items()}, "ratios": ratios(found)}))
     else:
         print("\n".join(table(found)))
-    if not options.rival and not options.json:
-        print("kvleak is not on PATH; --rival PATH names it")
+    missing = [name for name in PEERS if name not in found]
+    if missing and not options.json:
+        print(f"not installed: {', '.join(missing)}; --peers BIN names the folder of their programs")
     return 0
 
 

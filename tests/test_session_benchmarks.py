@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import bill_speed
-from bill_speed import AGAIN, BARE, FIRST, RIVAL, STORE, Side, best, bill_sides, in_rounds, ratios, rival_side, table
+from bill_speed import AGAIN, BARE, FIRST, STORE, Side, best, bill_sides, in_rounds, peer_sides, ratios, table
 from cachecost.conversations.readers.claude_code.transcript import TranscriptStep, read_steps
 from measure import Run
 from session_shapes import QUANTILES, RESULT_LINE, Draws, EscapedText
@@ -152,20 +152,26 @@ def test_first_runs_find_no_store_and_second_runs_find_one(tmp_path: Path, comma
     assert all(run.processor_s > 0 and run.peak_mib > 1 for runs in found.values() for run in runs)
 
 
-def test_the_rival_is_left_out_where_there_is_none(tmp_path: Path) -> None:
-    assert rival_side(tmp_path, None) == []
-    (side,) = rival_side(tmp_path, "/opt/kvleak")
-    assert side == Side(RIVAL, ("/opt/kvleak", "audit", "--path", str(tmp_path), "--json"), {})
+def test_tools_that_are_not_installed_are_left_out(tmp_path: Path) -> None:
+    assert peer_sides(tmp_path, tmp_path / "config", str(tmp_path)) == []
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("kvleak", "claude-cache-audit"):
+        (programs / name).touch(0o755)
+    audit, other = peer_sides(tmp_path, tmp_path / "config", str(programs))
+    assert audit == Side("kvleak", (f"{programs}/kvleak", "audit", "--path", str(tmp_path), "--json"), {})
+    assert other.command[-2:] == ("--config-dir", str(tmp_path / "config"))
+    assert (tmp_path / "config" / "projects").resolve() == tmp_path.resolve()
 
 
 def test_the_best_of_each_figure_counts_and_ratios_are_to_the_first_run() -> None:
     first = best([Run(2.0, 1.5, 30.0), Run(1.0, 1.8, 40.0)])
     assert first == Run(1.0, 1.5, 40.0)
-    found = {FIRST: first, RIVAL: Run(2.0, 4.5, 20.0)}
-    assert ratios(found)[RIVAL] == {"seconds": 2.0, "processor_s": 3.0, "peak_mib": 0.5}
+    found = {FIRST: first, "kvleak": Run(2.0, 4.5, 20.0)}
+    assert ratios(found)["kvleak"] == {"seconds": 2.0, "processor_s": 3.0, "peak_mib": 0.5}
     assert table(found)[1:] == [
-        "first run             1.50     1.00     40   1.00 · 1.00 · 1.00",
-        "kvleak audit          4.50     2.00     20   3.00 · 2.00 · 0.50",
+        "first run                  1.50     1.00     40   1.00 · 1.00 · 1.00",
+        "kvleak                     4.50     2.00     20   3.00 · 2.00 · 0.50",
     ]
 
 
@@ -174,7 +180,7 @@ def test_the_script_times_a_generated_folder(
 ) -> None:
     words = ["--runs", "1", "--sessions", "3", "--megabytes", "0.3", "--json", "--cachecost", shlex.join(command)]
     monkeypatch.setattr("sys.argv", ["bill_speed.py", *words])
-    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name, path: None)
     assert bill_speed.main() == 0
     told = json.loads(capsys.readouterr().out)
     assert list(told["figures"]) == list(told["ratios"]) == [FIRST, AGAIN, BARE]
