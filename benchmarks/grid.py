@@ -52,9 +52,9 @@ def terms(model: str) -> ReplaySetup:
     return ReplaySetup(RuleBook(as_of=DAY), PRICES, tokens="bytes", model=model)
 
 
-def grid(of: Conversation) -> int:
+def grid(of: Conversation, *others: Conversation) -> int:
     """Simulated calls of the grid, every cell by what it shares with the others."""
-    shared, calls = SharedTotals([of]), 0
+    shared, calls = SharedTotals([of, *others]), 0
     for model in MODELS:
         for ttl in LIVES:
             for name in STRATEGIES:
