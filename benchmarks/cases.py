@@ -80,9 +80,9 @@ def bill(name: str, folder: Path, runs: int) -> Pairs:
     return of_runs(case_runs(name, folder, runs))
 
 
-def sessions(name: str, folder: Path, runs: int) -> Pairs:
-    """A command over 20 generated sessions, against a script that parses each line."""
-    return of_runs(session_speed.case_runs(name, folder, runs))
+def sessions(name: str, size: session_speed.CaseSize, folder: Path, runs: int) -> Pairs:
+    """A command over a folder of generated sessions, against a script that parses each line."""
+    return of_runs(session_speed.case_runs(name, size, folder, runs))
 
 
 def memory(folder: Path, _runs: int) -> Pairs:
@@ -155,7 +155,15 @@ def log_case(shape: log_shapes.Case) -> Case:
 
 def session_case(name: str) -> Case:
     before, goal = session_speed.BEFORE.get(name), session_speed.GOALS.get(name)
-    return Case(f"sessions-{name}", "json.loads of each line", partial(sessions, name), False, goal, before)
+    pairs = partial(sessions, name, session_speed.CASE)
+    return Case(f"sessions-{name}", "json.loads of each line", pairs, False, goal, before)
+
+
+def small_session_case(name: str) -> Case:
+    """On a folder so small that CI has time for it: start-up is a good part of it."""
+    times = session_speed.SMALL_CASE.parsings
+    pairs = partial(sessions, name, session_speed.SMALL_CASE)
+    return Case(f"small-{name}", f"json.loads of each line, {times} times", pairs)
 
 
 BEFORE = {"long": 1.3, "interleaved": 3.5, "in a row": 3.5, "unique": 27.0}
@@ -168,6 +176,7 @@ CASES = (
     Case("bill-first", "json.loads of each line with a usage", partial(bill, FIRST)),
     Case("bill-again", "json.loads of each line with a usage", partial(bill, AGAIN)),
     *map(session_case, session_speed.COMMANDS),
+    *map(small_session_case, session_speed.SMALL_COMMANDS),
     Case("start-help", 'python -c "import click"', start_help),
     Case("start-replay", 'python -c "import click"', start_replay),
     Case("growth", f"a call of {LENGTHS[0]:,} turns (this: {LENGTHS[1]:,})", partial(script, GROWTH, growth), goal=1.0),

@@ -93,14 +93,14 @@ def _time(axes: Axes, points: Sequence[Point], name: str) -> None:
     axes.set_title(name, loc="left", size=TEXT_SIZE)
     axes.set_yscale("log")
     axes.set_yticks([0.1, 0.3, 1, 3, 10])
-    _plain(axes)
+    format_plainly(axes)
 
 
 def _memory(axes: Axes, points: Sequence[Point]) -> None:
     _lines(axes, points, [one.peak_mib for one in points])
     axes.set_ylim(bottom=0)
     axes.set_xlabel("requests", loc="left")
-    _plain(axes)
+    format_plainly(axes)
 
 
 def _lines(axes: Axes, points: Sequence[Point], values: Sequence[tuple[float, float]]) -> None:
@@ -111,7 +111,7 @@ def _lines(axes: Axes, points: Sequence[Point], values: Sequence[tuple[float, fl
     axes.set_xticks(lengths)
 
 
-def _plain(axes: Axes) -> None:
+def format_plainly(axes: Axes) -> None:
     """Numbers as they are said, no powers of ten."""
     plain = FuncFormatter(lambda value, _: f"{value:,g}")
     for axis in (axes.xaxis, axes.yaxis):

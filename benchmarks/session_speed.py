@@ -1,11 +1,14 @@
 """How long each command takes over sessions shaped like real ones, beside bare parsing of the same lines.
 
     python benchmarks/session_speed.py [--sessions 350] [--megabytes 380] [--only NAME…] [--runs 1] [--json]
+    python benchmarks/session_speed.py --record now [--sessions 20 --megabytes 22]
 
 sessions.py writes a folder of Claude Code transcripts: by default 350 sessions with about 20,000 calls. `import` and
 `bill` read the folder, everything else the recording that the import makes of it. All are whole processes in turns;
 shown are the least processor time, what that is for each call, the most memory, and the ratio of the processor time
-to that of a script that parses every line of the folder with `json`.
+to that of a script that parses every line of the folder with `json`. Below them stand the physical limits: the bytes of
+the folder read, and read and hashed. --record keeps what was found under a name (`before`, `now`) in session_speed.json
+and writes the tables of README.md anew.
 """
 
 from __future__ import annotations
@@ -15,11 +18,14 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from hashlib import blake2b
 from pathlib import Path
+from time import process_time
 
 from measure import Run, measured
+from session_tables import BARE, NAMES, Cost, Limits, SpeedTable, record
 from sessions import write_sessions
 
 CACHECOST = (sys.executable, "-m", "cachecost")
@@ -27,11 +33,12 @@ SETTINGS = {"CACHECOST_STORE": "off", "CACHECOST_TOKENS": "tiktoken"}
 """Nothing is remembered from run to run but counts of tokens; the same tokenizer on every machine."""
 PARSING = """
 import json, pathlib, sys
-for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.jsonl")):
+for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.jsonl")) * int(sys.argv[2]):
     with path.open("rb") as lines:
         for line in lines:
             json.loads(line)
 """
+CHUNK = 1 << 20
 STRATEGIES = (
     *("claude-code", "automatic", "base", "progressive", "system-only"),
     *("lagging-tail", "claude-code@1h", "none"),
@@ -43,8 +50,8 @@ model: claude-opus-4-5
 conversation: {{recording: {recording}}}
 strategies: [claude-code, automatic]
 """
+LIMIT_RUNS = 3
 FOLDER, RECORDING, SCENARIO_FILE = "sessions", "recording.jsonl", "sessions.yaml"
-BARE = "bare parsing"
 COMMANDS = {
     "import": ("import", FOLDER, "--out", "imported.jsonl"),
     "bill": ("bill", FOLDER, "--json"),
@@ -67,15 +74,17 @@ class Sessions:
 
     folder: Path
     calls: int
+    parsings: int = 1
+    """How many times bare parsing goes through the folder: once is too little to be timed where the folder is small."""
 
     @classmethod
-    def written(cls, folder: Path, sessions: int, megabytes: float) -> Sessions:
+    def written(cls, folder: Path, sessions: int, megabytes: float, parsings: int = 1) -> Sessions:
         write_sessions(folder / FOLDER, sessions, megabytes)
         (folder / SCENARIO_FILE).write_text(SCENARIO.format(recording=RECORDING))
         made = cls(folder, 0)
         imported = [*CACHECOST, *made.words(("import", FOLDER, "--out", RECORDING, "--json"))]
         told = subprocess.run(imported, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
-        return cls(folder, json.loads(told)["calls"])
+        return cls(folder, json.loads(told)["calls"], parsings)
 
     def words(self, words: Sequence[str]) -> list[str]:
         files = (FOLDER, RECORDING, SCENARIO_FILE, "imported.jsonl")
@@ -83,8 +92,12 @@ class Sessions:
 
     def run(self, name: str) -> Run:
         if name == BARE:
-            return measured([sys.executable, "-c", PARSING, str(self.folder / FOLDER)])
+            return measured([sys.executable, "-c", PARSING, str(self.folder / FOLDER), str(self.parsings)])
         return measured([*CACHECOST, *self.words(COMMANDS[name])], SETTINGS)
+
+    def count_tokens(self) -> None:
+        """Leaves the counts of all texts on disk, so that no run that is measured counts them for the first time."""
+        self.run("replay")
 
     def in_turns(self, names: Sequence[str], runs: int) -> dict[str, list[Run]]:
         """All in turns, so that a machine that slows down slows all of them."""
@@ -94,15 +107,45 @@ class Sessions:
                 found[name].append(self.run(name))
         return found
 
+    def limits(self, runs: int) -> Limits:
+        """Seconds to read all bytes of the transcripts, and to read and hash them, the least of the runs."""
+        rounds = [(self._read_s(), self._read_s(blake2b(digest_size=16).update)) for _ in range(runs)]
+        return Limits(*map(min, zip(*rounds, strict=True)))
 
-def case_runs(name: str, folder: Path, runs: int) -> list[tuple[Run, Run]]:
-    """(bare parsing, the command of that name) on a small folder, as pairs for bench.py."""
-    found = Sessions.written(folder, **CASE).in_turns((BARE, name), runs)
+    def _read_s(self, use: Callable[[bytes], object] = len) -> float:
+        start = process_time()
+        for path in (self.folder / FOLDER).rglob("*.jsonl"):
+            with path.open("rb", buffering=0) as file:
+                while chunk := file.read(CHUNK):
+                    use(chunk)
+        return process_time() - start
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSize:
+    """The folder of cases of bench.py, and how many times bare parsing goes through it."""
+
+    sessions: int
+    megabytes: float
+    parsings: int = 1
+
+
+CASE, SMALL_CASE = CaseSize(20, 22), CaseSize(5, 5.4, parsings=10)
+SMALL_COMMANDS = ("import", "bill", "replay", "strategy", "explain", "whatif", "optimize", "run")
+"""Those that CI measures, on the small folder."""
+
+
+def case_runs(name: str, size: CaseSize, folder: Path, runs: int) -> list[tuple[Run, Run]]:
+    """(bare parsing, the command of that name) on a folder of that size, as pairs for bench.py.
+
+    A run before them counts the tokens of new texts, which takes time and memory that later runs do not need.
+    """
+    sessions = Sessions.written(folder, size.sessions, size.megabytes, size.parsings)
+    sessions.run(name)
+    found = sessions.in_turns((BARE, name), runs)
     return list(zip(found[BARE], found[name], strict=True))
 
 
-CASE = {"sessions": 20, "megabytes": 22}
-"""The folder of the cases of bench.py."""
 GOALS = {"import": 1.5}
 BEFORE = {
     "import": 9.7,
@@ -142,6 +185,12 @@ def table(found: Sequence[Figure]) -> list[str]:
     return lines
 
 
+def limit_lines(limits: Limits, found: Sequence[Figure]) -> list[str]:
+    """Each command over the time that reading and hashing the folder takes."""
+    lines = [f"reading the bytes takes {limits.read_s:.3f} s, reading and hashing them {limits.hash_s:.3f} s, of which"]
+    return lines + [f"{one.name:16}{one.processor_s / limits.hash_s:12.1f} times" for one in found]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Times every command over sessions shaped like real ones.")
     parser.add_argument("--sessions", type=int, default=350)
@@ -149,14 +198,20 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=list(COMMANDS), choices=list(COMMANDS), metavar="NAME")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--record", choices=NAMES, help="keep the figures under this name")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         sessions = Sessions.written(Path(folder), options.sessions, options.megabytes)
+        sessions.count_tokens()
         found = figures(sessions.in_turns([BARE, *options.only], options.runs), sessions.calls)
+        limits = sessions.limits(LIMIT_RUNS)
+    if options.record:
+        costs = {one.name: Cost(one.processor_s, one.peak_mib) for one in found}
+        record(SpeedTable(sessions.calls, options.megabytes, limits, {options.record: costs}))
     if options.json:
-        print(json.dumps({"calls": sessions.calls, "figures": [asdict(one) for one in found]}))
+        print(json.dumps({"calls": sessions.calls, **asdict(limits), "figures": [asdict(one) for one in found]}))
     else:
-        print("\n".join([f"{sessions.calls:,} calls", *table(found)]))
+        print("\n".join([f"{sessions.calls:,} calls", *table(found), *limit_lines(limits, found)]))
     return 0
 
 
