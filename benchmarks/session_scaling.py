@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from cachecost.views.charts.palette import INK, LINE_COLOURS, MUTED
 from cachecost.views.charts.style import MARGIN, SMALL_SIZE, WIDTH, draw_title, house_style, svg, widest
@@ -148,6 +149,7 @@ def _draw(axes: Axes, measured: Measurements, value: str, label: str) -> None:
         axes.plot(lengths, values, color=colour, linestyle=style, linewidth=1.8, marker="o", ms=3.5)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
     axes.set_xticks(measured.lengths)
     axes.set_xlabel("calls", loc="left")
     axes.set_title(label, loc="left", size=SMALL_SIZE, color=MUTED)
@@ -181,7 +183,7 @@ def note(measured: Measurements) -> str:
     early = [f"{NAMES[name]} ({calls:,} calls)" for name, calls in ends.items() if calls < longest]
     if not early:
         return ""
-    return f"Stopped where a run would take over {measured.minutes:g} minutes of processor time: {', '.join(early)}."
+    return f"Stopped where a run would take over {measured.minutes:g} min of processor time: {', '.join(early)}."
 
 
 def main() -> int:

@@ -41,7 +41,7 @@ def test_a_command_is_left_out_where_it_would_take_too_long(calls: int, is_short
 def test_the_note_names_the_lines_that_stop() -> None:
     assert note(measured((BARE, 1_000, 1.0), ("bill", 1_000, 1.0))) == ""
     assert note(measured((BARE, 1_000, 1.0), (BARE, 20_000, 1.0), ("whatif", 1_000, 90.0), minutes=5)) == (
-        "Stopped where a run would take over 5 minutes of processor time: whatif (1,000 calls)."
+        "Stopped where a run would take over 5 min of processor time: whatif (1,000 calls)."
     )
 
 
