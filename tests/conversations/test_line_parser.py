@@ -3,36 +3,56 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from random_transcripts import DAMAGE, RandomTranscript
 
+from cachecost.base.errors import InputError
 from cachecost.base.limits import DEEPEST
 from cachecost.conversations.json_object import parse_json
-from cachecost.conversations.readers.claude_code.line_parser import LineFields, LineParser, parse_line
-from cachecost.conversations.transcript_steps import KIND
+from cachecost.conversations.readers.claude_code import transcript
+from cachecost.conversations.readers.claude_code.line_parser import parse_fields
+from cachecost.conversations.readers.claude_code.odd_lines import usual_line
+from cachecost.conversations.readers.claude_code.transcript import read_steps_with_content
 from cachecost.prompts.blocks import compact
 from cachecost.prompts.exact_json import ENCODE
 
-LINE = {"type": "user", "uuid": "a", "message": {"content": "é"}, "toolUseResult": {"stdout": "é 1.5", "n": [1e3, -2]}}
-
-
-def fields_of(line: bytes) -> Any:
-    """What a whole parse of a line has of the fields that are read; the error of a damaged one."""
-    value = parse_json(line)
-    known = LineFields.__annotations__
-    shown = {name: one for name, one in value.items() if name in known} if isinstance(value, dict) else value
-    return repr(shown)
+LINE = {
+    "type": "user",
+    "uuid": "a",
+    "message": {"content": [{"text": "é"}]},
+    "toolUseResult": {"stdout": "é 1.5", "n": [1e3, -2]},
+}
+ANSWER = {
+    "type": "assistant",
+    "uuid": "b",
+    "parentUuid": "a",
+    "timestamp": "2026-01-02T03:04:05.678Z",
+    "sessionId": "s",
+    "requestId": "r",
+    "message": {
+        "id": "m",
+        "model": "claude-opus-4-6",
+        "content": [{"type": "text", "text": "é"}],
+        "usage": {"input_tokens": 3, "cache_creation_input_tokens": 9, "cache_read_input_tokens": 0}
+        | {"output_tokens": 7, "cache_creation": {"ephemeral_5m_input_tokens": 4, "ephemeral_1h_input_tokens": 5}},
+    },
+}
+ODD: tuple[Any, ...] = (None, "", "x", 0, 5, -1, 2.0, 2**70, True, False, [], ["x"], {}, {"a": 1})
 
 
 def check(line: bytes) -> None:
-    value, is_exact = parse_line(line)
-    assert not is_exact or ENCODE(value) == compact(value)
-    known = LineFields.__annotations__
-    shown = {name: one for name, one in value.items() if name in known} if isinstance(value, dict) else value
-    assert repr(shown) == fields_of(line), line
+    """A line that is parsed in part is the one that its whole parse gives."""
+    found = parse_fields(line)
+    if found is None:
+        return
+    assert found == usual_line(parse_json(line)), line
+    message = found.message
+    assert message is None or ENCODE(message.content) == compact(message.content)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -44,7 +64,7 @@ def test_a_line_is_parsed_as_a_whole_parse_does(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_so_is_one_whose_bytes_were_changed(seed: int) -> None:
     random = Random(seed)
-    whole = json.dumps(LINE, ensure_ascii=random.random() < 0.5).encode()
+    whole = json.dumps(random.choice((LINE, ANSWER)), ensure_ascii=random.random() < 0.5).encode()
     for _ in range(200):
         line = bytearray(whole)
         for _ in range(random.randint(1, 3)):
@@ -52,35 +72,73 @@ def test_so_is_one_whose_bytes_were_changed(seed: int) -> None:
         check(bytes(line[: random.choice((len(line), random.randrange(len(line))))]))
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        *DAMAGE,
-        b"\xef\xbb\xbf" + json.dumps(LINE).encode(),
-        b'{"type":"user","type":"system","other":{"type":"x"}}',
-        b'{"message":{"content":[{"input":18446744073709551616,"n":-1e-7,"m":1e5}]}}',
-        b'{"message":{"content":[{"input":18446744073709551615,"n":0,"m":"1e5"}]}}',
-        b'{"\\u0074ype":"user"}',
-        b'{"type":"\\ud83d","other":"\\ude00"}',
-        b'{"other":"\xff"}',
-        b'{"other":[NaN,Infinity]}',
-        b'{"other":' + b"1" * 4300 + b"}",
-        b'{"other":' + b"1" * 4301 + b"}",
-        b'{"pad":"' + b"x" * 9000 + b'","other":' + b"1" * 4301 + b',"pad2":"' + b"x" * 999 + b'"}',
-        b'{"other":"' + b"1" * 9000 + b'"}',
-        b'{"other":' + b"[" * (DEEPEST - 1) + b"]" * (DEEPEST - 1) + b"}",
-        b'{"other":' + b"[" * DEEPEST + b"]" * DEEPEST + b"}",
-        b'{"other":' + b"[" * 50_000 + b"]" * 50_000 + b"}",
-        b'{"other":"' + b"[" * 2 * DEEPEST + b'"}',
-    ],
-)
-def test_so_are_lines_that_msgspec_might_see_otherwise(line: bytes) -> None:
+@pytest.mark.parametrize("line", DAMAGE)
+def test_so_is_a_damaged_line(line: bytes) -> None:
     check(line)
 
 
-@pytest.mark.parametrize("kind", [KIND, "other"])
-def test_the_content_free_form_is_parsed_whole(kind: str) -> None:
-    parse = LineParser()
-    parse(b"damaged")
-    assert parse(json.dumps({"kind": kind, "step": 0}).encode()) == {"kind": kind, "step": 0}
-    assert parse(b'{"step":1}') == ({"step": 1} if kind == KIND else {})
+@pytest.mark.parametrize(
+    ("line", "is_read"),
+    [
+        (b"\xef\xbb\xbf" + json.dumps(LINE).encode(), False),
+        (json.dumps(LINE).encode(), True),
+        (json.dumps(ANSWER).encode(), True),
+        (b'{"type":"user","type":"system","other":{"type":"x"}}', True),
+        (b'{"type":"system","message":{"content":[{"input":18446744073709551616}]}}', True),
+        (b'{"type":"system","message":{"content":[{"n":-1e-7,"m":1e5}]}}', False),
+        (b'{"type":"system","message":{"content":[{"input":18446744073709551615,"n":0,"m":"1e5"}]}}', True),
+        (b'{"\\u0074ype":"system"}', True),
+        (b'{"type":"user"}', False),
+        (b'{"type":"\\ud83d","other":"\\ude00"}', False),
+        (b'{"type":"system","other":"\xff"}', False),
+        (b'{"type":"system","other":[NaN,Infinity]}', False),
+        (b'{"type":"system","other":' + b"1" * 4300 + b"}", False),
+        (b'{"type":"system","other":' + b"1" * 4301 + b"}", False),
+        (
+            b'{"type":"system","pad":"' + b"x" * 9000 + b'","other":' + b"1" * 4301 + b',"p":"' + b"x" * 999 + b'"}',
+            False,
+        ),
+        (b'{"type":"system","other":' + b"[" * (DEEPEST - 1) + b"]" * (DEEPEST - 1) + b"}", True),
+        (b'{"type":"system","other":' + b"[" * DEEPEST + b"]" * DEEPEST + b"}", False),
+        (b'{"type":"system","other":' + b"[" * 50_000 + b"]" * 50_000 + b"}", False),
+        (b'{"type":"system","other":"' + b"[" * 2 * DEEPEST + b'"}', True),
+    ],
+)
+def test_so_are_lines_that_msgspec_might_see_otherwise(line: bytes, is_read: bool) -> None:
+    check(line)
+    assert (parse_fields(line) is not None) == is_read
+
+
+def places(value: dict[str, Any]) -> list[tuple[str, ...]]:
+    """The paths of all fields of an answer."""
+    found: list[tuple[str, ...]] = []
+    for name, inner in value.items():
+        found += [(name,), *((name, *rest) for rest in (places(inner) if isinstance(inner, dict) else []))]
+    return found
+
+
+def changed(value: dict[str, Any], path: tuple[str, ...], new: Any) -> dict[str, Any]:
+    name, *rest = path
+    return {**value, name: changed(value[name], tuple(rest), new) if rest else new}
+
+
+def read(path: Path, parse: Callable[[bytes], Any], patch: pytest.MonkeyPatch) -> str:
+    """The steps of a transcript, or its errors, and what is said of it."""
+    said: list[str] = []
+    patch.setattr(transcript, "parse_fields", parse)
+    try:
+        steps: list[Any] = [repr(one.step) for one in read_steps_with_content(path, said.append, True)]
+    except InputError as error:
+        steps = list(map(str, error.faults))
+    return repr((steps, said))
+
+
+@pytest.mark.parametrize("place", [*places(ANSWER), ("isSidechain",), ("logicalParentUuid",), ("agentId",), ("cwd",)])
+def test_a_field_of_another_type_means_what_it_means_in_a_line_that_is_parsed_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: tuple[str, ...]
+) -> None:
+    for value in ODD:
+        lines = [LINE, changed(ANSWER, place, value), changed({**ANSWER, "uuid": "c"}, place, value)]
+        path = tmp_path / "session.jsonl"
+        path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+        assert read(path, parse_fields, monkeypatch) == read(path, lambda line: None, monkeypatch)

@@ -15,9 +15,8 @@ class RecordedBreakpoints(NamedTuple):
     messages: tuple[TTL, ...]
 
 
-def recorded_breakpoints(request: Mapping[str, Any]) -> RecordedBreakpoints | None:
-    """The breakpoints of an api-request line; None if it states none that can be read."""
-    stated = request.get("cacheControl")
+def recorded_breakpoints(stated: Any) -> RecordedBreakpoints | None:
+    """The breakpoints in the `cacheControl` of an api-request line; None if it states none that can be read."""
     if not isinstance(stated, list):
         return None
     found = list(_places(stated))

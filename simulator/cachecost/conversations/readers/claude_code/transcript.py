@@ -20,7 +20,7 @@ How lines become steps (checked on transcripts of Claude Code 1.0.17 to 2.1.37):
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import chain
@@ -28,10 +28,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.input_files import Warn, quiet
-from cachecost.conversations.json_object import JsonObject, json_lines, parse_json
+from cachecost.base.limits import MOST_ERRORS
+from cachecost.base.times import seconds
+from cachecost.conversations.input_files import Warn, byte_lines, quiet
+from cachecost.conversations.json_object import JsonObject, json_line, parse_json
 from cachecost.conversations.readers.claude_code.line import (
-    client_of,
+    LineMessage,
+    LineUsage,
+    TranscriptLine,
     content_of,
     is_summed,
     is_zero,
@@ -40,7 +44,8 @@ from cachecost.conversations.readers.claude_code.line import (
     modes_of,
     usage_on,
 )
-from cachecost.conversations.readers.claude_code.line_parser import LineParser
+from cachecost.conversations.readers.claude_code.line_parser import parse_fields
+from cachecost.conversations.readers.claude_code.odd_lines import AnswerKey, bare_line, check_line, usual_line
 from cachecost.conversations.readers.claude_code.recorded_requests import RecordedBreakpoints, recorded_breakpoints
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.peek import top_keys
@@ -111,10 +116,12 @@ def read_steps(path: Path, warn: Warn = quiet) -> list[TranscriptStep]:
     Raises InputError with every error, each with its line.
     """
     faults: list[Fault] = []
-    first, lines = _open(path, faults, warn, LineParser())
+    first, rest = _open(path, faults, warn)
     is_content_free = first is not None and first.data.get("kind") == KIND
-    read = [] if is_content_free else _read(lines, path, warn)
-    steps = parse_steps(lines) if is_content_free else [partial.step for partial in read if not partial.is_copy]
+    read = [] if is_content_free else _read(first, rest, path, faults, warn)
+    steps = [partial.step for partial in read if not partial.is_copy]
+    if is_content_free:
+        steps = parse_steps(filter(None, chain([first], _objects(rest, path, faults, warn))))
     if faults:
         raise InputError(faults)
     return steps
@@ -126,29 +133,51 @@ def read_steps_with_content(path: Path, warn: Warn, keep_content: bool) -> list[
     Raises InputError with every error, each with its line.
     """
     faults: list[Fault] = []
-    parser = LineParser()
-    lines = _open(path, faults, warn, parser)[1]
-    steps = _read(lines, path, warn, _BlockMaker(parser, keep_content))
+    steps = _read(*_open(path, faults, warn), path, faults, warn, _BlockMaker(keep_content))
     if faults:
         raise InputError(faults)
     return steps
 
 
-def _open(
-    path: Path, faults: list[Fault], warn: Warn, parser: LineParser
-) -> tuple[JsonObject | None, Iterator[JsonObject]]:
-    """(the first line, all lines)."""
-    lines = json_lines(path, faults, warn, parser)
-    first = next(lines, None)
+_NumberedLines = Iterator[tuple[int, bytes]]
+
+
+def _open(path: Path, faults: list[Fault], warn: Warn) -> tuple[JsonObject | None, _NumberedLines]:
+    """The first object, and the lines after it."""
+    lines = byte_lines(path)
+    first = next(_objects(lines, path, faults, warn), None)
     if first is None and not faults:
         faults.append(Fault(str(path), "is empty; expected a transcript, one JSON object per line"))
-    return first, chain([first], lines) if first else lines
+    return first, lines
 
 
-def _read(lines: Iterable[JsonObject], path: Path, warn: Warn, maker: _BlockMaker | None = None) -> list[PartialStep]:
-    transcript = Transcript(maker)
-    for line in lines:
-        transcript.take(line)
+def _objects(lines: _NumberedLines, path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
+    """The objects of the lines, as `json_lines` has them."""
+    for number, raw in lines:
+        if len(faults) >= MOST_ERRORS and raw.strip():
+            return
+        if line := json_line(path, number, raw, faults, warn):
+            yield line
+
+
+def _read(
+    first: JsonObject | None,
+    lines: _NumberedLines,
+    path: Path,
+    faults: list[Fault],
+    warn: Warn,
+    maker: _BlockMaker | None = None,
+) -> list[PartialStep]:
+    transcript = Transcript(str(path), faults, maker)
+    if first is not None:
+        transcript.take_object(first)
+    for number, raw in lines:
+        if len(faults) >= MOST_ERRORS and raw.strip():
+            break
+        if (line := parse_fields(raw)) is not None:
+            transcript.take(line, number)
+        elif found := json_line(path, number, raw, faults, warn):
+            transcript.take_object(found)
     transcript.notes.report(path, warn)
     return list(transcript.steps.values())
 
@@ -162,15 +191,14 @@ class TranscriptBlock(NamedTuple):
 
 
 class _BlockMaker:
-    """Makes the blocks of the line that `parser` has parsed last."""
+    """Makes blocks. `write` is certain to write the values of the line as Python's own encoder does, or does not."""
 
-    def __init__(self, parser: LineParser, keep_content: bool) -> None:
-        self._parser = parser
+    def __init__(self, keep_content: bool) -> None:
+        self.write: WriteSimple = ENCODE
         self._keep_content = keep_content
 
     def blocks(self, role: str, content: list[Any]) -> list[TranscriptBlock]:
-        write = ENCODE if self._parser.is_exact else encode_simple
-        return [self._block(role, item, write) for item in content]
+        return [self._block(role, item, self.write) for item in content]
 
     def _block(self, role: str, item: Any, write: WriteSimple) -> TranscriptBlock:
         """A block of a transcript. A redacted one states its number of characters."""
@@ -273,53 +301,77 @@ _StepAndInput = tuple[PartialStep | None, InputRecord | None]
 class Transcript:
     """A transcript while it is read, line by line."""
 
-    def __init__(self, maker: _BlockMaker | None = None) -> None:
-        self._maker = maker
-        self.steps: dict[tuple[object, object], PartialStep] = {}
+    def __init__(self, file: str, faults: list[Fault], maker: _BlockMaker | None = None) -> None:
+        self.steps: dict[AnswerKey, PartialStep] = {}
         self.notes = ReaderNotes()
+        self._file = file
+        self._faults = faults
+        self._maker = maker
+        self._line = 0
         self._requests: dict[str, RecordedBreakpoints | None] = {}
-        self._positions: dict[str, _TreePosition] = {}
+        self._positions: dict[str | None, _TreePosition] = {}
         self._chains: dict[tuple[str, object], _RecordChain] = {}
         self._names: Counter[str] = Counter()
         self._calls = 0
 
-    def take(self, line: JsonObject) -> None:
-        """Read one line. Errors go to its list."""
-        kind, uuid = line.text("type"), line.data.get("uuid")
+    def take_object(self, found: JsonObject) -> None:
+        """Read a line that was parsed whole. Errors go to its list."""
+        if self._maker:
+            self._maker.write = encode_simple
+        usual = usual_line(found.data)
+        self.take(usual or bare_line(found), found.line or 0, None if usual else found)
+        if self._maker:
+            self._maker.write = ENCODE
+
+    def take(self, line: TranscriptLine, number: int, odd: JsonObject | None = None) -> None:
+        """Read the line of that number. With `odd` its fields still have to be checked."""
+        self._line = number
+        kind, uuid = line.type, line.uuid
         handler = HANDLERS.get(kind)
-        if handler and isinstance(uuid, str) and uuid in self._positions:
-            self.notes.skip("line", "same uuid as an earlier line")
-            return
         if handler is None:
             self._note(line, kind)
-        if handler or isinstance(uuid, str):
-            self._place(line, handler, uuid)
+            if uuid is None:
+                return
+        elif uuid in self._positions:
+            self.notes.skip("line", "same uuid as an earlier line")
+            return
+        if odd is not None:
+            check_line(line, odd, self.steps.__contains__, SYNTHETIC)
+        self._place(line, handler)
 
-    def _note(self, line: JsonObject, kind: str) -> None:
+    def _note(self, line: TranscriptLine, kind: str) -> None:
         """Take a line that is of no call."""
         if kind == REQUEST and self._maker:
-            self._requests[str(line.data.get("id"))] = recorded_breakpoints(line.data)
+            self._requests[str(line.id)] = recorded_breakpoints(line.cache_control)
         if kind and kind not in SILENT:
             self.notes.skip("line", f"unknown type {show_found(kind)}")
 
-    def _place(self, line: JsonObject, handler: _Handler | None, uuid: object) -> None:
+    def _place(self, line: TranscriptLine, handler: _Handler | None) -> None:
         """Give the line its place in the tree and, if it is of a call, its part in a step."""
-        time = line.moment_in_seconds("timestamp")
+        time = None if line.timestamp is None else self._seconds(line.timestamp)
         before = self._before(line)
-        step, last_input = handler(self, line, before, time) if handler else (before.step, before.last_input)
-        place = _TreePosition(before.chain, step, before.time if time is None else time, last_input)
-        chain = place.chain
-        chain.step, chain.time, chain.last_input = step, place.time, last_input
-        if isinstance(uuid, str):
-            self._positions[uuid] = place
+        chain, step, time_before, last_input = before
+        if handler is not None:
+            step, last_input = handler(self, line, before, time)
+        chain.step, chain.time, chain.last_input = step, time_before if time is None else time, last_input
+        if line.uuid is not None:
+            self._positions[line.uuid] = _TreePosition(chain, step, chain.time, last_input)
+
+    def _seconds(self, text: str) -> float | None:
+        try:
+            return seconds(text)
+        except (ValueError, OverflowError):
+            fault = f"timestamp: expected an ISO 8601 time; got {show_found(text)}"
+            self._faults.append(Fault(self._file, fault, self._line))
+            return None
 
     # ------------------------------------------------------------------------------- the tree of records
 
-    def _before(self, line: JsonObject) -> _TreePosition:
+    def _before(self, line: TranscriptLine) -> _TreePosition:
         """The place that the line follows."""
-        is_side = line.flag("isSidechain")
-        key = _chain_key(line, is_side)
-        parent = self._parent(line.data)
+        is_side = line.is_sidechain or False
+        key = (MAIN, str(line.session_id)) if not is_side else self._side_key(line)
+        parent = self._positions.get(line.parent_uuid) or self._positions.get(line.logical_parent_uuid)
         if parent is not None and parent.chain.is_side == is_side:
             if key not in self._chains:
                 self._chains[key] = parent.chain
@@ -329,12 +381,9 @@ class Transcript:
             chain = self._chains[key] = _RecordChain(self._name(SIDE if is_side else MAIN), is_side)
         return _TreePosition(chain, chain.step, chain.time, chain.last_input)
 
-    def _parent(self, data: Mapping[str, Any]) -> _TreePosition | None:
-        for name in ("parentUuid", "logicalParentUuid"):
-            uuid = data.get(name)
-            if isinstance(uuid, str) and uuid in self._positions:
-                return self._positions[uuid]
-        return None
+    def _side_key(self, line: TranscriptLine) -> tuple[str, object]:
+        """What identifies the chain of a sub-agent's record that the tree does not connect."""
+        return ("agent", line.agent_id) if line.agent_id else ("root", self._line)
 
     def _name(self, word: str) -> str:
         """ "main", "main 2" …, "side 1", "side 2" …"""
@@ -344,65 +393,66 @@ class Transcript:
 
     # --------------------------------------------------------------------------------- one kind of line
 
-    def answer(self, line: JsonObject, before: _TreePosition, time: float | None) -> _StepAndInput:
+    def answer(self, line: TranscriptLine, before: _TreePosition, time: float | None) -> _StepAndInput:
         """A line of an answer."""
-        message = line.within(line.mapping("message"), "message")
-        if message.data.get("model") == SYNTHETIC or line.data.get("isApiErrorMessage"):
+        message = line.message
+        assert message is not None
+        if message.model == SYNTHETIC or line.is_api_error_message:
             before.pending.between.add("error")
             self.notes.add("client-generated message", "ignored")
             return before.step, before.last_input
-        if not message.has("usage"):
+        if message.usage is None:
             self.notes.skip("answer", "no usage")
             return before.step, before.last_input
-        partial = self._extend_step(line, message, before, time)
+        partial = self._extend_step(line, message, message.usage, before, time)
         return partial, before.last_input if partial is before.step else None
 
     def _extend_step(
-        self, line: JsonObject, message: JsonObject, before: _TreePosition, time: float | None
+        self, line: TranscriptLine, message: LineMessage, usage: LineUsage, before: _TreePosition, time: float | None
     ) -> PartialStep:
         """The step of this line, with what the line adds to it."""
-        key = (message.text("id", "") or ("line", line.line), line.text("requestId", ""))
-        usage, content = message.mapping("usage"), content_of(message)
+        key = (message.id or ("line", self._line), line.request_id or "")
+        content = content_of(message)
         partial = self.steps.get(key)
         if partial is None:
-            partial = self.steps[key] = self._start_step(line, message, before, time, usage)
+            partial = self.steps[key] = self._start_step(line, message, usage, before, time)
         partial.pending.blocks += len(content)
         if self._maker:
             partial.answer += self._maker.blocks("assistant", content)
-        lengthen(partial.step, usage_on(message, usage), content, time)
+        lengthen(partial.step, usage_on(usage), content, time)
         return partial
 
     def _start_step(
-        self, line: JsonObject, message: JsonObject, before: _TreePosition, time: float | None, usage: dict[str, Any]
+        self, line: TranscriptLine, message: LineMessage, usage: LineUsage, before: _TreePosition, time: float | None
     ) -> PartialStep:
         """A step that begins with this line."""
         is_copy = is_zero(usage)
         self._calls += not is_copy
-        step = _new_step(self._calls, line, message, before, time)
+        step = _new_step(self._calls, self._line, line, message, before, time)
         step.modes, step.summed = modes_of(usage), is_summed(usage)
-        partial = PartialStep(step, client_of(line))
+        partial = PartialStep(step, line.version or "")
         partial.before = before.step
         partial.is_copy = is_copy
-        partial.breakpoints = self._requests.get(str(line.data.get("requestRef")))
+        partial.breakpoints = self._requests.get(str(line.request_ref))
         partial.request_blocks, partial.is_cut = _request_blocks(before)
         if before.step:
             before.step.goes_on = True
         return partial
 
-    def user(self, line: JsonObject, before: _TreePosition, time: float | None) -> _StepAndInput:
+    def user(self, line: TranscriptLine, before: _TreePosition, time: float | None) -> _StepAndInput:
         """A person's words, tool results, or what the client puts in."""
-        content = content_of(line.within(line.mapping("message"), "message"))
+        content = content_of(line.message)
         before.pending.blocks += len(content)
         last_input = before.last_input
-        if line.data.get("isCompactSummary"):
+        if line.is_compact_summary:
             last_input = self._cut(before)
         elif any(kind_of(block) != "tool_result" for block in content):
             before.pending.between.add("human")
         return before.step, self._add_input(before.pending, content, last_input)
 
-    def system(self, line: JsonObject, before: _TreePosition, time: float | None) -> _StepAndInput:
+    def system(self, line: TranscriptLine, before: _TreePosition, time: float | None) -> _StepAndInput:
         """What the client notes: boundaries, errors, and much else."""
-        boundary = BOUNDARIES.get(str(line.data.get("subtype")))
+        boundary = BOUNDARIES.get(line.subtype or "")
         if boundary == "compaction":
             return before.step, self._cut(before)
         if boundary:
@@ -423,7 +473,7 @@ class Transcript:
         return before.last_input if is_known else InputRecord([], None, is_cut=True)
 
 
-_Handler = Callable[[Transcript, JsonObject, _TreePosition, float | None], _StepAndInput]
+_Handler = Callable[[Transcript, TranscriptLine, _TreePosition, float | None], _StepAndInput]
 HANDLERS: dict[str, _Handler] = {"assistant": Transcript.answer, "user": Transcript.user, "system": Transcript.system}
 """How each kind of line that matters is taken."""
 
@@ -446,26 +496,18 @@ def _request_blocks(before: _TreePosition) -> tuple[list[Any], bool]:
     return request_blocks, is_cut
 
 
-def _chain_key(line: JsonObject, is_side: bool) -> tuple[str, object]:
-    """What identifies the chain of a record that the tree does not connect."""
-    if not is_side:
-        return (MAIN, str(line.data.get("sessionId")))
-    agent = line.data.get("agentId")
-    return ("agent", str(agent)) if agent else ("root", line.line)
-
-
 def _new_step(
-    number: int, line: JsonObject, message: JsonObject, before: _TreePosition, time: float | None
+    number: int, line_number: int, line: TranscriptLine, message: LineMessage, before: _TreePosition, time: float | None
 ) -> TranscriptStep:
     """A step that begins with this line, without its usage.
 
     A sub-agent has the session of the main thread, also in a file of its own, and its `agentId`, else its chain's name.
     """
-    model, chain = message.text("model"), before.chain
-    between = before.pending.between | _differences(before.step, model, client_of(line))
+    model, chain, request = message.model or "", before.chain, line.request_id or ""
+    between = before.pending.between | _differences(before.step, model, line.version or "")
     return TranscriptStep(
         number,
-        line.line or 0,
+        line_number,
         chain.name,
         _number(before.step),
         model,
@@ -474,16 +516,11 @@ def _new_step(
         ended=time,
         blocks=before.pending.blocks,
         between=tuple([name for name in BETWEEN if name in between]) if between else (),
-        session=_text_in(line, "sessionId"),
-        project=_text_in(line, "cwd"),
-        agent=_text_in(line, "agentId") or (chain.name if chain.is_side else ""),
-        id=f"{_text_in(message, 'id')} {_text_in(line, 'requestId')}".strip() if _text_in(message, "id") else "",
+        session=line.session_id or "",
+        project=line.cwd or "",
+        agent=line.agent_id or (chain.name if chain.is_side else ""),
+        id=f"{message.id} {request}".strip() if message.id else "",
     )
-
-
-def _text_in(line: JsonObject, name: str) -> str:
-    """A text that may be missing, or anything else."""
-    return str(line.data.get(name) or "")
 
 
 def _number(before: PartialStep | None) -> int | None:
