@@ -33,6 +33,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
+
 from cachecost.base.atomic_files import open_whole
 from cachecost.conversations.block_table import BlockWriter, Count
 from cachecost.conversations.calls import Iteration, RecordedCall
@@ -99,7 +101,12 @@ def write(
 
 
 def _encode(record: dict[str, Any]) -> bytes:
-    """As `encode_record`; of a call, what is certain to have no fraction is not walked."""
+    """As `encode_record`; a block that is JSON already, and what of a call is certain to have no fraction, are not
+    walked.
+    """
+    content = record.get("content")
+    if type(content) is msgspec.Raw:
+        return b'{"block":%d,"role":%b,"content":%b}\n' % (record["block"], ENCODE(record["role"]), content)
     if "call" in record and is_simple([value for name, value in record.items() if name not in WITHOUT_FRACTION]):
         with suppress(ValueError):  # half of a surrogate pair
             return ENCODE(record) + b"\n"
@@ -149,9 +156,7 @@ class _CallWriter:
             messages.append([node.message.role, numbers])
         response, lines = self.table.add(call.response)
         yield from lines
-        fields = {"call": self._calls, "head": head, **self._call_fields(call), "after": after, "messages": messages}
-        fields |= {**self._breakpoint_fields(call.request), **_bill_fields(call, self.free), "response": response}
-        yield {name: value for name, value in fields.items() if value is not None and value != []}
+        yield self._call_fields(call, head, after, messages, response)
 
     def _head(self, request: Request) -> tuple[int, list[dict[str, Any]]]:
         parts = (request.model, request.tools, request.system, json.dumps(request.params) if request.params else "{}")
@@ -198,9 +203,19 @@ class _CallWriter:
         after = [self._written_in[node], node.length] if node.message is not None else None
         return after, new[::-1]
 
-    def _call_fields(self, call: RecordedCall) -> dict[str, Any]:
-        word = self.free.word if self.free else str
-        return {
+    def _call_fields(
+        self,
+        call: RecordedCall,
+        head: int,
+        after: list[int] | None,
+        messages: list[list[Any]],
+        response: list[int],
+    ) -> dict[str, Any]:
+        """The line of a call: what is None or an empty list is not said."""
+        word, request, free = self.free.word if self.free else str, call.request, self.free
+        fields = {
+            "call": self._calls,
+            "head": head,
             "timestamp": call.timestamp,
             "start_s": self._starts.next_if_unusual(call.start, call.timestamp),
             "seen_on": call.day.isoformat() if call.day and call.timestamp is None else None,
@@ -212,16 +227,17 @@ class _CallWriter:
             "agent": word(call.agent) or None,
             "status": call.status,
             "service": "batch" if call.is_batch else None,
-        }
-
-    def _breakpoint_fields(self, request: Request) -> dict[str, Any]:
-        fault = self.free.fault(request.fault) if self.free and request.fault else request.fault
-        return {
-            "breakpoints": list(map(_breakpoint, request.breakpoints)),
+            "after": after,
+            "messages": messages or None,
+            "breakpoints": [_breakpoint(one) for one in request.breakpoints] or None,
             "automatic": request.automatic,
-            "fault": fault,
-            "message_thread": _message_thread(request, self.free),
+            "fault": free.fault(request.fault) if free and request.fault else request.fault,
+            "message_thread": _message_thread(request, free),
+            "usage": None if call.billed is None else _tokens(call.billed),
+            "iterations": [_iteration(one, free) for one in call.iterations] or None,
+            "response": response or None,
         }
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 def _message_thread(request: Request, free: ContentFree | None) -> dict[str, Any] | None:
@@ -233,15 +249,9 @@ def _message_thread(request: Request, free: ContentFree | None) -> dict[str, Any
 
 
 def _breakpoint(breakpoint: Breakpoint) -> list[Any]:
-    message = [breakpoint.node.length - 1] if breakpoint.node else []
-    return [str(breakpoint.layer), *message, breakpoint.index, breakpoint.ttl]
-
-
-def _bill_fields(call: RecordedCall, free: ContentFree | None) -> dict[str, Any]:
-    return {
-        "usage": None if call.billed is None else _tokens(call.billed),
-        "iterations": [_iteration(one, free) for one in call.iterations],
-    }
+    if breakpoint.node is None:
+        return [str(breakpoint.layer), breakpoint.index, breakpoint.ttl]
+    return [str(breakpoint.layer), breakpoint.node.length - 1, breakpoint.index, breakpoint.ttl]
 
 
 def _iteration(one: Iteration, free: ContentFree | None) -> dict[str, Any]:
@@ -250,5 +260,4 @@ def _iteration(one: Iteration, free: ContentFree | None) -> dict[str, Any]:
 
 
 def _tokens(usage: Usage) -> dict[str, int]:
-    told = {name: getattr(usage, field) for name, field in TOKENS.items()}
-    return {name: tokens for name, tokens in told.items() if tokens}
+    return {name: tokens for name, field in TOKENS.items() if (tokens := getattr(usage, field))}

@@ -30,7 +30,9 @@ class UnknownBlocks:
         """Yield the calls unchanged, and count their unknown blocks."""
         for call in calls:
             for blocks in self._new(call):
-                self.found.update(block.kind for block in blocks if not is_known(block.kind))
+                for block in blocks:
+                    if not is_known(block.kind):
+                        self.found[block.kind] += 1
             yield call
 
     def report(self, warn: Warn) -> None:
@@ -39,15 +41,16 @@ class UnknownBlocks:
             warn(f"{count_text(times, 'block')} of unknown type {kind!r}: kept unchanged, counted as JSON")
 
     def _new(self, call: RecordedCall) -> Iterator[tuple[Block, ...]]:
-        for part in {call.request.tools, call.request.system} - self._seen:
-            yield part.blocks
-        self._seen.update((call.request.tools, call.request.system))
-        for node in call.request.thread.back():
-            if node in self._seen:
-                break
-            self._seen.add(node)
-            assert node.message is not None
+        request, seen = call.request, self._seen
+        for part in (request.tools, request.system):
+            if part not in seen:
+                seen.add(part)
+                yield part.blocks
+        node: Thread | None = request.thread
+        while node is not None and node.message is not None and node not in seen:
+            seen.add(node)
             yield node.message.blocks
+            node = node.parent
 
 
 def is_known(kind: str) -> bool:
