@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
+from functools import lru_cache
 from json import JSONEncoder
 from typing import Any
 
@@ -25,6 +26,8 @@ except ImportError:  # missing in some Pythons
     from hashlib import blake2b
 
 DIGEST_BYTES = 16
+MOST_BEGUN = 256
+"""Roles and kinds whose hashes are begun: kinds may be anything, but few are used."""
 TOOL_RUNS = frozenset({"tool_use", "tool_result"})
 THINKING = frozenset({"thinking", "redacted_thinking"})
 COMPACT = JSONEncoder(separators=(",", ":"), ensure_ascii=False)
@@ -108,7 +111,15 @@ def digest_of(role: str, kind: str, payload: bytes) -> bytes:
 
 def digesting(role: str, kind: str, payload: bytes) -> blake2b:
     """The unfinished hash of `digest_of`, to be continued."""
-    return blake2b(b"%b\0%b\0%b" % (role.encode(), kind.encode(), payload), digest_size=DIGEST_BYTES)
+    hashed = _begun_digest(role, kind).copy()
+    hashed.update(payload)
+    return hashed
+
+
+@lru_cache(MOST_BEGUN)
+def _begun_digest(role: str, kind: str) -> blake2b:
+    """The hash of what all blocks of a role and a kind begin with; it is copied, and not continued itself."""
+    return blake2b(b"%b\0%b\0" % (role.encode(), kind.encode()), digest_size=DIGEST_BYTES)
 
 
 def given_block(kind: str, role: str, name: str, tokens: int, content: Mapping[str, Any] | None = None) -> Block:

@@ -58,9 +58,9 @@ def _of(role: str, inner: bytes, ttl: TTL | None) -> ParsedMessage | None:
 
 def _escaped_quotes(data: bytes) -> int | None:
     """The number of escaped quotes; None if an escape is not written as Python's encoder writes it."""
-    quotes = data.count(QUOTE)
-    if data.count(BACKSLASH) == quotes + data.count(NEWLINE):  # each backslash begins one of these, as in most texts
-        return quotes
+    others = data.count(BACKSLASH) - data.count(NEWLINE)
+    if not others or data.count(QUOTE) == others:  # each backslash begins one of these, as in most texts
+        return others
     escapes = ESCAPE.findall(data)
     return escapes.count(b'"') if SAME.issuperset(escapes) else None
 

@@ -25,7 +25,9 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_ERRORS
@@ -182,7 +184,7 @@ def _read(
     return list(transcript.steps.values())
 
 
-class TranscriptBlock(NamedTuple):
+class TranscriptBlock(msgspec.Struct, frozen=True, gc=False):
     """A block, with its own id and that of the tool call that it answers, as far as it has them."""
 
     block: Block
@@ -281,7 +283,7 @@ class _RecordChain:
     beginning: _PendingRecords = field(default_factory=_PendingRecords)
 
 
-class _TreePosition(NamedTuple):
+class _TreePosition(msgspec.Struct, frozen=True, gc=False):
     """Where a record stands: its chain, the last step on the way to it, its time, the input since that step."""
 
     chain: _RecordChain
@@ -350,10 +352,9 @@ class Transcript:
         """Give the line its place in the tree and, if it is of a call, its part in a step."""
         time = None if line.timestamp is None else self._seconds(line.timestamp)
         before = self._before(line)
-        chain, step, time_before, last_input = before
-        if handler is not None:
-            step, last_input = handler(self, line, before, time)
-        chain.step, chain.time, chain.last_input = step, time_before if time is None else time, last_input
+        chain = before.chain
+        step, last_input = handler(self, line, before, time) if handler else (before.step, before.last_input)
+        chain.step, chain.time, chain.last_input = step, before.time if time is None else time, last_input
         if line.uuid is not None:
             self._positions[line.uuid] = _TreePosition(chain, step, chain.time, last_input)
 
