@@ -21,14 +21,10 @@ from pathlib import Path
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.readers.claude_code.partial_steps import PartialStep
 from cachecost.conversations.readers.claude_code.recorded_requests import RecordedBreakpoints
-from cachecost.conversations.readers.claude_code.transcript import (
-    BYTES_PER_TOKEN,
-    PartialStep,
-    TranscriptBlock,
-    read_steps_with_content,
-    sniff_lines,
-)
+from cachecost.conversations.readers.claude_code.transcript import read_steps_with_content, sniff_lines
+from cachecost.conversations.readers.claude_code.transcript_blocks import BYTES_PER_TOKEN, TranscriptBlock
 from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.prompts.blocks import (
     NOTHING,

@@ -20,14 +20,11 @@ How lines become steps (checked on transcripts of Claude Code 1.0.17 to 2.1.37):
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Set
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_ERRORS
@@ -48,19 +45,26 @@ from cachecost.conversations.readers.claude_code.line import (
 )
 from cachecost.conversations.readers.claude_code.line_parser import parse_fields
 from cachecost.conversations.readers.claude_code.odd_lines import AnswerKey, bare_line, check_line, usual_line
+from cachecost.conversations.readers.claude_code.partial_steps import (
+    InputRecord,
+    PartialStep,
+    PendingRecords,
+    RecordChain,
+    StepAndInput,
+    TreePosition,
+    new_step,
+    request_blocks_of,
+)
 from cachecost.conversations.readers.claude_code.recorded_requests import RecordedBreakpoints, recorded_breakpoints
+from cachecost.conversations.readers.claude_code.transcript_blocks import BlockMaker
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.transcript_steps import BETWEEN, KIND, TranscriptStep, parse_steps, steps_to_records
-from cachecost.prompts.blocks import Block, digest_of, encode_simple
+from cachecost.conversations.transcript_steps import KIND, TranscriptStep, parse_steps, steps_to_records
+from cachecost.prompts.blocks import encode_simple
 from cachecost.prompts.exact_json import ENCODE
-from cachecost.prompts.plain_blocks import WriteSimple, plain_block
 from cachecost.prompts.wire import show_found
 
 __all__ = ["TranscriptStep", "read_steps", "sniff", "steps_to_records"]
-BYTES_PER_TOKEN = 4
-"""Rough: only for blocks without content, and to divide the first call of a chain into head and messages, whose sum is
-billed."""
 MAIN, SIDE = "main", "side"
 SYNTHETIC = "<synthetic>"
 REQUEST = "api-request"
@@ -135,7 +139,7 @@ def read_steps_with_content(path: Path, warn: Warn, keep_content: bool) -> list[
     Raises InputError with every error, each with its line.
     """
     faults: list[Fault] = []
-    steps = _read(*_open(path, faults, warn), path, faults, warn, _BlockMaker(keep_content))
+    steps = _read(*_open(path, faults, warn), path, faults, warn, BlockMaker(keep_content))
     if faults:
         raise InputError(faults)
     return steps
@@ -168,7 +172,7 @@ def _read(
     path: Path,
     faults: list[Fault],
     warn: Warn,
-    maker: _BlockMaker | None = None,
+    maker: BlockMaker | None = None,
 ) -> list[PartialStep]:
     transcript = Transcript(str(path), faults, maker)
     if first is not None:
@@ -184,126 +188,10 @@ def _read(
     return list(transcript.steps.values())
 
 
-class TranscriptBlock(msgspec.Struct, frozen=True, gc=False):
-    """A block, with its own id and that of the tool call that it answers, as far as it has them."""
-
-    block: Block
-    id: object = None
-    answers: object = None
-
-
-class _BlockMaker:
-    """Makes blocks. `write` is certain to write the values of the line as Python's own encoder does, or does not."""
-
-    def __init__(self, keep_content: bool) -> None:
-        self.write: WriteSimple = ENCODE
-        self._keep_content = keep_content
-
-    def blocks(self, role: str, content: list[Any]) -> list[TranscriptBlock]:
-        return [self._block(role, item, self.write) for item in content]
-
-    def _block(self, role: str, item: Any, write: WriteSimple) -> TranscriptBlock:
-        """A block of a transcript. A redacted one states its number of characters."""
-        if not isinstance(item, dict):
-            return TranscriptBlock(plain_block(role, {"type": "text", "text": str(item)}, self._keep_content))
-        if "digest" in item and isinstance(item["digest"], str) and isinstance(item.get("chars"), int):
-            block = _redacted_block(role, item)
-        else:
-            block = plain_block(role, item, self._keep_content, write)
-        return TranscriptBlock(block, item.get("id"), item.get("tool_use_id"))
-
-
-def _redacted_block(role: str, item: Mapping[str, Any]) -> Block:
-    kind = str(item.get("type") or "text")
-    size = item["chars"] + (item.get("signature_chars") or 0)
-    return Block(
-        kind, role, digest_of(role, kind, item["digest"].encode()), size, tokens=max(1, size // BYTES_PER_TOKEN)
-    )
-
-
-@dataclass(slots=True, eq=False)
-class InputRecord:
-    """The input of one record (by a person, a tool or the client), linked to the input before it since the last step.
-
-    `is_cut` is a compaction: nothing before it goes into the next request.
-    """
-
-    blocks: list[TranscriptBlock]
-    before: InputRecord | None
-    is_cut: bool = False
-
-    def path(self) -> list[InputRecord]:
-        """All since the last step or the last compaction, latest first; the compaction ends it."""
-        found, node = [self], self
-        while node.before is not None and not node.is_cut:
-            node = node.before
-            found.append(node)
-        return found
-
-
-@dataclass(slots=True)
-class _PendingRecords:
-    """What was recorded since a step's request, its own answer included; or since the beginning of a chain."""
-
-    blocks: int = 0
-    between: set[str] = field(default_factory=set)
-    inputs: list[InputRecord] = field(default_factory=list)
-
-
-@dataclass(slots=True, eq=False)
-class PartialStep:
-    """A step whose lines are still being read.
-
-    `answer` holds the blocks of its answer, `asked` those that its request has after the answer of the step
-    `before`, both only where content is kept. With `is_cut` the request begins with `asked`. With `is_copy` it is an
-    answer of another file, without its bill. `breakpoints` are those of its request, where they are recorded.
-    """
-
-    step: TranscriptStep
-    client: str
-    pending: _PendingRecords = field(default_factory=_PendingRecords)
-    goes_on: bool = False
-    before: PartialStep | None = None
-    answer: list[TranscriptBlock] = field(default_factory=list)
-    request_blocks: list[TranscriptBlock] = field(default_factory=list)
-    is_cut: bool = False
-    is_copy: bool = False
-    breakpoints: RecordedBreakpoints | None = None
-
-
-@dataclass(slots=True)
-class _RecordChain:
-    """The main thread of a session, or a sub-agent: its last step, and the time of its last record."""
-
-    name: str
-    is_side: bool
-    step: PartialStep | None = None
-    time: float | None = None
-    last_input: InputRecord | None = None
-    beginning: _PendingRecords = field(default_factory=_PendingRecords)
-
-
-class _TreePosition(msgspec.Struct, frozen=True, gc=False):
-    """Where a record stands: its chain, the last step on the way to it, its time, the input since that step."""
-
-    chain: _RecordChain
-    step: PartialStep | None
-    time: float | None
-    last_input: InputRecord | None
-
-    @property
-    def pending(self) -> _PendingRecords:
-        return self.step.pending if self.step else self.chain.beginning
-
-
-_StepAndInput = tuple[PartialStep | None, InputRecord | None]
-"""What a record leaves behind: the last step, and the input since then."""
-
-
 class Transcript:
     """A transcript while it is read, line by line."""
 
-    def __init__(self, file: str, faults: list[Fault], maker: _BlockMaker | None = None) -> None:
+    def __init__(self, file: str, faults: list[Fault], maker: BlockMaker | None = None) -> None:
         self.steps: dict[AnswerKey, PartialStep] = {}
         self.notes = ReaderNotes()
         self._file = file
@@ -311,8 +199,8 @@ class Transcript:
         self._maker = maker
         self._line = 0
         self._requests: dict[str, RecordedBreakpoints | None] = {}
-        self._positions: dict[str | None, _TreePosition] = {}
-        self._chains: dict[tuple[str, object], _RecordChain] = {}
+        self._positions: dict[str | None, TreePosition] = {}
+        self._chains: dict[tuple[str, object], RecordChain] = {}
         self._names: Counter[str] = Counter()
         self._calls = 0
 
@@ -356,7 +244,7 @@ class Transcript:
         step, last_input = handler(self, line, before, time) if handler else (before.step, before.last_input)
         chain.step, chain.time, chain.last_input = step, before.time if time is None else time, last_input
         if line.uuid is not None:
-            self._positions[line.uuid] = _TreePosition(chain, step, chain.time, last_input)
+            self._positions[line.uuid] = TreePosition(chain, step, chain.time, last_input)
 
     def _seconds(self, text: str) -> float | None:
         try:
@@ -368,7 +256,7 @@ class Transcript:
 
     # ------------------------------------------------------------------------------- the tree of records
 
-    def _before(self, line: TranscriptLine) -> _TreePosition:
+    def _before(self, line: TranscriptLine) -> TreePosition:
         """The place that the line follows."""
         is_side = line.is_sidechain or False
         key = (MAIN, str(line.session_id)) if not is_side else self._side_key(line)
@@ -379,8 +267,8 @@ class Transcript:
             return parent
         chain = self._chains.get(key)
         if chain is None:
-            chain = self._chains[key] = _RecordChain(self._name(SIDE if is_side else MAIN), is_side)
-        return _TreePosition(chain, chain.step, chain.time, chain.last_input)
+            chain = self._chains[key] = RecordChain(self._name(SIDE if is_side else MAIN), is_side)
+        return TreePosition(chain, chain.step, chain.time, chain.last_input)
 
     def _side_key(self, line: TranscriptLine) -> tuple[str, object]:
         """What identifies the chain of a sub-agent's record that the tree does not connect."""
@@ -394,7 +282,7 @@ class Transcript:
 
     # --------------------------------------------------------------------------------- one kind of line
 
-    def answer(self, line: TranscriptLine, before: _TreePosition, time: float | None) -> _StepAndInput:
+    def answer(self, line: TranscriptLine, before: TreePosition, time: float | None) -> StepAndInput:
         """A line of an answer."""
         message = line.message
         assert message is not None
@@ -409,7 +297,7 @@ class Transcript:
         return partial, before.last_input if partial is before.step else None
 
     def _extend_step(
-        self, line: TranscriptLine, message: LineMessage, usage: LineUsage, before: _TreePosition, time: float | None
+        self, line: TranscriptLine, message: LineMessage, usage: LineUsage, before: TreePosition, time: float | None
     ) -> PartialStep:
         """The step of this line, with what the line adds to it."""
         key = (message.id or ("line", self._line), line.request_id or "")
@@ -424,23 +312,23 @@ class Transcript:
         return partial
 
     def _start_step(
-        self, line: TranscriptLine, message: LineMessage, usage: LineUsage, before: _TreePosition, time: float | None
+        self, line: TranscriptLine, message: LineMessage, usage: LineUsage, before: TreePosition, time: float | None
     ) -> PartialStep:
         """A step that begins with this line."""
         is_copy = is_zero(usage)
         self._calls += not is_copy
-        step = _new_step(self._calls, self._line, line, message, before, time)
+        step = new_step(self._calls, self._line, line, message, before, time)
         step.modes, step.summed = modes_of(usage), is_summed(usage)
         partial = PartialStep(step, line.version or "")
         partial.before = before.step
         partial.is_copy = is_copy
         partial.breakpoints = self._requests.get(str(line.request_ref))
-        partial.request_blocks, partial.is_cut = _request_blocks(before)
+        partial.request_blocks, partial.is_cut = request_blocks_of(before)
         if before.step:
             before.step.goes_on = True
         return partial
 
-    def user(self, line: TranscriptLine, before: _TreePosition, time: float | None) -> _StepAndInput:
+    def user(self, line: TranscriptLine, before: TreePosition, time: float | None) -> StepAndInput:
         """A person's words, tool results, or what the client puts in."""
         content = content_of(line.message)
         before.pending.blocks += len(content)
@@ -451,7 +339,7 @@ class Transcript:
             before.pending.between.add("human")
         return before.step, self._add_input(before.pending, content, last_input)
 
-    def system(self, line: TranscriptLine, before: _TreePosition, time: float | None) -> _StepAndInput:
+    def system(self, line: TranscriptLine, before: TreePosition, time: float | None) -> StepAndInput:
         """What the client notes: boundaries, errors, and much else."""
         boundary = BOUNDARIES.get(line.subtype or "")
         if boundary == "compaction":
@@ -460,84 +348,20 @@ class Transcript:
             before.pending.between.add(boundary)
         return before.step, before.last_input
 
-    def _add_input(self, pending: _PendingRecords, blocks: list[Any], before: InputRecord | None) -> InputRecord | None:
+    def _add_input(self, pending: PendingRecords, blocks: list[Any], before: InputRecord | None) -> InputRecord | None:
         if not self._maker:
             return None
         record = InputRecord(self._maker.blocks("user", blocks), before)
         pending.inputs.append(record)
         return record
 
-    def _cut(self, before: _TreePosition) -> InputRecord | None:
+    def _cut(self, before: TreePosition) -> InputRecord | None:
         """A compaction; a boundary and the summary that follows it are one."""
         before.pending.between.add("compaction")
         is_known = before.last_input is not None and before.last_input.is_cut
         return before.last_input if is_known else InputRecord([], None, is_cut=True)
 
 
-_Handler = Callable[[Transcript, TranscriptLine, _TreePosition, float | None], _StepAndInput]
+_Handler = Callable[[Transcript, TranscriptLine, TreePosition, float | None], StepAndInput]
 HANDLERS: dict[str, _Handler] = {"assistant": Transcript.answer, "user": Transcript.user, "system": Transcript.system}
 """How each kind of line that matters is taken."""
-
-
-def _request_blocks(before: _TreePosition) -> tuple[list[Any], bool]:
-    """The blocks that a request has after the answer before it, in the order of the file; whether it was cut there.
-
-    Results of tools that ran at once stand on branches of their own: they belong to the request all the same.
-    """
-    path = before.last_input.path() if before.last_input else []
-    is_cut = bool(path) and path[-1].is_cut
-    called = {block.id for block in before.step.answer} if before.step else set()
-    missing = called - {block.answers for record in path for block in record.blocks} - {None}
-    request_blocks: list[TranscriptBlock] = []
-    for record in before.pending.inputs:
-        if record in path:
-            request_blocks += record.blocks
-        elif not is_cut:
-            request_blocks += [block for block in record.blocks if block.answers in missing]
-    return request_blocks, is_cut
-
-
-def _new_step(
-    number: int, line_number: int, line: TranscriptLine, message: LineMessage, before: _TreePosition, time: float | None
-) -> TranscriptStep:
-    """A step that begins with this line, without its usage.
-
-    A sub-agent has the session of the main thread, also in a file of its own, and its `agentId`, else its chain's name.
-    """
-    model, chain, request = message.model or "", before.chain, line.request_id or ""
-    between = before.pending.between | _differences(before.step, model, line.version or "")
-    return TranscriptStep(
-        number,
-        line_number,
-        chain.name,
-        _number(before.step),
-        model,
-        after=None if time is None or before.time is None else min(before.time, time),
-        answered=time,
-        ended=time,
-        blocks=before.pending.blocks,
-        between=tuple([name for name in BETWEEN if name in between]) if between else (),
-        session=line.session_id or "",
-        project=line.cwd or "",
-        agent=line.agent_id or (chain.name if chain.is_side else ""),
-        id=f"{message.id} {request}".strip() if message.id else "",
-    )
-
-
-def _number(before: PartialStep | None) -> int | None:
-    """The number of the step that a step continues. A copy is none: what continues it continues what it did."""
-    if before is None:
-        return None
-    return before.step.before if before.is_copy else before.step.number
-
-
-def _differences(before: PartialStep | None, model: str, client: str) -> set[str]:
-    """How a step differs from the one that it continues."""
-    if before is None:
-        return set()
-    told = {"model"} if model != before.step.model else set()
-    if client and before.client and client != before.client:
-        told.add("client")
-    if before.goes_on:
-        told.add("fork")
-    return told
