@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cachecost.base.formatting import count_text
+from cachecost.simulation.engine import Simulation
 from cachecost.simulation.workload import Workload
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from cachecost.caches.hosts import SimulatedHosts
     from cachecost.commands.work_bar import WorkBar
     from cachecost.simulation.call_preparer import CallPreparer
-    from cachecost.simulation.engine import Simulation
 
 
 def _ignore(replays: int) -> None:
@@ -36,9 +36,10 @@ class WatchedWorkload(Workload):
         cache: PrefixCache | None = None,
         preparer: CallPreparer | None = None,
         hosts: SimulatedHosts | None = None,
+        kind: type[Simulation] = Simulation,
     ) -> Simulation:
         self.begins(1)
-        return Workload.simulation(self, cache, preparer, hosts)
+        return Workload.simulation(self, cache, preparer, hosts, kind)
 
 
 def watched(workload: Workload, bar: WorkBar) -> Workload:

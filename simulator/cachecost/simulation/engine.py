@@ -187,7 +187,7 @@ class Simulation:
             call.turn,
             call.inquiry,
             output_is_recorded=is_recorded,
-            cost_if_missed=_if_missed(usage, prices) if may_miss and prices.are_known else None,
+            cost_if_missed=if_missed(usage, prices) if may_miss and prices.are_known else None,
             is_priced=prices.are_known,
             estimated_usd=self._estimate_error(passed, spans, prices) if is_estimated else None,
             session=call.session,
@@ -229,7 +229,7 @@ class Simulation:
         return SimulatedCall(row)
 
 
-def _if_missed(usage: Usage, prices: Prices) -> Decimal:
+def if_missed(usage: Usage, prices: Prices) -> Decimal:
     """Dollars if what was read had to be written again, for five minutes."""
     written = replace(usage, read=0, write_5m=usage.write_5m + usage.read)
     return prices.total_cost(written)

@@ -46,10 +46,11 @@ class Workload:
         cache: PrefixCache | None = None,
         preparer: CallPreparer | None = None,
         hosts: SimulatedHosts | None = None,
+        kind: type[Simulation] = Simulation,
     ) -> Simulation:
-        """A new simulation that has learned from the bills, or what `preparer` has learned. Raises CannotEvaluate for
-        an unknown counter."""
-        return Simulation(self.setup, self.strategy, cache, preparer or self.setup.preparer(), hosts)
+        """A new simulation that has learned from the bills, or what `preparer` has learned; `kind` is what it makes
+        of a call. Raises CannotEvaluate for an unknown counter."""
+        return kind(self.setup, self.strategy, cache, preparer or self.setup.preparer(), hosts)
 
     def expect(self, replays: int) -> None:
         """An analysis expects so many replays more. Nobody is told, unless the workload is watched."""

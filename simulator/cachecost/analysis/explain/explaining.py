@@ -10,7 +10,7 @@ from cachecost.analysis.explain.call_places import with_places
 from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.fix_prices import FixPricing
 from cachecost.analysis.explain.netting import NettedLoss, Netting
-from cachecost.analysis.explain.observed_replay import ObservedReplay, observe_replay, observe_whole
+from cachecost.analysis.explain.observed_replay import ObservedReplay, observe_replay
 from cachecost.analysis.explain.wording import excerpt, message, place
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
 from cachecost.analysis.replays.incremental import TrackedReplay
@@ -60,17 +60,14 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
     """
     traffic.require_breakpoints("explain")
     replays = Replays(traffic)
-    observed = (
-        observe_replay(replays, replays.recorded, earlier) if earlier else observe_whole(replays, replays.recorded)
-    )
+    observed = observe_replay(replays, replays.recorded, earlier)
     simulated = {number: row.cost.total for number, row in enumerate(observed.rows, 1)}
     paid = {number: min(usd, limits.get(number, usd)) for number, usd in simulated.items()}
     pricing = FixPricing(simulated, paid)
     netting = Netting(replays, pricing, observed, pricing.price_recording(), dict(paid))
     netting.run()
     for replay in (observed, netting.observed):
-        if replay.tracked:
-            replay.tracked.release()  # the lower bound needs the memory
+        replay.tracked.release()  # the lower bound needs the memory
     findings = _in_order(_finding(one) for one in netting.found)
     notes = _in_order(_finding(one) for one in netting.notes)
     cost = sum(simulated.values(), ZERO)

@@ -52,10 +52,10 @@ class FixPricing:
         return PricedReplay(self.paid)
 
     def price(
-        self, fix: Fix, fixed: ObservedReplay, observed: ObservedReplay, now: PricedReplay
+        self, fix: Fix, rows: Sequence[CallRow], observed: ObservedReplay, now: PricedReplay
     ) -> PricedReplay | None:
-        """The calls with a fix, as replayed; `now` is their price in the `observed` replay. None: one is refused."""
-        rows = fixed.rows
+        """The calls with a fix, whose `rows` are given; `now` is their price in the `observed` replay. None: one is
+        refused."""
         if _is_refused(fix.steps, rows, observed):
             return None
         besides = _Besides(observed, now).of(fix, rows)

@@ -19,7 +19,6 @@ from cachecost.analysis.explain.fix_prices import FixPricing, PricedReplay
 from cachecost.analysis.explain.fixes.catalogue import FIXERS
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext
 from cachecost.analysis.explain.observed_replay import LoneCall, ObservedReplay, observe_replay
-from cachecost.analysis.replays.incremental import TrackedReplay
 from cachecost.analysis.replays.replays import Replays
 from cachecost.caches.causes import Cause
 from cachecost.caches.losses import Loss
@@ -57,14 +56,26 @@ class NettedLoss(NamedTuple):
         return self.observed.number(self.loss.call)
 
 
-class _Choice(NamedTuple):
-    """Losses, the replay that they were found in, the fix that saves most on them, and the calls with it."""
+@dataclass(slots=True)
+class _Choice:
+    """Losses, the replay that they were found in, the fix that saves most on them, and what the calls cost with it.
 
+    What they lose with it is only looked at if the fix is taken, or saves nothing and may hide another cause.
+    """
+
+    replays: Replays
     losses: Sequence[Loss]
     observed: ObservedReplay
     fix: Fix
-    fixed: ObservedReplay
     after: PricedReplay
+    _fixed: ObservedReplay | None = None
+
+    @property
+    def fixed(self) -> ObservedReplay:
+        """The replay with the fix."""
+        if self._fixed is None:
+            self._fixed = observe_replay(self.replays, self.fix.steps, self.observed.tracked)
+        return self._fixed
 
 
 @dataclass(slots=True)
@@ -162,20 +173,12 @@ class Netting:
 
     def _cheapest(self, losses: Sequence[Loss], observed: ObservedReplay, now: PricedReplay) -> _Choice | None:
         best: _Choice | None = None
-        tracked = self._tracked(observed)
         for fix in FIXERS[losses[0].cause].make(FixContext(self.replays, observed), losses):
-            fixed = observe_replay(self.replays, fix.steps, tracked)
-            after = self.pricing.price(fix, fixed, observed, now)
+            rows = self.replays.changed_rows(fix.steps, observed.tracked)
+            after = self.pricing.price(fix, rows, observed, now)
             if after is not None and (best is None or after.total < best.after.total):
-                best = _Choice(losses, observed, fix, fixed, after)
+                best = _Choice(self.replays, losses, observed, fix, after)
         return best
-
-    def _tracked(self, observed: ObservedReplay) -> TrackedReplay:
-        """The replay that others are derived from. One that changed all calls is tracked once it is gone on from."""
-        if observed.tracked is None:
-            observed.tracked = self.replays.tracked_replay(observed.steps)
-            observed.tracked.run_all()
-        return observed.tracked
 
     def _best_behind(self, choice: _Choice | None) -> _Choice | None:
         """The fix of a cause that only shows once the one before it is fixed, if both together save something."""

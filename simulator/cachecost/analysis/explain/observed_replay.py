@@ -46,12 +46,11 @@ class ObservedReplay:
     """What a replay of steps recorded. Steps are numbered from 1 in their order, as `Loss.call` is.
 
     `rows` are those of the steps, `prices` and `rendered` those of the calls that could be evaluated and that lost
-    something. `lone` wrote what no call read. `tracked` is the replay that it derives
-    from; None: it was made whole, and no other is derived from it yet.
+    something. `lone` wrote what no call read. `tracked` is the replay that others are derived from.
     """
 
     steps: Sequence[ReplayStep]
-    tracked: TrackedReplay | None
+    tracked: TrackedReplay
     rows: list[CallRow] = field(default_factory=list)
     prices: dict[int, Prices] = field(default_factory=dict)
     rendered: dict[int, RenderedCall] = field(default_factory=dict)
@@ -99,25 +98,12 @@ def observe_replay(
     those are made anew whose outcome can differ."""
     matches = earlier.match(steps) if earlier else None
     if earlier is None or matches is None:
-        return _observe(steps, None, _make_all(replays, steps))
+        tracked = replays.tracked_replay(steps)
+        return _observe(steps, tracked, tracked.run())
     return _observe(steps, earlier, ChangedReplay(earlier, steps, matches).run())
 
 
-def _make_all(replays: Replays, steps: Sequence[ReplayStep]) -> Iterator[SimulatedCall]:
-    simulation = replays.simulation(steps)
-    for step in steps:
-        yield simulation.simulate(step.call)
-
-
-def observe_whole(replays: Replays, steps: Sequence[ReplayStep]) -> ObservedReplay:
-    """As `observe_replay`; others can be derived from it."""
-    tracked = replays.tracked_replay(steps)
-    return _observe(steps, tracked, tracked.run())
-
-
-def _observe(
-    steps: Sequence[ReplayStep], tracked: TrackedReplay | None, calls: Iterator[SimulatedCall]
-) -> ObservedReplay:
+def _observe(steps: Sequence[ReplayStep], tracked: TrackedReplay, calls: Iterator[SimulatedCall]) -> ObservedReplay:
     observed, writers = ObservedReplay(steps, tracked), _LoneWriters()
     for step, made in zip(steps, calls, strict=True):
         observed.add(made)

@@ -63,11 +63,6 @@ class TrackedReplay:
             self.calls.append(TrackedCall(made, cache.end_call(position), lineage.end_call()))
             yield made
 
-    def run_all(self) -> None:
-        """Run without looking at the calls."""
-        for _ in self.run():
-            pass
-
     def release(self) -> None:
         """Free what only other replays need: none is derived from this one any more."""
         self.calls.clear()

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from cachecost.analysis.replays.incremental import TrackedReplay
+from cachecost.analysis.replays.priced import ChangedPrices, PricedSimulation
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, as_sent
 from cachecost.base.errors import CannotEvaluate
-from cachecost.caches.hosts import SimulatedHosts, UnexplainedHosts
+from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.refusals import sent_breakpoints
@@ -45,7 +46,14 @@ class Replays:
 
     def rows(self, steps: Sequence[ReplayStep], what: str = "as recorded") -> list[CallRow]:
         """The row of each step, in their order. Their causes are not looked for."""
-        simulation = self.simulation(steps, UnexplainedHosts())
+        return self._rows(steps, what, Simulation)
+
+    def priced_rows(self, steps: Sequence[ReplayStep], what: str = "") -> list[CallRow]:
+        """As `rows`, for those who ask only what calls cost."""
+        return self._rows(steps, what, PricedSimulation)
+
+    def _rows(self, steps: Sequence[ReplayStep], what: str, kind: type[Simulation]) -> list[CallRow]:
+        simulation = self.traffic.simulation(preparer=self._preparer(steps), hosts=UnexplainedHosts(), kind=kind)
         rows = [simulation.row(step.call) for step in steps]
         self.progress(what, len(rows))
         return rows
@@ -65,9 +73,15 @@ class Replays:
         """The same calls on other ground."""
         return Replays(traffic, self.progress)
 
-    def simulation(self, steps: Sequence[ReplayStep], hosts: SimulatedHosts | None = None) -> Simulation:
+    def changed_rows(self, steps: Sequence[ReplayStep], earlier: TrackedReplay) -> list[CallRow]:
+        """As `priced_rows`; of calls that an `earlier` replay also has, only those are made anew whose outcome can
+        differ."""
+        matches = earlier.match(steps)
+        return self.priced_rows(steps) if matches is None else list(ChangedPrices(earlier, steps, matches).rows())
+
+    def simulation(self, steps: Sequence[ReplayStep]) -> Simulation:
         """A simulation of the steps that has learned from the bills."""
-        return self.traffic.simulation(preparer=self._preparer(steps), hosts=hosts)
+        return self.traffic.simulation(preparer=self._preparer(steps))
 
     def _preparer(self, steps: Sequence[ReplayStep]) -> CallPreparer:
         """It has learned from the bills, also what they would be for other content.

@@ -101,7 +101,10 @@ class AlternativePricing:
         replays = self.replays if is_warm else self._cold_replays()
         base = self.base if is_warm else self._cold_base(replays)
         names = _names(ordered)
-        made = ReplayedSteps(steps, replays.rows(steps, " + ".join(names)), base)
+        rows_of = (
+            replays.rows if replays.are_as_sent(steps) else replays.priced_rows
+        )  # bills determine no other content
+        made = ReplayedSteps(steps, rows_of(steps, " + ".join(names)), base)
         self._savings[names] = made.saving
         self._refusals[names] = next((row.error for row in made.rows if row.error and row.error_type), "")
         if names in KEPT:

@@ -1,0 +1,89 @@
+"""Replays that are only priced: no call is compared with earlier ones, and rows have no layers and no error margin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cachecost.analysis.replays.incremental import TrackedCall, TrackedReplay
+from cachecost.analysis.replays.steps import ReplayStep
+from cachecost.caches.hosts import UnexplainedHosts
+from cachecost.caches.tracking import START, ChangedCache
+from cachecost.conversations.calls import Call
+from cachecost.ledger.results import CallRow
+from cachecost.ledger.rows import Cost
+from cachecost.prompts.counting import TokenCounter
+from cachecost.providers.prices import Prices
+from cachecost.simulation.call_preparer import has_no_output, output_tokens
+from cachecost.simulation.engine import Pass, Simulation, if_missed
+
+
+class PricedSimulation(Simulation):
+    """A simulation whose rows tell what a call costs, and no more."""
+
+    def _with_usage(
+        self,
+        call: Call,
+        passed: Sequence[Pass],
+        prices: Prices,
+        cause: str,
+        counter: TokenCounter,
+        may_miss: bool,
+    ) -> CallRow:
+        usage = passed[0].outcome.usage_with(output_tokens(call, counter))
+        for later in passed[1:]:
+            usage += later.outcome.usage
+        return CallRow(
+            self._number,
+            call.start,
+            call.timestamp,
+            self._strategy,
+            call.request.model,
+            usage,
+            Cost(*prices.amounts(usage)),
+            cause,
+            {},
+            {},
+            output_is_recorded=call.output_tokens is not None or has_no_output(call),
+            cost_if_missed=if_missed(usage, prices) if may_miss and prices.are_known else None,
+            is_priced=prices.are_known,
+        )
+
+
+class ChangedPrices:
+    """Prices of steps that match those of an `earlier` replay at the positions `matches`, as `TrackedReplay.match`
+    finds them."""
+
+    def __init__(self, earlier: TrackedReplay, steps: Sequence[ReplayStep], matches: Sequence[int]) -> None:
+        self._earlier = earlier
+        self._pairs = zip(steps, matches, strict=True)
+        self._cache = ChangedCache(earlier.history)
+        hosts = UnexplainedHosts(self._cache)
+        self._simulation = earlier.traffic.simulation(preparer=earlier.preparer, hosts=hosts, kind=PricedSimulation)
+
+    def rows(self) -> Iterator[CallRow]:
+        """The row of each step. Those of calls that find what they found in the earlier replay have their number
+        there."""
+        position = START
+        for step, match in self._pairs:
+            position = match or position
+            yield self._known_row(step.call, match) if match else self._new_row(step.call, position)
+
+    def _known_row(self, call: Call, match: int) -> CallRow:
+        before = self._earlier.calls[match - 1]
+        if self._earlier.steps[match - 1].call is call and self._finds_the_same(before):
+            self._cache.pass_over(match)
+            self._simulation.pass_over()
+            return before.made.row
+        row = self._simulation.row(call)
+        self._cache.end_call(match, before.use.changed)
+        return row
+
+    def _new_row(self, call: Call, position: int) -> CallRow:
+        row = self._simulation.row(call)
+        self._cache.end_call(position)
+        return row
+
+    def _finds_the_same(self, before: TrackedCall) -> bool:
+        if not before.made.passes:
+            return True
+        return not before.use.is_warm and self._cache.changed.keys().isdisjoint(before.use.prefixes)
