@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 
 from cachecost.analysis.replays.incremental import ChangedReplay, TrackedReplay
 from cachecost.analysis.replays.pings import add_pings
+from cachecost.analysis.replays.priced import ChangedPrices
 from cachecost.analysis.replays.replays import Replays
 from cachecost.analysis.replays.steps import ReplayStep, as_sent
 from cachecost.analysis.replays.ttls import set_hour_on, set_ttl
 from cachecost.base.structs import replace
 from cachecost.caches.losses import Loss
+from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
@@ -81,6 +83,10 @@ def observed(calls: Iterator[SimulatedCall]) -> list[object]:
     ]
 
 
+def priced(rows: Iterable[CallRow]) -> list[object]:
+    return [(row.usage, row.cost, row.error, row.error_type, row.cost_if_missed, row.is_priced) for row in rows]
+
+
 def tracked(traffic: Workload, steps: Sequence[ReplayStep] | None = None) -> TrackedReplay:
     replay = Replays(traffic).tracked_replay(as_sent(traffic.calls) if steps is None else steps)
     list(replay.run())
@@ -94,9 +100,11 @@ def assert_the_same(traffic: Workload, dice: Random) -> None:
         matches = earlier.match(steps)
         if matches is None:
             return
-        assert observed(ChangedReplay(earlier, steps, matches).run()) == observed(
-            Replays(traffic).tracked_replay(steps).run()
-        )
+        whole = list(Replays(traffic).tracked_replay(steps).run())
+        assert observed(ChangedReplay(earlier, steps, matches).run()) == observed(iter(whole))
+        rows = priced(made.row for made in whole)
+        assert priced(ChangedPrices(earlier, steps, matches).rows()) == rows
+        assert priced(Replays(traffic).priced_rows(steps)) == rows
         earlier, steps = tracked(traffic, steps), list(steps)
         place = dice.randrange(len(steps))
         steps[place] = steps[place].with_request(dice.choice(MARKINGS)(steps[place].call.request))
@@ -127,6 +135,16 @@ def test_recorded_sessions(path: Path) -> None:
 @pytest.fixture
 def earlier() -> TrackedReplay:
     return tracked(workload(SESSIONS[0]))
+
+
+def test_a_keep_alive_leaves_most_calls_as_they_were(earlier: TrackedReplay) -> None:
+    """What a keep-alive touches differs only until a call touches it, too."""
+    steps = add_pings(earlier.steps, KeepAlive(every_s=60.0, times=1))
+    matches = earlier.match(steps)
+    assert matches is not None and len(steps) > len(earlier.steps)
+    known = {id(one.made.row) for one in earlier.calls}
+    anew = [row for row in ChangedPrices(earlier, steps, matches).rows() if id(row) not in known]
+    assert len(anew) < 2 * (len(steps) - len(earlier.steps)) + len(earlier.steps) // 4
 
 
 def test_only_what_differs_is_made_anew(earlier: TrackedReplay, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from cachecost.base.structs import value
-from cachecost.caches.breakpoints import Entry, Key, PrefixCache
+from cachecost.caches.breakpoints import TTLS, Entry, Key, PrefixCache
 from cachecost.caches.lineage import ConversationLine, EarlierCall, Lineage, Relatives
 from cachecost.prompts.blocks import Prefix, Thread
 from cachecost.prompts.render import BreakpointPrefix, Prompt
@@ -75,6 +75,32 @@ def are_equal(one: Entry | None, other: Entry | None) -> bool:
         and one.ttl == other.ttl
         and one.minimum == other.minimum
     )
+
+
+def are_alike(one: Entry | None, other: Entry | None, now: float) -> bool:
+    """Whether two entries behave alike from `now` on: when they became readable does not matter any more after that."""
+    if are_equal(one, other):
+        return True
+    if one is None or other is None:
+        return False
+    return one.touched == other.touched and _have_one_life(one, other) and _is_ready(one, now) and _is_ready(other, now)
+
+
+def _have_one_life(one: Entry, other: Entry) -> bool:
+    return one.ttl_s == other.ttl_s and one.ttl == other.ttl and one.minimum == other.minimum
+
+
+def _is_ready(entry: Entry, now: float) -> bool:
+    """Whether the entry can be read from `now` on until it expires."""
+    return entry.readable_at <= now and entry.started < now
+
+
+def _answer_alike(one: Entry | None, other: Entry | None, now: float) -> bool:
+    """Whether a call at `now` finds the same in two entries that differ, and leaves the same where the one of the
+    `other` changes."""
+    if one is None or other is None or not _have_one_life(one, other):
+        return False
+    return one.state(now) == other.state(now) and other.touched < now  # else it is not touched again
 
 
 class TrackedEntries(dict[Key, Entry]):
@@ -183,22 +209,44 @@ class ChangedCache(PrefixCache):
         self._differs: set[Key] = set()
         self.changed: dict[Prefix, int] = {}
 
-    def pass_over(self, position: int) -> None:
-        """The call of the earlier replay at `position` is made as it was there."""
-        self._entries.position = position
+    def finds_alike(self, use: CacheUse, now: float, has_loss: bool) -> bool:
+        """Whether the call that comes next in the earlier replay, at `now` in seconds, finds what it found there.
 
-    def end_call(self, position: int, changed_before: Iterable[Key] = ()) -> None:
-        """A call was made: the one at `position` of the earlier replay, which changed the entries of these keys there,
-        or one after it that is new."""
+        What it lost says how old an entry was. Where it lost nothing, an entry may differ that answers alike.
+        """
+        if self.changed.keys().isdisjoint(use.prefixes):
+            return True
+        keys = [(prefix, ttl) for prefix in use.prefixes if prefix in self.changed for ttl in ("", *TTLS)]
+        return all(self._finds_alike(key, now, has_loss) for key in keys if key in self._differs)
+
+    def _finds_alike(self, key: Key, now: float, has_loss: bool) -> bool:
+        entry, before = self._entries.look_up(key), self._history.at(key, self._entries.position)
+        if are_alike(entry, before, now):
+            self._settle(key, True)
+            return True
+        return not has_loss and _answer_alike(entry, before, now)
+
+    def pass_over(self, position: int, changed_before: Iterable[Key] = ()) -> None:
+        """The call of the earlier replay at `position` finds what it found there, and changes these keys likewise."""
+        self._entries.position = position
+        for key in changed_before:
+            if key in self._differs:
+                self._settle(key, True)
+
+    def end_call(self, position: int, start: float, changed_before: Iterable[Key] = ()) -> None:
+        """A call was made that starts at `start` (seconds): the one at `position` of the earlier replay, which changed
+        the entries of these keys there, or one after it that is new."""
         entries = self._entries
         used = entries.used.union(changed_before)
         now = [(key, entries.look_up(key)) for key in used]  # before the call at `position` where it did not look
         entries.position, entries.used = position, set()
         for key, entry in now:
-            is_as_before = are_equal(entry, self._history.at(key, position))
-            entries.settle(key, is_as_before)
-            if is_as_before == (key in self._differs):
-                self._count(key, is_as_before)
+            self._settle(key, are_alike(entry, self._history.at(key, position), start))
+
+    def _settle(self, key: Key, is_as_before: bool) -> None:
+        self._entries.settle(key, is_as_before)
+        if is_as_before == (key in self._differs):
+            self._count(key, is_as_before)
 
     def _count(self, key: Key, is_as_before: bool) -> None:
         """The entry of a key differs from now on, or not any more."""

@@ -136,18 +136,18 @@ class ChangedReplay:
         if not match:
             made = self._simulation.simulate(call)
             self._matches.append(CHANGED)
-            self._cache.end_call(position)
+            self._cache.end_call(position, call.start)
             self._lineage.end_call()
             return made
         before = self._earlier.calls[match - 1]
         if self._earlier.steps[match - 1].call is call and self._is_passed_over(call, before):
             self._matches.append(match)
-            self._cache.pass_over(match)
+            self._cache.pass_over(match, before.use.changed)
             self._lineage.end_call()
             return self._numbered(before.made, self._simulation.pass_over(), match)
         self._lineage.end_call()
         made = self._simulation.simulate(call)
-        self._cache.end_call(match, before.use.changed)
+        self._cache.end_call(match, call.start, before.use.changed)
         is_found_alike = self._lineage.end_call().deepest == before.answers.deepest
         self._matches.append(match if is_found_alike and made.passes and before.made.passes else CHANGED)
         return made
@@ -157,7 +157,11 @@ class ChangedReplay:
         made, answers = before.made, before.answers
         if not made.passes or made.rules is None:
             return True
-        if before.use.is_warm or answers.is_recent or not self._cache.changed.keys().isdisjoint(before.use.prefixes):
+        if (
+            before.use.is_warm
+            or answers.is_recent
+            or not self._cache.finds_alike(before.use, call.start, bool(made.losses))
+        ):
             return False
         rules, prompt, pool = made.rules, made.passes[0].prompt, made.rules.pool(call.workspace)
         relatives = self._lineage.forerunner(call.request, rules.model, pool, call.file)

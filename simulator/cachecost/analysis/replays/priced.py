@@ -70,20 +70,20 @@ class ChangedPrices:
 
     def _known_row(self, call: Call, match: int) -> CallRow:
         before = self._earlier.calls[match - 1]
-        if self._earlier.steps[match - 1].call is call and self._finds_the_same(before):
-            self._cache.pass_over(match)
+        if self._earlier.steps[match - 1].call is call and self._finds_alike(call, before):
+            self._cache.pass_over(match, before.use.changed)
             self._simulation.pass_over()
             return before.made.row
         row = self._simulation.row(call)
-        self._cache.end_call(match, before.use.changed)
+        self._cache.end_call(match, call.start, before.use.changed)
         return row
 
     def _new_row(self, call: Call, position: int) -> CallRow:
         row = self._simulation.row(call)
-        self._cache.end_call(position)
+        self._cache.end_call(position, call.start)
         return row
 
-    def _finds_the_same(self, before: TrackedCall) -> bool:
+    def _finds_alike(self, call: Call, before: TrackedCall) -> bool:
         if not before.made.passes:
             return True
-        return not before.use.is_warm and self._cache.changed.keys().isdisjoint(before.use.prefixes)
+        return not before.use.is_warm and self._cache.finds_alike(before.use, call.start, has_loss=False)
