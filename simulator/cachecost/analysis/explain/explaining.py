@@ -15,7 +15,7 @@ from cachecost.analysis.explain.wording import excerpt, message, place
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
 from cachecost.analysis.replays.incremental import TrackedReplay
 from cachecost.analysis.replays.replays import Replays
-from cachecost.analysis.replays.steps import NO_CALL
+from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
 from cachecost.base.formatting import dollars
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation, Finding
@@ -66,7 +66,10 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
     pricing = FixPricing(simulated, paid)
     netting = Netting(replays, pricing, observed, pricing.price_recording(), dict(paid))
     netting.run()
-    for replay in (observed, netting.observed):
+    fixed = netting.observed
+    sent = [step for step in fixed.steps if step.number != NO_CALL]
+    rows = _rows_as_sent(replays, fixed, sent)
+    for replay in (observed, fixed):
         replay.tracked.release()  # the lower bound needs the memory
     findings = _in_order(_finding(one) for one in netting.found)
     notes = _in_order(_finding(one) for one in netting.notes)
@@ -79,19 +82,18 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
         with_places(findings, traffic.calls),
         traffic.strategy,
         traffic.setup.token_source,
-        open_share=_open_share(avoidable, netting.observed.rows),
+        open_share=_open_share(avoidable, fixed.rows),
         warm=warm_reads(observed.rows),
         notes=with_places(notes, traffic.calls),
-        lower_bound=_lower_bound(replays, netting.observed),
+        lower_bound=lower_bound_of([step.call for step in sent], traffic.setup, rows).with_pings_usd,
     )
 
 
-def _lower_bound(replays: Replays, fixed: ObservedReplay) -> Decimal:
-    """USD that the calls cost at least as they are sent with all fixes, with any breakpoints, TTLs and keep-alives."""
-    calls = [step.call for step in fixed.steps if step.number != NO_CALL]
-    is_same_replay = len(calls) == len(fixed.steps) and replays.are_as_sent(fixed.steps)
-    rows = fixed.rows if is_same_replay else None  # the bound knows no keep-alives and no scaled bills
-    return lower_bound_of(calls, replays.traffic.setup, rows).with_pings_usd
+def _rows_as_sent(replays: Replays, fixed: ObservedReplay, sent: Sequence[ReplayStep]) -> Sequence[CallRow] | None:
+    """The rows of the calls with all fixes, for the lower bound: it knows no keep-alives and no scaled bills (None)."""
+    if not replays.are_as_sent(sent):
+        return None
+    return fixed.rows if len(sent) == len(fixed.steps) else replays.changed_rows(sent, fixed.tracked)
 
 
 def _in_order(findings: Iterator[Finding]) -> list[Finding]:
