@@ -13,8 +13,8 @@ from cachecost.caches.warm_starts import SentCall, WarmPrefixes, warm_starts
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.host_prompts import HostPrompts, PreparedRequest
-from cachecost.prompts.refusals import lacking_feature, refusal, too_long
-from cachecost.prompts.render import Prompt
+from cachecost.prompts.refusals import lacking_feature, refusal, sent_breakpoints, too_long
+from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
 from cachecost.providers.prices import NoPrice, Options, PriceBook, Prices, ways_of
@@ -128,6 +128,8 @@ class CallPreparer:
     _prepared: dict[CallKey, PreparedCall] = field(default_factory=dict)
     """Calls that are kept, as prepared since a bill was learned last."""
     _quotes: dict[tuple[int, int, bool], _KeptQuote] = field(default_factory=dict)
+    _contents: Mapping[int, Call] = field(default_factory=dict)
+    """By id of a call, one that differs from it in its breakpoints only."""
 
     @classmethod
     def of(cls, setup: ReplaySetup) -> CallPreparer:
@@ -138,6 +140,14 @@ class CallPreparer:
         """A preparer on the same tree, which goes on to learn by itself."""
         lengths = self.lengths.copy() if self.lengths else None
         return CallPreparer(self.setup, self.prompts, lengths, self.warm, self._kept)
+
+    def with_contents(self, contents: Mapping[int, Call]) -> CallPreparer:
+        """This preparer for calls that are known by their ids to differ from others in their breakpoints only.
+
+        These calls must exist as long as it does. It is not to learn any more.
+        """
+        known = self._kept, self._prepared, self._quotes
+        return CallPreparer(self.setup, self.prompts, self.lengths, self.warm, *known, contents)
 
     def fork_for(self, calls: Iterable[Call]) -> CallPreparer:
         """As `fork`; it also keeps these calls as rendered, by itself."""
@@ -209,6 +219,32 @@ class CallPreparer:
 
     def prepare(self, call: Call) -> PreparedCall | UnpreparedCall:
         """The call as its host receives it, or why it has no usage."""
+        content = self._contents.get(id(call))
+        return (content and self._marked(call, content)) or self._prepare_any(call)
+
+    def prepare_marked(self, call: Call, content: Call) -> PreparedCall | UnpreparedCall:
+        """As `prepare`; the call differs from `content` in its breakpoints only."""
+        return self._marked(call, content) or self._prepare_any(call)
+
+    def _marked(self, call: Call, content: Call) -> PreparedCall | UnpreparedCall | None:
+        """The call as `content` was prepared, with its own breakpoints; None: it must be rendered by itself."""
+        try:
+            rules = self.setup.rules_for(content)
+            kept = self._kept.get(_key(content, rules))
+            before = self._prepare(content, rules) if kept and kept.is_as_sent and len(kept.prompts) == 1 else None
+        except CannotEvaluate:
+            return None
+        if not isinstance(before, PreparedCall):
+            return None
+        sent = self.prompts.prepare_request(call.request, rules)
+        breakpoints = _moved_breakpoints(sent, content.request, before.prompts[0])
+        if breakpoints is None or sent.told.request is not call.request or sent.told.looks_at is not None:
+            return None
+        if refused := refusal(call.request, sent.breakpoints, rules):
+            return UnpreparedCall(None, refused, REFUSED)
+        return replace(before, prompts=[replace(before.prompts[0], breakpoints=breakpoints)])
+
+    def _prepare_any(self, call: Call) -> PreparedCall | UnpreparedCall:
         why = "" if call.has_failed else call.why_unknown
         if why and not call.may_be_refused:
             return UnpreparedCall(None, why, NOT_EVALUATED)
@@ -298,6 +334,20 @@ class CallPreparer:
 
     def _render(self, call: Call, sent: PreparedRequest, rules: ModelRules) -> list[Prompt]:
         return self.prompts.render_prompts(sent, call.simulated_response, rules, call.workspace)
+
+
+def _moved_breakpoints(sent: PreparedRequest, content: Request, prompt: Prompt) -> tuple[BreakpointPrefix, ...] | None:
+    """The breakpoints as rendered, where `prompt` has some at the same places: that of `content`; None: it has not."""
+    wanted = sent.breakpoints.breakpoints
+    if not wanted:
+        return ()
+    there = sent_breakpoints(content).breakpoints
+    if len(there) != len(prompt.breakpoints):
+        return None
+    known = {one.block_key: rendered.prefix for one, rendered in zip(there, prompt.breakpoints, strict=True)}
+    if not all(one.block_key in known for one in wanted):
+        return None
+    return tuple([BreakpointPrefix(known[one.block_key], one.ttl) for one in wanted])
 
 
 def _key(call: Call, rules: ModelRules) -> CallKey:

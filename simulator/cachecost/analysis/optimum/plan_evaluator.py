@@ -150,7 +150,7 @@ class PlanEvaluator:
     def render_call(self, call: Call, is_extra: bool = False) -> BareCall | UnpreparedCall:
         """The call without breakpoints; why it has no usage if the API refuses it or it cannot be evaluated."""
         bare = replace(call, request=remove_breakpoints(call.request))
-        made = self.preparer.prepare(bare)
+        made = self.preparer.prepare_marked(bare, call)
         if isinstance(made, UnpreparedCall):
             return made
         passes = tuple(map(RenderedPass, made.prompts, made.sizes))

@@ -90,7 +90,8 @@ class Replays:
         """
         preparer = self.traffic.setup.preparer()
         if self.are_as_sent(steps):
-            return preparer
+            marked = {id(one.call): one.content for one in steps if one.call is not one.content}
+            return preparer.with_contents(marked) if marked else preparer
         changed = [step for step in steps if not self._is_as_sent(step)]
         preparer = preparer.fork_for(step.content for step in changed)
         if self.traffic.setup.bills:
