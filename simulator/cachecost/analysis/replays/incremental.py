@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
 from cachecost.base.structs import replace, value
-from cachecost.caches.hosts import SimulatedHosts
+from cachecost.caches.hosts import SimulatedHosts, UnexplainedHosts
 from cachecost.caches.lineage import EarlierCall, Relatives
 from cachecost.caches.losses import Loss
 from cachecost.caches.tracking import (
@@ -44,20 +44,27 @@ class TrackedCall:
 
 
 class TrackedReplay:
-    """A replay of all steps that others can be derived from, once it has run. `preparer` has learned from the bills."""
+    """A replay of all steps that others can be derived from, once it has run. `preparer` has learned from the bills.
 
-    def __init__(self, traffic: Workload, steps: Sequence[ReplayStep], preparer: CallPreparer) -> None:
+    Those of one that is not `explained` are only priced.
+    """
+
+    def __init__(
+        self, traffic: Workload, steps: Sequence[ReplayStep], preparer: CallPreparer, explained: bool = True
+    ) -> None:
         self.traffic = traffic
         self.steps = steps
         self.preparer = preparer
         self.calls: list[TrackedCall] = []
         self._cache = TrackedCache()
+        self._explained = explained
         self.history = self._cache.history
 
     def run(self) -> Iterator[SimulatedCall]:
         """Each call as simulated."""
         cache, lineage = self._cache, TrackedLineage()
-        simulation = self.traffic.simulation(preparer=self.preparer, hosts=SimulatedHosts(cache, lineage))
+        hosts = SimulatedHosts(cache, lineage) if self._explained else UnexplainedHosts(cache)
+        simulation = self.traffic.simulation(preparer=self.preparer, hosts=hosts)
         for position, step in enumerate(self.steps, 1):
             made = simulation.simulate(step.call)
             self.calls.append(TrackedCall(made, cache.end_call(position), lineage.end_call()))

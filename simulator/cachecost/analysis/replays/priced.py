@@ -51,14 +51,20 @@ class PricedSimulation(Simulation):
 
 class ChangedPrices:
     """Prices of steps that match those of an `earlier` replay at the positions `matches`, as `TrackedReplay.match`
-    finds them."""
+    finds them. `kind` makes the rows of those that are made anew."""
 
-    def __init__(self, earlier: TrackedReplay, steps: Sequence[ReplayStep], matches: Sequence[int]) -> None:
+    def __init__(
+        self,
+        earlier: TrackedReplay,
+        steps: Sequence[ReplayStep],
+        matches: Sequence[int],
+        kind: type[Simulation] = PricedSimulation,
+    ) -> None:
         self._earlier = earlier
         self._pairs = zip(steps, matches, strict=True)
         self._cache = ChangedCache(earlier.history)
         hosts = UnexplainedHosts(self._cache)
-        self._simulation = earlier.traffic.simulation(preparer=earlier.preparer, hosts=hosts, kind=PricedSimulation)
+        self._simulation = earlier.traffic.simulation(preparer=earlier.preparer, hosts=hosts, kind=kind)
 
     def rows(self) -> Iterator[CallRow]:
         """The row of each step. Those of calls that find what they found in the earlier replay have their number

@@ -16,7 +16,7 @@ from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Prompt
 from cachecost.providers.usage import Usage
 from cachecost.simulation.call_preparer import CallPreparer
-from cachecost.simulation.engine import Simulation
+from cachecost.simulation.engine import AS_RECORDED, Simulation
 from cachecost.simulation.workload import Workload
 
 Progress = Callable[[str, int], None]
@@ -44,9 +44,16 @@ class Replays:
     def __post_init__(self) -> None:
         self.recorded = as_sent(self.traffic.calls)
 
-    def rows(self, steps: Sequence[ReplayStep], what: str = "as recorded") -> list[CallRow]:
+    def rows(self, steps: Sequence[ReplayStep], what: str = AS_RECORDED) -> list[CallRow]:
         """The row of each step, in their order. Their causes are not looked for."""
         return self._rows(steps, what, Simulation)
+
+    def recorded_rows(self) -> tuple[TrackedReplay, list[CallRow]]:
+        """The recording as it was sent, as a replay that others can be derived from if these are only priced."""
+        replay = TrackedReplay(self.traffic, self.recorded, self._preparer(self.recorded), explained=False)
+        rows = [made.row for made in replay.run()]
+        self.progress(AS_RECORDED, len(rows))
+        return replay, rows
 
     def priced_rows(self, steps: Sequence[ReplayStep], what: str = "") -> list[CallRow]:
         """As `rows`, for those who ask only what calls cost."""
@@ -73,11 +80,21 @@ class Replays:
         """The same calls on other ground."""
         return Replays(traffic, self.progress)
 
-    def changed_rows(self, steps: Sequence[ReplayStep], earlier: TrackedReplay) -> list[CallRow]:
-        """As `priced_rows`; of calls that an `earlier` replay also has, only those are made anew whose outcome can
-        differ."""
+    def changed_rows(
+        self,
+        steps: Sequence[ReplayStep],
+        earlier: TrackedReplay,
+        what: str = "",
+        kind: type[Simulation] = PricedSimulation,
+    ) -> list[CallRow]:
+        """As `priced_rows`, or as `rows` with another `kind` of simulation; of calls that an `earlier` replay also has,
+        only those are made anew whose outcome can differ."""
         matches = earlier.match(steps)
-        return self.priced_rows(steps) if matches is None else list(ChangedPrices(earlier, steps, matches).rows())
+        if matches is None:
+            return self._rows(steps, what, kind)
+        rows = list(ChangedPrices(earlier, steps, matches, kind).rows())
+        self.progress(what, len(rows))
+        return rows
 
     def simulation(self, steps: Sequence[ReplayStep]) -> Simulation:
         """A simulation of the steps that has learned from the bills."""

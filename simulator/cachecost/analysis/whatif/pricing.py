@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from cachecost.analysis.replays.incremental import TrackedReplay
 from cachecost.analysis.replays.replays import Replays
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, cost
 from cachecost.analysis.whatif.alternatives import NO_CHANGE, NOT_EVALUATED, NOT_SUPPORTED, YES, Alternative
@@ -15,6 +16,7 @@ from cachecost.ledger.margin import open_usd
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.providers.usage import Usage
 from cachecost.simulation.call_preparer import NOT_EVALUATED as ROW_NOT_EVALUATED
+from cachecost.simulation.engine import Simulation
 
 LEAST = Decimal("0.001")
 """Share of the dollars: where token counts are estimates, what is less may be one token here and there."""
@@ -79,6 +81,8 @@ class AlternativePricing:
     base: list[CallRow] = field(default_factory=list)
     distrust: str = ""
     """Why no alternative is supported; "": the simulation is close enough to the bill."""
+    earlier: TrackedReplay | None = None
+    """The recording as sent, if keep-alives are to be added to that."""
     kept_usage: dict[tuple[str, ...], list[Usage]] = field(default_factory=dict)
     """The usage of each call by the names of options, for those that are asked for again (`KEPT`)."""
     _savings: dict[tuple[str, ...], Decimal] = field(default_factory=dict)
@@ -89,7 +93,8 @@ class AlternativePricing:
     _cold_rows: list[CallRow] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.base = self.base or self.replays.rows(self.replays.recorded)
+        if not self.base:
+            self.earlier, self.base = self.replays.recorded_rows()
 
     def replay(self, options: Iterable[Option]) -> ReplayedSteps:
         """The options together, in the order of their ranks."""
@@ -101,15 +106,20 @@ class AlternativePricing:
         replays = self.replays if is_warm else self._cold_replays()
         base = self.base if is_warm else self._cold_base(replays)
         names = _names(ordered)
-        rows_of = (
-            replays.rows if replays.are_as_sent(steps) else replays.priced_rows
-        )  # bills determine no other content
-        made = ReplayedSteps(steps, rows_of(steps, " + ".join(names)), base)
+        made = ReplayedSteps(steps, self._rows(replays, steps, " + ".join(names)), base)
         self._savings[names] = made.saving
         self._refusals[names] = next((row.error for row in made.rows if row.error and row.error_type), "")
         if names in KEPT:
             self.kept_usage[names] = [row.usage for row in made.rows]
         return made
+
+    def _rows(self, replays: Replays, steps: Sequence[ReplayStep], what: str) -> list[CallRow]:
+        """The rows of an alternative. Where it sends other content, no bill determines what rests on token counts."""
+        if not replays.are_as_sent(steps):
+            return replays.priced_rows(steps, what)
+        if self.earlier is None or replays is not self.replays:
+            return replays.rows(steps, what)
+        return replays.changed_rows(steps, self.earlier, what, Simulation)
 
     def usage(self, option: Option) -> list[Usage]:
         """The usage of each call with an option of `KEPT`. Replayed once, and only where it changes calls."""

@@ -50,12 +50,13 @@ def what_if(
     traffic.require_breakpoints("whatif")
     traffic, held = hold_losses(traffic)
     replays = Replays(traffic, progress)
-    base = replays.rows(replays.recorded)
+    earlier, base = replays.recorded_rows()
     billed = billed_usd(traffic)
     simulated = cost(base)
     is_near = billed is None or near(simulated, billed)
     now = billed if billed is not None and is_near else simulated
-    pricing = AlternativePricing(replays, now, base, "" if is_near else f"the simulation is {FAR} off the bill")
+    distrust = "" if is_near else f"the simulation is {FAR} off the bill"
+    pricing = AlternativePricing(replays, now, base, distrust, earlier)
     profile = RecordingProfile.of(traffic, base)
     options = list(profile.options())
     wanted = profile.find_options(asked) if asked else []
