@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from cachecost.analysis.explain.fixes.fix import Fix
 from cachecost.analysis.explain.observed_replay import ObservedReplay
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.providers.prices import Prices

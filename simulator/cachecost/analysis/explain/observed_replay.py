@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from cachecost.analysis.explain.codes import codes
@@ -11,6 +11,7 @@ from cachecost.analysis.explain.fixes.scopes import Conversation, Conversations,
 from cachecost.analysis.replays.incremental import ChangedReplay, TrackedReplay
 from cachecost.analysis.replays.replays import Replays
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
+from cachecost.base.structs import replace
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow

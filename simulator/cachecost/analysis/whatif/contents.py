@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from cachecost.analysis.replays.steps import PartPool, change_calls
 from cachecost.analysis.whatif.option import CONTENT, Option
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Part
 from cachecost.prompts.wire import block_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import partial
@@ -12,6 +12,7 @@ from cachecost.analysis.replays.steps import ReplayStep, change_calls
 from cachecost.analysis.whatif.option import MODEL, Option
 from cachecost.analysis.whatif.served_models import list_models, must_be_served, withdrawn
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.refusals import sent_breakpoints

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from cachecost.analysis.replays.steps import ThreadChange, change_calls
 from cachecost.analysis.whatif.option import CONTENT, Option
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Message, Thread
 from cachecost.prompts.request import Request

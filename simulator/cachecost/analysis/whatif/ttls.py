@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cachecost.analysis.replays.steps import change_breakpoints, has_breakpoints
 from cachecost.analysis.replays.ttls import set_hour_on, set_ttl
 from cachecost.analysis.whatif.option import BREAKPOINTS, TTL_LEVER, Option
 from cachecost.analysis.whatif.pauses import RecordedPauses
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.refusals import last_breakpoint_place, sent_breakpoints
@@ -21,7 +22,10 @@ def ttl_options(calls: Sequence[Call], found: RecordedPauses, short_s: float) ->
     """Everything for 5 minutes, everything for an hour, and an hour for the layers that come first alone."""
     why = found.missing_reason(short_s)
     for ttl in ("5m", "1h"):
-        yield _option(calls, f"ttl={ttl}", f"every breakpoint has a TTL of {ttl}", set_ttl(ttl), why)
+        timed = set_ttl(ttl)
+        same = all(timed(call.request) is call.request for call in calls)
+        unchanged = "already so" if same else ""
+        yield _option(f"ttl={ttl}", f"every breakpoint has a TTL of {ttl}", timed, why, unchanged)
     for name, layers, words in (
         ("ttl=1h:tools", (Layer.TOOLS,), "a TTL of 1h on tools, 5m on everything else"),
         (
@@ -32,14 +36,11 @@ def ttl_options(calls: Sequence[Call], found: RecordedPauses, short_s: float) ->
     ):
         there = any(breakpoint.layer in layers for call in calls for breakpoint in call.request.breakpoints)
         missing = "" if there else f"no call has a breakpoint on {' or '.join(layers)}"
-        yield replace(_option(calls, name, words, set_hour_on(layers), why), unchanged=missing)
+        yield _option(name, words, set_hour_on(layers), why, missing)
 
 
-def _option(calls: Sequence[Call], name: str, does: str, timed: Callable[[Request], Request], why: str) -> Option:
-    same = all(timed(call.request) is call.request for call in calls)
-    return Option(
-        name, "ttl", does, change_breakpoints(timed), TTL_LEVER, unsupported=why, unchanged="already so" if same else ""
-    )
+def _option(name: str, does: str, timed: Callable[[Request], Request], why: str, unchanged: str) -> Option:
+    return Option(name, "ttl", does, change_breakpoints(timed), TTL_LEVER, unsupported=why, unchanged=unchanged)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ from cachecost.analysis.explain.fixes.conversations import replaced, with_losses
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext, MakeFixes
 from cachecost.analysis.explain.fixes.threads import ThreadCorrections
 from cachecost.analysis.replays.steps import ReplayStep
+from cachecost.base.structs import replace
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Message, Thread, given_block

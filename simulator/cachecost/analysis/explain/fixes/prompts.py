@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 from cachecost.analysis.explain.fixes.breakpoints import place_where_prompts_part
@@ -13,6 +12,7 @@ from cachecost.analysis.explain.fixes.parts import with_part
 from cachecost.analysis.explain.fixes.threads import Continuation, ThreadCorrections, go_on
 from cachecost.analysis.explain.fixes.versions import CountBlock, align, changed_tokens
 from cachecost.analysis.replays.steps import PartPool, ReplayStep
+from cachecost.base.structs import replace
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Layer, Part, Thread

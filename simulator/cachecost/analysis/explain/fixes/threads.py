@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from operator import attrgetter
 
 from cachecost.analysis.explain.fixes.versions import are_versions
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Message, Thread, given_block
 from cachecost.prompts.refusals import accepts_breakpoint
 from cachecost.prompts.request import Breakpoint, Request

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from cachecost.analysis.explain.fixes.conversations import in_scopes, replaced
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext
 from cachecost.analysis.explain.fixes.scopes import conversation_of
 from cachecost.analysis.replays.steps import ReplayStep
+from cachecost.base.structs import replace
 from cachecost.caches.losses import Loss
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.request import Request
