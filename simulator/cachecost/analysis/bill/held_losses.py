@@ -14,6 +14,7 @@ import msgspec
 
 from cachecost.analysis.bill.requests import is_less_than_expected
 from cachecost.analysis.replays.incremental import TrackedReplay
+from cachecost.analysis.replays.priced import PricedSimulation
 from cachecost.analysis.replays.replays import Replays
 from cachecost.analysis.replays.steps import as_sent
 from cachecost.caches.hosts import UnexplainedHosts
@@ -42,7 +43,7 @@ def hold_losses(traffic: Workload) -> tuple[Workload, dict[int, int]]:
     """
     if not _has_bills(traffic):
         return traffic, {}
-    simulation = traffic.simulation(hosts=UnexplainedHosts())
+    simulation = traffic.simulation(hosts=UnexplainedHosts(), kind=PricedSimulation)
     held, expected, _ = _hold(traffic, map(simulation.simulate, traffic.calls))
     return held, expected
 

@@ -16,7 +16,7 @@ from cachecost.ledger.margin import open_usd
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.providers.usage import Usage
 from cachecost.simulation.call_preparer import NOT_EVALUATED as ROW_NOT_EVALUATED
-from cachecost.simulation.engine import Simulation
+from cachecost.simulation.engine import AS_RECORDED, Simulation
 
 LEAST = Decimal("0.001")
 """Share of the dollars: where token counts are estimates, what is less may be one token here and there."""
@@ -146,7 +146,7 @@ class AlternativePricing:
         """The recording as sent, from a cold start: replayed once, and only where that differs."""
         if cold is self.replays:
             return self.base
-        self._cold_rows = self._cold_rows or cold.rows(cold.recorded)
+        self._cold_rows = self._cold_rows or cold.priced_rows(cold.recorded, AS_RECORDED)
         return self._cold_rows
 
     def saving(self, options: Iterable[Option]) -> Decimal:
