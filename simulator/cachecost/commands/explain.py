@@ -21,6 +21,7 @@ from cachecost.commands.log_arguments import (
     scenario_among,
     skip_option,
 )
+from cachecost.commands.memory import no_garbage_collection
 from cachecost.commands.options import (
     SharedOptions,
     check_name,
@@ -84,7 +85,8 @@ def explain(
             check_scenario(scenario, tokens, shared)
             explanations = list(_explain_scenario(scenario, strategy, shared, assumptions, bar))
         else:
-            explanations, skipped = _explain_logs(logs, format_, tokens, shared, assumptions, bar)
+            with no_garbage_collection():
+                explanations, skipped = _explain_logs(logs, format_, tokens, shared, assumptions, bar)
     csv_rows: list[dict[str, Any]] = []
     for number, explanation in enumerate(explanations):
         as_object = explanation_object(explanation)

@@ -11,6 +11,7 @@ import click
 from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, skip_option
+from cachecost.commands.memory import no_garbage_collection
 from cachecost.commands.options import (
     SharedOptions,
     csv_option,
@@ -78,7 +79,7 @@ def whatif(
 
     read = logs_from(logs, format_)
     names = [name.strip() for name in (jointly or "").split(",") if name.strip()]
-    with work_bar() as bar:
+    with work_bar() as bar, no_garbage_collection():
         with bar.reading(logs):
             workload = read_workload(read, shared.setup, tokens)
         steps = bar.replay_steps()
