@@ -17,6 +17,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.simulation.call_preparer import PreparedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, read_workload
 
@@ -68,3 +69,23 @@ def test_what_is_kept_as_rendered_is_what_is_rendered_anew(session: Workload) ->
             with suppress(CannotEvaluate):
                 kept = keeping.prompt_as_sent(step.content)
                 assert kept in (None, replays._prompt(step.content, preparer))
+
+
+def test_a_call_with_other_breakpoints_is_prepared_as_if_by_itself(session: Workload) -> None:
+    replays, reused = Replays(session), 0
+    preparer = session.setup.preparer()
+    for option in options(replays):
+        steps = option.apply(replays.recorded)
+        if not replays.are_as_sent(steps):
+            continue
+        for step in (one for one in steps if one.call is not one.content):
+            made, anew = preparer.prepare_marked(step.call, step.content), preparer.fork().prepare(step.call)
+            assert type(made) is type(anew) and made.notes == anew.notes
+            if isinstance(made, PreparedCall) and isinstance(anew, PreparedCall):
+                sizes = [
+                    [one.total(prompt) for one, prompt in zip(of.sizes, of.prompts, strict=True)] for of in (made, anew)
+                ]
+                assert (made.prompts, made.prices, made.rules) == (anew.prompts, anew.prices, anew.rules)
+                assert sizes[0] == sizes[1]
+                reused += made.sizes[0] is preparer.prepare_marked(step.content, step.content).sizes[0]
+    assert reused
