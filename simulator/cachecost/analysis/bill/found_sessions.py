@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite, IsCounted, account_for
 from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.sessions.reading import SessionFiles
 from cachecost.simulation.setup import ReplaySetup
+
+Completion = Callable[[list[RecordedCall]], Sequence[RecordedCall]]
+"""Gives calls of a log what they lack, such as a bill."""
 
 
 def prices_under(setup: ReplaySetup) -> CallPrices:
@@ -21,9 +27,10 @@ def account_of_found(
     project: str | None = None,
     is_counted: IsCounted = bool,
     warn: Warn = quiet,
+    complete: Completion = list,
 ) -> BillAccount:
     """The account of what was read, of folders that contain `project`. Logs that cannot be read are added to those
-    skipped.
+    skipped. `complete` gets the calls of all logs before their bills are looked at.
     """
     prices = prices_under(setup)
     files = list(found.sessions)
@@ -33,7 +40,7 @@ def account_of_found(
         from cachecost.conversations.logs import Logs, read_logs
 
         logs = Logs(found.logs, format_, warn, may_skip_all=True)
-        bills = bills_of_calls(list(read_logs(logs)), setup, prices, logs.name)
+        bills = bills_of_calls(complete(list(read_logs(logs))), setup, prices, logs.name)
         found.skipped += logs.skipped
         files, known = [*files, *bills.files], bills.rewrites
     files = [file for file in files if project is None or project in file.project]

@@ -77,7 +77,7 @@ def session_account(account: BillAccount, key: str) -> BillAccount:
     """The part of an account that is one session."""
     own = {id(call) for file, call in account.calls() if session_key(file, call) == key}
     rewrites = [one for one in account.rewrites if id(one.call) in own]
-    alone = replace(account, is_counted=lambda call: id(call) in own, rewrites=rewrites, copies=0)
+    alone = replace(account, is_counted=lambda call: id(call) in own, rewrites=rewrites, copies=0, _priced=[])
     warm = [one.call.read for one in session_timelines(alone, [key])[key] if one.cause == "warm_start"]
     return replace(alone, warm_calls=len(warm), warm_tokens=sum(warm))
 

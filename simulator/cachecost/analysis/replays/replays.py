@@ -16,7 +16,7 @@ from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Prompt
 from cachecost.providers.usage import Usage
 from cachecost.simulation.call_preparer import CallPreparer
-from cachecost.simulation.engine import AS_RECORDED, Simulation
+from cachecost.simulation.engine import AS_RECORDED, SimulatedCall, Simulation
 from cachecost.simulation.workload import Workload
 
 Progress = Callable[[str, int], None]
@@ -64,6 +64,11 @@ class Replays:
         rows = [simulation.row(step.call) for step in steps]
         self.progress(what, len(rows))
         return rows
+
+    def simulate(self, steps: Sequence[ReplayStep]) -> list[SimulatedCall]:
+        """The same with what the cache did."""
+        simulation = self.simulation(steps)
+        return [simulation.simulate(step.call) for step in steps]
 
     def by_call(self, steps: Sequence[ReplayStep], rows: Sequence[CallRow]) -> dict[int, CallRow]:
         """The rows by the recorded call that they stand for."""

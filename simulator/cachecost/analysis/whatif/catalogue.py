@@ -72,7 +72,8 @@ class RecordingProfile:
             yield from host_options(self.traffic, self.main)
 
     def find_options(self, names: Sequence[str]) -> list[Option]:
-        """The options of these names; models, intervals and limits that are not in the table are allowed.
+        """The options of these names; models, intervals, limits and presets' breakpoints that are not in the table are
+        allowed.
 
         Raises InputError with every fault: names that are not known, and two of one kind.
         """
@@ -100,6 +101,8 @@ class RecordingProfile:
         try:
             if kind == "model" and self.main:
                 return model_option(self.traffic, self.main, value)
+            if kind == "breakpoints":
+                return _find_preset(value)
             if kind == "keep-alive":
                 return ping_option(self.traffic.calls, self.pauses, self.prices, self.short_s, value)
             if kind == "compaction":
@@ -108,6 +111,13 @@ class RecordingProfile:
         except ValueError:
             pass
         return None
+
+
+def _find_preset(name: str) -> Option | None:
+    """The breakpoints of a preset; None: no such preset."""
+    from cachecost.analysis.whatif.presets import preset_option  # all strategies are a lot to import
+
+    return preset_option(name)
 
 
 def _find_conflicts(options: Sequence[Option]) -> list[Fault]:

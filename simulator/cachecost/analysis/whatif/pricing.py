@@ -56,6 +56,15 @@ class ReplayedSteps:
         return sum(step.number == NO_CALL for step in self.steps)
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedReplay:
+    """The steps of some options together, what replays them, and the rows of the recording to compare with."""
+
+    steps: Sequence[ReplayStep]
+    replays: Replays
+    base: Sequence[CallRow]
+
+
 def _ordered(options: Iterable[Option]) -> list[Option]:
     return sorted(options, key=lambda option: (option.rank, option.name))
 
@@ -99,27 +108,23 @@ class AlternativePricing:
     def replay(self, options: Iterable[Option]) -> ReplayedSteps:
         """The options together, in the order of their ranks."""
         ordered = _ordered(options)
-        steps: Sequence[ReplayStep] = self.replays.recorded
-        for option in ordered:
-            steps = option.apply(steps)
-        is_warm = all(option.keeps_prompts for option in ordered)
-        replays = self.replays if is_warm else self._cold_replays()
-        base = self.base if is_warm else self._cold_base(replays)
-        names = _names(ordered)
-        made = ReplayedSteps(steps, self._rows(replays, steps, " + ".join(names)), base)
+        plan, names = self.plan(ordered), _names(ordered)
+        made = ReplayedSteps(plan.steps, self._rows(plan.replays, plan.steps, " + ".join(names)), plan.base)
         self._savings[names] = made.saving
         self._refusals[names] = next((row.error for row in made.rows if row.error and row.error_type), "")
         if names in KEPT:
             self.kept_usage[names] = [row.usage for row in made.rows]
         return made
 
-    def _rows(self, replays: Replays, steps: Sequence[ReplayStep], what: str) -> list[CallRow]:
-        """The rows of an alternative. Where it sends other content, no bill determines what rests on token counts."""
-        if not replays.are_as_sent(steps):
-            return replays.priced_rows(steps, what)
-        if self.earlier is None or replays is not self.replays:
-            return replays.rows(steps, what)
-        return replays.changed_rows(steps, self.earlier, what, Simulation)
+    def plan(self, options: Iterable[Option]) -> PlannedReplay:
+        """What a replay of the options together sends, before it is made."""
+        ordered = _ordered(options)
+        steps: Sequence[ReplayStep] = self.replays.recorded
+        for option in ordered:
+            steps = option.apply(steps)
+        is_warm = all(option.keeps_prompts for option in ordered)
+        replays = self.replays if is_warm else self._cold_replays()
+        return PlannedReplay(steps, replays, self.base if is_warm else self._cold_base(replays))
 
     def usage(self, option: Option) -> list[Usage]:
         """The usage of each call with an option of `KEPT`. Replayed once, and only where it changes calls."""
@@ -166,7 +171,7 @@ class AlternativePricing:
         if option.unchanged:
             return self._without_price(option, NO_CHANGE + option.unchanged, self.now, ZERO)
         made = self.replay([option])
-        if why := self._cannot(made):
+        if why := self.why_not(made):
             return self._without_price(option, why, None, None)
         saving = made.saving
         changes = self._changes(made)
@@ -203,7 +208,7 @@ class AlternativePricing:
             keeps_answers=option.keeps_answers,
         )
 
-    def _cannot(self, made: ReplayedSteps) -> str:
+    def why_not(self, made: ReplayedSteps) -> str:
         """Why there are no dollars: something is not known, or the API refuses it. "": there are."""
         known = {row.call for row in self.base if row.error is None}
         for step, row in zip(made.steps, made.rows, strict=True):

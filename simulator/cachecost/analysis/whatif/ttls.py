@@ -43,6 +43,11 @@ def _option(name: str, does: str, timed: Callable[[Request], Request], why: str,
     return Option(name, "ttl", does, change_breakpoints(timed), TTL_LEVER, unsupported=why, unchanged=unchanged)
 
 
+def own_ttl(request: Request) -> TTL:
+    """The TTL of all breakpoints of a request; 5m where they differ, or where it has none."""
+    return "1h" if {breakpoint.ttl for breakpoint in sent_breakpoints(request).breakpoints} == {"1h"} else "5m"
+
+
 @dataclass(frozen=True, slots=True)
 class _Marking:
     """Breakpoints by one rule, with the TTL of the request's own (5m if it has none)."""
@@ -53,7 +58,7 @@ class _Marking:
     def __call__(self, request: Request) -> Request:
         if request.fault:
             return request
-        ttl: TTL = "1h" if {breakpoint.ttl for breakpoint in sent_breakpoints(request).breakpoints} == {"1h"} else "5m"
+        ttl = own_ttl(request)
         breakpoints = [*(self._head(request, ttl) if self.head else ()), *(self._end(request, ttl) if self.end else ())]
         return replace(request, breakpoints=tuple(dict.fromkeys(breakpoints)), automatic=None)
 

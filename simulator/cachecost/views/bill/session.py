@@ -96,6 +96,11 @@ def session_headline(summary: BillSummary) -> str:
 
 def facts(calls: Sequence[TimelineCall]) -> Iterator[str]:
     """The session's id, project, files, client and models."""
+    return (f"{name}: {value}" for name, value in named_facts(calls))
+
+
+def named_facts(calls: Sequence[TimelineCall]) -> Iterator[tuple[str, str]]:
+    """The same as pairs of name and value."""
     files = list(dict.fromkeys(one.file.path for one in calls))
     rest = len(files) - FILES_NAMED
     versions = list(dict.fromkeys(one.call.version for one in calls if one.call.version))
@@ -110,7 +115,7 @@ def facts(calls: Sequence[TimelineCall]) -> Iterator[str]:
         ("sub-agents", f"{agents:,}" if agents else ""),
     ):
         if value:
-            yield f"{name}: {value}"
+            yield name, value
 
 
 def _rewritten(summary: BillSummary) -> Iterator[str]:
