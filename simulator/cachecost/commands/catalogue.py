@@ -18,6 +18,10 @@ COMMAND_GROUPS = {
             "bill:bill",
             "Show what sessions cost, which of it was paid to write cached tokens again, and why.",
         ),
+        "view": CommandPlace(
+            "view:view",
+            "Look around sessions in the browser: each call's prompt, what was written again and why, and what if.",
+        ),
         "import": CommandPlace(
             "importing:import_",
             "Convert logs of any known format to recordings.",

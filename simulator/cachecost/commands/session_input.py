@@ -26,16 +26,17 @@ NOT_REMEMBERED = "sessions are not remembered"
 
 
 def read_session_files(
-    paths: Sequence[Path], format_: str, bar: WorkBar, workers: Workers | None = None
+    paths: Sequence[Path], format_: str, bar: WorkBar, workers: Workers | None = None, command: str = "bill"
 ) -> SessionFiles:
     """The sessions in these files and folders, or in those of this machine; what was skipped goes to stderr.
 
-    `workers` share the reading; then nothing is remembered. Raises CannotEvaluate where they are lost.
+    `workers` share the reading; then nothing is remembered. Where nothing is found, it is said how to call `command`.
+    Raises CannotEvaluate where workers are lost.
     """
     folders = [path for path in paths if path.is_dir()]
     found = _read_shared(paths, format_, folders, workers) if workers else _read_here(paths, format_, folders, bar)
     if not (found.sessions or found.logs or found.skipped):
-        print_diagnostic(_nothing_found(paths))
+        print_diagnostic(_nothing_found(paths, command))
     if found.store_error:
         print_diagnostic(f"{_store_path()}: {NOT_REMEMBERED}: {found.store_error}")
     for note in found.notes:
@@ -67,12 +68,12 @@ def _skip_text(fault: Fault) -> str:
     return str(fault)
 
 
-def _nothing_found(paths: Sequence[Path]) -> str:
+def _nothing_found(paths: Sequence[Path], command: str) -> str:
     """Where was looked, and what to do."""
     from cachecost.sessions.locations import locations
 
     looked = ", ".join(map(str, paths)) or f"{Path.home()} ({', '.join(one.name for one in locations())})"
-    return f"no sessions found in {looked}; name files or folders: cachecost bill PATH"
+    return f"no sessions found in {looked}; name files or folders: cachecost {command} PATH"
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:

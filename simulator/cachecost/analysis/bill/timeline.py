@@ -120,6 +120,16 @@ def _extra_cost(call: BilledCall, prices: CallPrices) -> Decimal:
     return total
 
 
+def call_class_costs(call: BilledCall, prices: CallPrices) -> dict[str, Decimal]:
+    """USD of a call by token class; they add up to its cost. What its usage leaves out counts as uncached."""
+    found = prices.prices(call)
+    if found is None:
+        return {}
+    costs = found.cost(call.usage)
+    costs["input"] += _extra_cost(call, prices)
+    return costs
+
+
 def call_dollars(call: BilledCall, rewrite: BilledRewrite | None, prices: CallPrices) -> CallDollars:
     """What the dollars of a call paid for; what its usage leaves out counts as uncached. They add up to its cost."""
     found = prices.prices(call)

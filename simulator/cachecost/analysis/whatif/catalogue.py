@@ -81,7 +81,7 @@ class RecordingProfile:
         found, faults = list[Option](), list[Fault]()
         for name in names:
             try:
-                option = known.get(name) or self._build_option(name)
+                option = known.get(name) or self.build_option(name)
             except CannotEvaluate as error:
                 faults.append(Fault("--jointly", f"{name}: {error}"))
                 continue
@@ -95,7 +95,7 @@ class RecordingProfile:
             raise InputError(faults)
         return found
 
-    def _build_option(self, name: str) -> Option | None:
+    def build_option(self, name: str) -> Option | None:
         """An option that is not offered; None: no such name. Raises CannotEvaluate: a model not served."""
         kind, _, value = name.partition("=")
         try:

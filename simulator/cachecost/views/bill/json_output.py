@@ -29,7 +29,7 @@ def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped
         "rewritten_usd": exact(total.rewritten),
         "calls": total.calls,
         "sessions": summary.sessions,
-        "hit_rate": _rate(total),
+        "hit_rate": hit_rate(total),
         "saved_by_caching_usd": exact(total.saved_by_caching),
         "usage": total.usage.wire(),
         "first": _time(total.first),
@@ -65,7 +65,7 @@ def row_object(row: BillRow) -> dict[str, Any]:
         "first": _time(row.first),
         "last": _time(row.last),
         "calls": row.calls,
-        "hit_rate": _rate(row),
+        "hit_rate": hit_rate(row),
         "usage": row.usage.wire(),
         "cost_usd": exact(row.cost),
         "rewritten_usd": exact(row.rewritten),
@@ -135,7 +135,8 @@ def _cause(total: CauseTotal) -> dict[str, Any]:
     return {"cause": total.cause, "times": total.times, "tokens": total.tokens, "cost_usd": exact(total.cost)}
 
 
-def _rate(row: BillRow) -> float | None:
+def hit_rate(row: BillRow) -> float | None:
+    """Tokens read ÷ input tokens; None without input."""
     rate = row.hit_rate
     return None if rate is None else round(float(rate), RATE_DIGITS)
 

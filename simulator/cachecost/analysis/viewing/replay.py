@@ -1,0 +1,128 @@
+"""A session replayed as it was sent: the recorded calls behind its bill, and what the cache did with each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cachecost.analysis.bill.timeline import TimelineCall
+from cachecost.analysis.replays.steps import NO_CALL
+from cachecost.analysis.viewing.listing import ViewedSession
+from cachecost.analysis.viewing.logged_sessions import key_of_call
+from cachecost.base.errors import CannotEvaluate, InputError
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import input_path
+from cachecost.conversations.logs import Logs, read_logs
+from cachecost.simulation.engine import SimulatedCall
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import Workload, recorded_workload
+
+KEPT_READINGS = 3
+NO_REQUESTS = "the session has no requests: only its bill is known"
+
+
+@dataclass(slots=True)
+class CallReading:
+    """Reads the calls of files; the last few readings are kept, so that sessions of one log share one."""
+
+    format_: str = "auto"
+    _kept: dict[tuple[str, ...], Sequence[RecordedCall]] = field(default_factory=dict)
+
+    def read(self, files: Sequence[str]) -> Sequence[RecordedCall]:
+        """The calls of these files. Raises InputError where none can be read."""
+        key = tuple(files)
+        found = self._kept.pop(key, None)
+        if found is None:
+            found = _read_what_can_be([input_path(path) for path in files], self.format_)
+        self._kept[key] = found
+        while len(self._kept) > KEPT_READINGS:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+
+def _read_what_can_be(paths: Sequence[Path], format_: str) -> Sequence[RecordedCall]:
+    """The calls up to the first error. Raises InputError where there is none."""
+    calls: list[RecordedCall] = []
+    try:
+        calls.extend(read_logs(Logs(paths, format_)))
+    except InputError:
+        if not calls:
+            raise
+    return calls
+
+
+def calls_of_session(session: ViewedSession, read: Sequence[RecordedCall]) -> list[tuple[int, RecordedCall]]:
+    """The recorded calls of a session, in the order read, each with its number there; 0 for one that was not billed.
+
+    A call is found by the line it was recorded at, else by its id.
+    """
+    by_place = {(one.file.path, one.call.line): one for one in session.calls}
+    by_id = {one.call.id: one for one in session.calls if one.call.id}
+    found: list[tuple[int, RecordedCall]] = []
+    seen: set[int] = set()
+    for call in read:
+        one = _counterpart(call, by_place, by_id)
+        if one is None and key_of_call(call) == session.key:
+            found.append((NO_CALL, call))
+        elif one is not None and one.number not in seen:
+            seen.add(one.number)
+            found.append((one.number, call))
+    return found
+
+
+def _counterpart(
+    call: RecordedCall, by_place: Mapping[tuple[str, int], TimelineCall], by_id: Mapping[str, TimelineCall]
+) -> TimelineCall | None:
+    found = by_place.get((call.file, call.line)) if call.line else None
+    if found is not None and (not call.session or found.call.session in (call.session, "", call.file)):
+        return found
+    return by_id.get(call.id) if call.id else None
+
+
+@dataclass(slots=True)
+class SessionReplay:
+    """The recorded calls of a session with their `numbers` in it, and what a replay of them says, made once.
+
+    `is_alone`: the files hold no calls of other sessions.
+    """
+
+    session: ViewedSession
+    numbers: Sequence[int]
+    workload: Workload
+    is_alone: bool
+    _calls: dict[int, RecordedCall] = field(default_factory=dict)
+    _made: dict[int, SimulatedCall] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, session: ViewedSession, reading: CallReading, setup: ReplaySetup) -> SessionReplay:
+        """Raises CannotEvaluate where the requests are not known, InputError where they cannot be read."""
+        if not session.has_blocks:
+            raise CannotEvaluate(NO_REQUESTS)
+        read = reading.read(session.files)
+        pairs = calls_of_session(session, read)
+        calls = [call for _, call in pairs]
+        if not any(not call.is_bill_only for call in calls):
+            raise CannotEvaluate(NO_REQUESTS)
+        workload = recorded_workload(session.key, calls, setup.with_recorded(calls, None))
+        return cls(session, [number for number, _ in pairs], workload, len(pairs) == len(read))
+
+    @property
+    def made(self) -> Mapping[int, SimulatedCall]:
+        """What the cache did with each call, by its number in the session. Raises CannotEvaluate."""
+        if not self._made:
+            simulation = self.workload.simulation()
+            simulated = map(simulation.simulate, self.workload.calls)
+            self._made.update(zip(self.numbers, simulated, strict=True))
+            self._made.pop(NO_CALL, None)
+        return self._made
+
+    def recorded(self, number: int) -> RecordedCall | None:
+        """The recorded call of this number in the session; None where it is not among those that were read."""
+        return self._by_number().get(number)
+
+    def _by_number(self) -> Mapping[int, RecordedCall]:
+        if not self._calls:
+            pairs = zip(self.numbers, self.workload.calls, strict=True)
+            self._calls.update((number, call) for number, call in pairs if isinstance(call, RecordedCall))
+        return self._calls

@@ -1,0 +1,116 @@
+"""A session as it would have been otherwise: the alternatives of `whatif`, one of each kind, replayed together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from cachecost.analysis.bill.held_losses import hold_losses
+from cachecost.analysis.replays.replays import Replays
+from cachecost.analysis.replays.steps import ReplayStep, cost
+from cachecost.analysis.viewing.replay import SessionReplay
+from cachecost.analysis.whatif.catalogue import RecordingProfile
+from cachecost.analysis.whatif.option import Option
+from cachecost.analysis.whatif.pricing import AlternativePricing, ReplayedSteps
+from cachecost.base.errors import CannotEvaluate, nearest
+from cachecost.ledger.results import CallRow
+from cachecost.simulation.engine import SimulatedCall
+
+AS_SENT = "as sent"
+KINDS = {
+    "ttl": "ttl",
+    "breakpoints": "breakpoints",
+    "model": "model",
+    "host": "host",
+    "keep_alive": "keep-alive",
+    "compaction": "compaction",
+}
+"""What can be chosen, and the kind of its alternatives."""
+
+
+class WrongChoice(ValueError):
+    """A value that cannot be chosen; the text names the nearest."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedAlternative:
+    """What was chosen, replayed: its steps and what the cache did with each.
+
+    `base` are the rows of the session as sent, from the same start.
+    """
+
+    options: Sequence[Option]
+    steps: Sequence[ReplayStep]
+    made: Sequence[SimulatedCall]
+    base: Sequence[CallRow]
+
+    @property
+    def cost(self) -> Decimal:
+        """USD."""
+        return cost(one.row for one in self.made)
+
+    @property
+    def basis(self) -> Decimal:
+        """USD of the session as sent."""
+        return cost(self.base)
+
+    @property
+    def extra_calls(self) -> int:
+        return sum(step.number == 0 for step in self.steps)
+
+
+@dataclass(slots=True)
+class SessionAlternatives:
+    """What can be chosen for a session, and replays of it. Losses of its bill that nothing explains are held."""
+
+    replay: SessionReplay
+    profile: RecordingProfile
+    pricing: AlternativePricing
+    _known: dict[str, Option] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, replay: SessionReplay) -> SessionAlternatives:
+        """Raises CannotEvaluate, also where the calls are not cached by breakpoints."""
+        replay.workload.require_breakpoints("whatif")
+        traffic, _ = hold_losses(replay.workload)
+        replays = Replays(traffic)
+        base = replays.rows(replays.recorded)
+        profile = RecordingProfile.of(traffic, base)
+        return cls(replay, profile, AlternativePricing(replays, cost(base), base))
+
+    @property
+    def known(self) -> Mapping[str, Option]:
+        """The options by name, without presets."""
+        if not self._known:
+            self._known.update((option.name, option) for option in self.profile.options())
+        return self._known
+
+    def values(self, kind: str) -> list[str]:
+        """What can be chosen of a kind besides `AS_SENT`."""
+        start = f"{KINDS[kind]}="
+        return [name.removeprefix(start) for name in self.known if name.startswith(start)]
+
+    def evaluate(self, choices: Mapping[str, str]) -> ReplayedAlternative:
+        """The session with these choices, by their names in `KINDS`. Raises WrongChoice, CannotEvaluate."""
+        options = list(self._options(choices))
+        plan = self.pricing.plan(options)
+        made = plan.replays.simulate(plan.steps)
+        if why := self.pricing.why_not(ReplayedSteps(plan.steps, [one.row for one in made], plan.base)):
+            raise CannotEvaluate(why)
+        return ReplayedAlternative(options, plan.steps, made, plan.base)
+
+    def _options(self, choices: Mapping[str, str]) -> Iterator[Option]:
+        for kind, value in choices.items():
+            if kind not in KINDS:
+                raise WrongChoice(f"expected one of {', '.join(KINDS)}; got '{kind}'{nearest(kind, KINDS)}")
+            if value not in ("", AS_SENT):
+                yield self._option(kind, value)
+
+    def _option(self, kind: str, value: str) -> Option:
+        name = f"{KINDS[kind]}={value}"
+        found = self.known.get(name) or self.profile.build_option(name)
+        if found is None:
+            values = [AS_SENT, *self.values(kind)]
+            raise WrongChoice(f"{kind}: expected one of {', '.join(values)}; got '{value}'{nearest(value, values)}")
+        return found

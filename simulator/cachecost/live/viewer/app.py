@@ -1,0 +1,170 @@
+"""The page and its answers as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from threading import Thread
+from typing import TypeVar
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp
+
+from cachecost.analysis.viewing.what_if import WrongChoice
+from cachecost.base.errors import CannotEvaluate, InputError
+from cachecost.live.callbacks import Say
+from cachecost.live.viewer.guard import Guard
+from cachecost.live.viewer.saved_page import SavedPage
+from cachecost.live.viewer.source import Answer, NotHere, ViewSource
+from cachecost.live.viewer.static_files import INDEX, content_type
+from cachecost.views.viewer.inert_json import inert_json
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+Made = TypeVar("Made")
+JSON = "application/json"
+STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (NotHere, 404),
+    (WrongChoice, 400),
+    (CannotEvaluate, 422),
+    (InputError, 422),
+)
+INTERNAL = "internal error: the terminal of `cachecost view` says more"
+UNKNOWN_ADDRESS = "there is nothing at this address"
+
+
+def viewer_app(source: ViewSource, static: Mapping[str, bytes], token: str, port: int, say: Say) -> ASGIApp:
+    """The application. `static` are the files of the page by name, `say` gets internal errors."""
+    site = _Site(source, static, say)
+    routes = [
+        Route("/", site.page),
+        Route("/static/{name}", site.file),
+        Mount("/api", routes=site.routes(), name="api"),
+    ]
+    app = Starlette(routes=[Mount(f"/{token}", routes=routes)], exception_handlers={HTTPException: site.not_here})
+    app.router.redirect_slashes = False
+    return Guard(app, token, port)
+
+
+async def run_in_thread(work: Callable[[], Made]) -> Made:
+    """What `work` returns. Its thread does not keep the process from ending: Ctrl-C waits for no replay."""
+    loop = asyncio.get_running_loop()
+    made: asyncio.Future[Made] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def finish(outcome: Callable[[], None]) -> None:
+        if not made.done():
+            outcome()
+
+    def run() -> None:
+        try:
+            found = context.run(work)
+        except BaseException as error:
+            failed = error
+            _tell(loop, lambda: finish(lambda: made.set_exception(failed)))
+        else:
+            _tell(loop, lambda: finish(lambda: made.set_result(found)))
+
+    Thread(target=run, daemon=True).start()
+    return await made
+
+
+def _tell(loop: asyncio.AbstractEventLoop, outcome: Callable[[], None]) -> None:
+    """Hand the outcome to the loop, unless that has ended."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(outcome)
+
+
+class _Site:
+    """The endpoints."""
+
+    def __init__(self, source: ViewSource, static: Mapping[str, bytes], say: Say) -> None:
+        self._source, self._static, self._say = source, static, say
+
+    def routes(self) -> list[Route]:
+        """The API."""
+        source = self._source
+        session = "/session/{id}"
+        return [
+            self._route("/start", lambda request: source.start()),
+            self._route("/sessions", lambda request: source.sessions()),
+            self._route("/run", lambda request: source.run()),
+            self._route("/compare", lambda request: source.compare()),
+            self._route(session, lambda request: source.session(_id(request))),
+            self._route(f"{session}/simulated", lambda request: source.simulated(_id(request))),
+            self._route(f"{session}/options", lambda request: source.options(_id(request))),
+            self._route(f"{session}/whatif", lambda request: source.what_if(_id(request), dict(request.query_params))),
+            self._route(f"{session}/call/{{call:int}}", lambda request: source.call(_id(request), _call(request))),
+            self._route(f"{session}/call/{{call:int}}/block/{{block:int}}", self._block),
+            Route(f"{session}/page", self.saved_page),
+        ]
+
+    def _block(self, request: Request) -> Answer:
+        return self._source.block(_id(request), _call(request), request.path_params["block"])
+
+    def _route(self, path: str, answer: Callable[[Request], Answer]) -> Route:
+        async def endpoint(request: Request) -> Response:
+            return await self._guarded(request, lambda: Response(inert_json(answer(request)), media_type=JSON))
+
+        return Route(path, endpoint)
+
+    async def _guarded(self, request: Request, work: Callable[[], Response]) -> Response:
+        """What `work` makes in a thread; its errors as answers."""
+        try:
+            return await run_in_thread(work)
+        except Exception as error:
+            return self._error(request, error)
+
+    def _error(self, request: Request, error: Exception) -> Response:
+        status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+        if status == 500:
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            self._say(f"internal error: {type(error).__name__}: {error} (line {frame.lineno} of {frame.filename})")
+        return error_answer(status, INTERNAL if status == 500 else str(error))
+
+    async def page(self, request: Request) -> Response:
+        return self._file(INDEX)
+
+    async def file(self, request: Request) -> Response:
+        return self._file(request.path_params["name"])
+
+    def _file(self, name: str) -> Response:
+        if name not in self._static:
+            return error_answer(404, UNKNOWN_ADDRESS)
+        return Response(self._static[name], media_type=content_type(name))
+
+    async def saved_page(self, request: Request) -> Response:
+        id_ = _id(request)
+
+        def work() -> Response:
+            page = SavedPage(self._source, self._static).of_session(id_)
+            return Response(page.encode(), media_type=content_type(INDEX), headers=_attachment(id_))
+
+        return await self._guarded(request, work)
+
+    async def not_here(self, request: Request, error: Exception) -> Response:
+        """The answer to addresses that there are not."""
+        return error_answer(404, UNKNOWN_ADDRESS)
+
+
+def error_answer(status: int, message: str) -> Response:
+    """An error as the page shows it."""
+    return Response(inert_json({"error": {"message": message}}), status, media_type=JSON)
+
+
+def _id(request: Request) -> str:
+    return str(request.path_params["id"])
+
+
+def _call(request: Request) -> int:
+    return int(request.path_params["call"])
+
+
+def _attachment(id_: str) -> dict[str, str]:
+    """The header that saves an answer as a file. Ids of sessions have no quotes."""
+    return {"content-disposition": f'attachment; filename="cachecost-{id_}.html"'}

@@ -1,0 +1,78 @@
+"""What a page on this machine lets in: its own token, host and origin; and the headers of every answer.
+
+Other pages in the same browser can send requests to loopback, and a name that they control may lead there (DNS
+rebinding). Without the token they find nothing, and with another Host or Origin they get nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from secrets import compare_digest
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+METHODS = ("GET", "HEAD")
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Mapping[str, str] = {
+    "content-security-policy": CONTENT_POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+OWN_HEADERS = [(name.encode(), text.encode()) for name, text in HEADERS.items()]
+ENCODING = "latin-1"
+
+
+class Guard:
+    """Passes a request on where it may; every answer gets the headers. `port` is the one that is listened on."""
+
+    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
+        self._app = app
+        self._start = f"/{token}/".encode()
+        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+        self._origins = {f"http://{host}" for host in self._hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        status = self._refuses(scope)
+        if status is None:
+            await self._app(scope, receive, _with_headers(send))
+            return
+        more = [(b"allow", ", ".join(METHODS).encode())] if status == 405 else []
+        headers = [*OWN_HEADERS, *more, (b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    def _refuses(self, scope: Scope) -> int | None:
+        """The status of a request that may not pass; None where it may."""
+        hosts, origins = _values(scope, b"host"), _values(scope, b"origin")
+        if len(hosts) != 1 or hosts[0] not in self._hosts:
+            return 421
+        if any(origin not in self._origins for origin in origins):
+            return 403
+        path = scope["path"].encode("utf-8", "surrogateescape")
+        if not compare_digest(path[: len(self._start)], self._start):
+            return 404
+        return None if scope["method"] in METHODS else 405
+
+
+def _values(scope: Scope, name: bytes) -> list[str]:
+    return [value.decode(ENCODING) for key, value in scope["headers"] if key == name]
+
+
+def _with_headers(send: Send) -> Send:
+    """Adds the headers that are the same for every answer."""
+
+    async def send_more(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = {name for name, _ in OWN_HEADERS}
+            rest = [(name, value) for name, value in message.get("headers", []) if name not in own]
+            message = {**message, "headers": [*rest, *OWN_HEADERS]}
+        await send(message)
+
+    return send_more

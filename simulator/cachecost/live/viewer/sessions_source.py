@@ -1,0 +1,141 @@
+"""Recorded sessions as a source: the bill of all is read, a session's requests when its page first needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from threading import Lock, RLock
+
+from cachecost.analysis.viewing.call_view import ViewedCall, view_call
+from cachecost.analysis.viewing.listing import SessionListing, ViewedSession
+from cachecost.analysis.viewing.replay import CallReading, SessionReplay
+from cachecost.analysis.viewing.what_if import SessionAlternatives
+from cachecost.live.viewer.source import Answer, NotHere
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.views.viewer.alternatives import options_object, what_if_object
+from cachecost.views.viewer.call import block_object, viewed_call_object
+from cachecost.views.viewer.session import session_object, simulated_object
+from cachecost.views.viewer.sessions import sessions_object, start_object
+
+KEPT_SESSIONS = 4
+Watch = Callable[[str, Sequence[str]], AbstractContextManager[object]]
+"""Shows that something is done with these files for as long as it takes."""
+
+
+def unwatched(what: str, files: Sequence[str]) -> AbstractContextManager[object]:
+    """Nothing is shown."""
+    return nullcontext()
+
+
+@dataclass(slots=True)
+class OpenSession:
+    """A session and what was made of it so far; `lock` is held by whoever makes more."""
+
+    session: ViewedSession
+    lock: RLock = field(default_factory=RLock)
+    replay: SessionReplay | None = None
+    alternatives: SessionAlternatives | None = None
+
+
+@dataclass(slots=True)
+class SessionsSource:
+    """The pages of sessions. `command` is what was typed, `options` those of its options that change a replay."""
+
+    listing: SessionListing
+    setup: ReplaySetup
+    reading: CallReading
+    title: str = "Sessions"
+    command: str = "cachecost view"
+    options_given: Sequence[str] = ()
+    watch: Watch = unwatched
+    _open: dict[str, OpenSession] = field(default_factory=dict)
+    _opening: Lock = field(default_factory=Lock)
+    _reading: Lock = field(default_factory=Lock)
+
+    def start(self) -> Answer:
+        return start_object("sessions", self.title, self.command)
+
+    def sessions(self) -> Answer:
+        return sessions_object(self.listing)
+
+    def session(self, id_: str) -> Answer:
+        return session_object(self._session(id_).session)
+
+    def simulated(self, id_: str) -> Answer:
+        with self._locked(id_) as one:
+            replay = self._replay(one)
+            with self.watch("replaying", ()):
+                made = replay.made
+            return simulated_object(one.session, made, replay.workload.setup.token_source)
+
+    def call(self, id_: str, number: int) -> Answer:
+        with self._locked(id_) as one:
+            viewed = self._view(one, number)
+            return viewed_call_object(viewed, self.listing.account.prices, one.session.calls[0].call.model)
+
+    def block(self, id_: str, number: int, block: int) -> Answer:
+        with self._locked(id_) as one:
+            viewed = self._view(one, number)
+        try:
+            return block_object(viewed, block)
+        except KeyError:
+            raise NotHere(f"the call has no block {block}; it has {len(viewed.blocks):,}") from None
+
+    def options(self, id_: str) -> Answer:
+        with self._locked(id_) as one:
+            return options_object(self._alternatives(one))
+
+    def what_if(self, id_: str, choices: Mapping[str, str]) -> Answer:
+        with self._locked(id_) as one:
+            alternatives = self._alternatives(one)
+            with self.watch("replaying", ()):
+                found = alternatives.evaluate(choices)
+            return what_if_object(alternatives, found, choices, self.options_given)
+
+    def run(self) -> Answer:
+        raise NotHere("no report is shown here")
+
+    def compare(self) -> Answer:
+        raise NotHere("no recordings are compared here")
+
+    def _session(self, id_: str) -> OpenSession:
+        with self._opening:
+            found = self._open.pop(id_, None)
+            if found is None:
+                try:
+                    found = OpenSession(self.listing.open(id_))
+                except KeyError:
+                    raise NotHere("no such session") from None
+            self._open[id_] = found
+            while len(self._open) > KEPT_SESSIONS:
+                del self._open[next(iter(self._open))]
+            return found
+
+    @contextmanager
+    def _locked(self, id_: str) -> Iterator[OpenSession]:
+        """The session, for as long as nobody else works on it."""
+        one = self._session(id_)
+        with one.lock:
+            yield one
+
+    def _replay(self, one: OpenSession) -> SessionReplay:
+        if one.replay is None:
+            with self._reading, self.watch("reading", one.session.files):
+                one.replay = SessionReplay.of(one.session, self.reading, self.setup)
+        return one.replay
+
+    def _alternatives(self, one: OpenSession) -> SessionAlternatives:
+        if one.alternatives is None:
+            replay = self._replay(one)
+            with self.watch("replaying", ()):
+                one.alternatives = SessionAlternatives.of(replay)
+        return one.alternatives
+
+    def _view(self, one: OpenSession, number: int) -> ViewedCall:
+        replay = self._replay(one) if one.session.has_blocks else None
+        try:
+            with self.watch("replaying", ()):
+                return view_call(one.session, replay, number)
+        except KeyError:
+            raise NotHere(f"the session has no call {number}; it has {len(one.session.calls):,}") from None

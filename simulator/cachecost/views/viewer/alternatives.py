@@ -1,0 +1,86 @@
+"""What can be chosen for a session, and what it would have cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from cachecost.analysis.viewing.replay import SessionReplay
+from cachecost.analysis.viewing.what_if import AS_SENT, KINDS, ReplayedAlternative, SessionAlternatives
+from cachecost.analysis.whatif.pauses import pings_worth
+from cachecost.analysis.whatif.presets import list_placing_presets
+from cachecost.base.formatting import dollar_change, dollars, exact, percent
+from cachecost.views.viewer.columns import NameList, cause_objects, simulated_columns
+from cachecost.views.viewer.recipes import OWN_BREAKPOINTS, ScenarioFacts, command_line, scenario_yaml
+
+LISTS = {"ttl": "ttl", "model": "models", "host": "hosts", "keep_alive": "keep_alive", "compaction": "compaction"}
+"""The list of each kind but breakpoints, which have words too."""
+
+
+def options_object(alternatives: SessionAlternatives) -> dict[str, Any]:
+    """The values of each choice; the first is as sent."""
+    made: dict[str, Any] = {name: [AS_SENT, *alternatives.values(kind)] for kind, name in LISTS.items()}
+    return made | {"breakpoints": list(_breakpoints(alternatives))}
+
+
+def _breakpoints(alternatives: SessionAlternatives) -> Iterator[dict[str, str]]:
+    yield {"name": AS_SENT, "words": "the breakpoints that were sent"}
+    for value in alternatives.values("breakpoints"):
+        yield {"name": value, "words": alternatives.known[f"breakpoints={value}"].does}
+    for preset in list_placing_presets():
+        if preset.name not in OWN_BREAKPOINTS:
+            yield {"name": preset.name, "words": preset.what}
+
+
+def what_if_object(
+    alternatives: SessionAlternatives, found: ReplayedAlternative, choices: Mapping[str, str], options: Sequence[str]
+) -> dict[str, Any]:
+    """The session with these choices; `options` are those of the command that shows the page."""
+    replay, profile, causes = alternatives.replay, alternatives.profile, NameList()
+    chosen = {kind: value for kind, value in choices.items() if value not in ("", AS_SENT) and kind in KINDS}
+    difference = found.cost - found.basis
+    main = profile.main
+    facts = ScenarioFacts(
+        main.host if main else replay.workload.setup.host,
+        main.rules.model if main else replay.session.calls[0].call.model,
+        (pings_worth(profile.prices) if profile.prices else None) or 0,
+    )
+    return {
+        "cost_usd": exact(found.cost),
+        "basis_usd": exact(found.basis),
+        "difference_usd": exact(difference),
+        "words": _words(found),
+        "extra_calls": found.extra_calls,
+        "calls": _columns(replay, found, causes),
+        "causes": cause_objects(causes),
+        "command": command_line(replay, chosen, options),
+        "yaml": scenario_yaml(replay, chosen, facts),
+        "errors": list(dict.fromkeys(one.row.error for one in found.made if one.row.error)),
+    }
+
+
+def _columns(replay: SessionReplay, found: ReplayedAlternative, causes: NameList) -> dict[str, Any]:
+    """The columns, in the order of time; an extra call has the number 0."""
+    numbers = [replay.numbers[step.number - 1] if step.number else 0 for step in found.steps]
+    return {
+        "number": numbers,
+        "start": [step.call.start if step.call.timestamp is not None else None for step in found.steps],
+        **simulated_columns(found.made, causes),
+        "output": [one.row.usage.output_tokens for one in found.made],
+    }
+
+
+def _words(found: ReplayedAlternative) -> str:
+    """What the choices do to the cost, what they do, and what is assumed or not known."""
+    if not found.options:
+        return f"As sent: {dollars(found.basis)}, simulated."
+    change = found.cost - found.basis
+    share = f" ({percent(change / found.basis, signed=True)})" if found.basis else ""
+    verdict = f"{dollar_change(change)}{share}" if change else "No change"
+    sentences = [f"{verdict}: {'; '.join(option.does for option in found.options)}"]
+    sentences += dict.fromkeys(option.assumption for option in found.options if option.assumption)
+    sentences += dict.fromkeys(
+        f"Not supported by the data: {one.unsupported}" for one in found.options if one.unsupported
+    )
+    sentences += dict.fromkeys(f"{one.name}: {one.unchanged}" for one in found.options if one.unchanged)
+    return " ".join(f"{one.rstrip('.')}." for one in sentences)
