@@ -153,7 +153,7 @@ def _listing(options: _ViewOptions) -> SessionListing:
             )
     for why, number in sorted(logged.unknown.items()):
         print_diagnostic(f"{count_text(number, 'call')} without a bill left out: {why}")
-    return SessionListing(account, logged, found.skipped)
+    return SessionListing(account, logged, found.skipped, options.format_)
 
 
 def _is_since(since: float, call: BilledCall) -> bool:

@@ -17,7 +17,9 @@ from cachecost.analysis.bill.timeline import (
     sessions_by_time,
 )
 from cachecost.analysis.viewing.logged_sessions import LoggedSessions
-from cachecost.base.errors import Fault
+from cachecost.base.errors import Fault, InputError
+from cachecost.conversations.input_files import input_path
+from cachecost.conversations.readers.detect import CALLS, detect
 from cachecost.conversations.recorded_bills import REQUESTS
 
 ADDRESS = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,99}")
@@ -30,6 +32,14 @@ def session_id(key: str) -> str:
     if ADDRESS.fullmatch(key):
         return key
     return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def has_calls(path: str, format_: str) -> bool:
+    """Whether a file holds calls with their requests, and not only what they cost."""
+    try:
+        return detect(input_path(path), format_)[0] in CALLS
+    except (InputError, OSError):
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +67,14 @@ class ViewedSession:
 
 @dataclass(slots=True)
 class SessionListing:
-    """All sessions of an account. `skipped` are the files and lines that could not be read."""
+    """All sessions of an account. `skipped` are the files and lines that could not be read, `format_` is that of the
+    files ("auto": each has its own).
+    """
 
     account: BillAccount
     logged: LoggedSessions
     skipped: Sequence[Fault] = ()
+    format_: str = "auto"
     summary: BillSummary = field(init=False)
     _keys: dict[str, str] = field(init=False)
 
@@ -90,7 +103,8 @@ class SessionListing:
         key = self._keys[id_]
         alone = session_account(self.account, key)
         calls = session_timelines(alone, [key])[key]
-        is_stored = any(one.file.client != REQUESTS for one in calls)
+        stored = [one.file.path for one in calls if one.file.client != REQUESTS]
+        is_stored = bool(stored) and has_calls(stored[0], self.format_)
         return ViewedSession(
             id_,
             key,

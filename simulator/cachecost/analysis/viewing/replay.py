@@ -53,7 +53,8 @@ def _read_what_can_be(paths: Sequence[Path], format_: str) -> Sequence[RecordedC
 
 
 def calls_of_session(session: ViewedSession, read: Sequence[RecordedCall]) -> list[tuple[int, RecordedCall]]:
-    """The recorded calls of a session, in the order read, each with its number there; 0 for one that was not billed.
+    """The recorded calls of a session, in the order read, each with its number there; 0 for one that does not count:
+    it has no bill, or is a copy of a call of another session.
 
     A call is found by the line it was recorded at, else by its id.
     """
@@ -84,13 +85,13 @@ def _counterpart(
 class SessionReplay:
     """The recorded calls of a session with their `numbers` in it, and what a replay of them says, made once.
 
-    `is_alone`: the files hold no calls of other sessions.
+    `shares_files`: the files hold calls of other sessions, too.
     """
 
     session: ViewedSession
     numbers: Sequence[int]
     workload: Workload
-    is_alone: bool
+    shares_files: bool
     _calls: dict[int, RecordedCall] = field(default_factory=dict)
     _made: dict[int, SimulatedCall] = field(default_factory=dict)
 
@@ -105,7 +106,13 @@ class SessionReplay:
         if not any(not call.is_bill_only for call in calls):
             raise CannotEvaluate(NO_REQUESTS)
         workload = recorded_workload(session.key, calls, setup.with_recorded(calls, None))
-        return cls(session, [number for number, _ in pairs], workload, len(pairs) == len(read))
+        return cls(session, [number for number, _ in pairs], workload, len(pairs) < len(read))
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether no call is replayed that could cost something and does not count in this session."""
+        pairs = zip(self.numbers, self.workload.calls, strict=True)
+        return all(number != NO_CALL or call.has_failed for number, call in pairs)
 
     @property
     def made(self) -> Mapping[int, SimulatedCall]:

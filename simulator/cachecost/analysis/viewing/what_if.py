@@ -8,12 +8,13 @@ from decimal import Decimal
 
 from cachecost.analysis.bill.held_losses import hold_losses
 from cachecost.analysis.replays.replays import Replays
-from cachecost.analysis.replays.steps import ReplayStep, cost
+from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, cost
 from cachecost.analysis.viewing.replay import SessionReplay
 from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pricing import AlternativePricing, ReplayedSteps
 from cachecost.base.errors import CannotEvaluate, nearest
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import CallRow
 from cachecost.simulation.engine import SimulatedCall
 
@@ -34,21 +35,29 @@ class WrongChoice(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class AlternativeCall:
+    """A call with the number that it has in the session (0: an extra call), and what the cache did."""
+
+    number: int
+    call: Call
+    made: SimulatedCall
+
+
+@dataclass(frozen=True, slots=True)
 class ReplayedAlternative:
-    """What was chosen, replayed: its steps and what the cache did with each.
+    """What was chosen, replayed: the calls that count, in the order of time.
 
     `base` are the rows of the session as sent, from the same start.
     """
 
     options: Sequence[Option]
-    steps: Sequence[ReplayStep]
-    made: Sequence[SimulatedCall]
+    calls: Sequence[AlternativeCall]
     base: Sequence[CallRow]
 
     @property
     def cost(self) -> Decimal:
         """USD."""
-        return cost(one.row for one in self.made)
+        return cost(one.made.row for one in self.calls)
 
     @property
     def basis(self) -> Decimal:
@@ -57,7 +66,7 @@ class ReplayedAlternative:
 
     @property
     def extra_calls(self) -> int:
-        return sum(step.number == 0 for step in self.steps)
+        return sum(one.number == NO_CALL for one in self.calls)
 
 
 @dataclass(slots=True)
@@ -98,7 +107,18 @@ class SessionAlternatives:
         made = plan.replays.simulate(plan.steps)
         if why := self.pricing.why_not(ReplayedSteps(plan.steps, [one.row for one in made], plan.base)):
             raise CannotEvaluate(why)
-        return ReplayedAlternative(options, plan.steps, made, plan.base)
+        numbers = self.replay.numbers
+        base = [row for number, row in zip(numbers, plan.base, strict=True) if number]
+        return ReplayedAlternative(options, list(self._that_count(plan.steps, made)), base)
+
+    def _that_count(self, steps: Sequence[ReplayStep], made: Sequence[SimulatedCall]) -> Iterator[AlternativeCall]:
+        """The calls of the session; extra calls before its first one belong to copies of calls of another session."""
+        has_begun = self.replay.counts_all
+        for step, one in zip(steps, made, strict=True):
+            number = self.replay.numbers[step.number - 1] if step.number != NO_CALL else NO_CALL
+            has_begun = has_begun or number != NO_CALL
+            if number != NO_CALL or (step.number == NO_CALL and has_begun):
+                yield AlternativeCall(number, step.call, one)
 
     def _options(self, choices: Mapping[str, str]) -> Iterator[Option]:
         for kind, value in choices.items():

@@ -6,6 +6,7 @@ space: those of the most expensive moments come first, and the file says how man
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,9 +22,9 @@ from cachecost.views.viewer.inert_json import inert_json
 
 MOST_BYTES = 6 << 20
 """Of JSON in a page, besides that of the session itself."""
-STYLE_LINK = '<link rel="stylesheet" href="static/style.css">'
-SCRIPT_LINK = '<script type="module" src="static/app.js"></script>'
-CHARSET = '<meta charset="utf-8">'
+CHARSET = re.compile(r'<meta charset="utf-8" ?/?>')
+STYLE_LINK = re.compile(r'<link rel="stylesheet" href="static/style\.css" ?/?>')
+SCRIPT_LINK = re.compile(r'<script type="module" src="static/app\.js"></script>')
 STYLE = "style.css"
 
 
@@ -77,18 +78,28 @@ class SavedPage:
             f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
             "base-uri 'none'; form-action 'none'"
         )
-        meta = f'{CHARSET}\n<meta http-equiv="content-security-policy" content="{policy}">'
-        json = f'<script type="application/json" id="data">{embedded}</script>'
-        page = texts[INDEX]
-        for old, new in (
-            (CHARSET, meta),
+        return _with_parts(
+            texts[INDEX],
+            (CHARSET, f'<meta charset="utf-8">\n<meta http-equiv="content-security-policy" content="{policy}">'),
             (STYLE_LINK, f"<style>{style}</style>"),
-            (SCRIPT_LINK, f'{json}\n<script type="module">{script}</script>'),
-        ):
-            if page.count(old) != 1:
-                raise ValueError(f"{INDEX}: expected {old} once")
-            page = page.replace(old, new)
-        return page
+            (SCRIPT_LINK, f'<script type="application/json" id="data">{embedded}</script>\n{_module(script)}'),
+        )
+
+
+def _module(script: str) -> str:
+    return f'<script type="module">{script}</script>'
+
+
+def _with_parts(page: str, *parts: tuple[re.Pattern[str], str]) -> str:
+    """The page with each part in its place. Raises ValueError where a place is missing."""
+    places = [(place.search(page), text) for place, text in parts]
+    made, end = "", 0
+    for match, text in places:
+        if match is None or match.start() < end:
+            raise ValueError(f"{INDEX}: expected {', '.join(place.pattern for place, _ in parts)}, in this order")
+        made += page[end : match.start()] + text
+        end = match.end()
+    return made + page[end:]
 
 
 def _digest(text: str) -> str:

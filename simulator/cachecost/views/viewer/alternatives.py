@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cachecost.analysis.viewing.replay import SessionReplay
 from cachecost.analysis.viewing.what_if import AS_SENT, KINDS, ReplayedAlternative, SessionAlternatives
 from cachecost.analysis.whatif.pauses import pings_worth
 from cachecost.analysis.whatif.presets import list_placing_presets
-from cachecost.base.formatting import dollar_change, dollars, exact, percent
+from cachecost.base.formatting import exact
 from cachecost.views.viewer.columns import NameList, cause_objects, simulated_columns
 from cachecost.views.viewer.recipes import OWN_BREAKPOINTS, ScenarioFacts, command_line, scenario_yaml
 
@@ -51,36 +50,33 @@ def what_if_object(
         "difference_usd": exact(difference),
         "words": _words(found),
         "extra_calls": found.extra_calls,
-        "calls": _columns(replay, found, causes),
+        "calls": _columns(found, causes),
         "causes": cause_objects(causes),
         "command": command_line(replay, chosen, options),
         "yaml": scenario_yaml(replay, chosen, facts),
-        "errors": list(dict.fromkeys(one.row.error for one in found.made if one.row.error)),
+        "errors": list(dict.fromkeys(one.made.row.error for one in found.calls if one.made.row.error)),
     }
 
 
-def _columns(replay: SessionReplay, found: ReplayedAlternative, causes: NameList) -> dict[str, Any]:
+def _columns(found: ReplayedAlternative, causes: NameList) -> dict[str, Any]:
     """The columns, in the order of time; an extra call has the number 0."""
-    numbers = [replay.numbers[step.number - 1] if step.number else 0 for step in found.steps]
+    made = [one.made for one in found.calls]
     return {
-        "number": numbers,
-        "start": [step.call.start if step.call.timestamp is not None else None for step in found.steps],
-        **simulated_columns(found.made, causes),
-        "output": [one.row.usage.output_tokens for one in found.made],
+        "number": [one.number for one in found.calls],
+        "start": [one.call.start if one.call.timestamp is not None else None for one in found.calls],
+        **simulated_columns(made, causes),
+        "output": [one.row.usage.output_tokens for one in made],
     }
 
 
 def _words(found: ReplayedAlternative) -> str:
-    """What the choices do to the cost, what they do, and what is assumed or not known."""
-    if not found.options:
-        return f"As sent: {dollars(found.basis)}, simulated."
-    change = found.cost - found.basis
-    share = f" ({percent(change / found.basis, signed=True)})" if found.basis else ""
-    verdict = f"{dollar_change(change)}{share}" if change else "No change"
-    sentences = [f"{verdict}: {'; '.join(option.does for option in found.options)}"]
-    sentences += dict.fromkeys(option.assumption for option in found.options if option.assumption)
-    sentences += dict.fromkeys(
-        f"Not supported by the data: {one.unsupported}" for one in found.options if one.unsupported
-    )
-    sentences += dict.fromkeys(f"{one.name}: {one.unchanged}" for one in found.options if one.unchanged)
+    """What the choices do, and what is assumed or not known."""
+    options = found.options
+    if not options:
+        return "As sent."
+    does = "; ".join(option.does for option in options)
+    sentences = [does[:1].upper() + does[1:]]
+    sentences += dict.fromkeys(one.assumption for one in options if one.assumption)
+    sentences += dict.fromkeys(f"Not supported by the data: {one.unsupported}" for one in options if one.unsupported)
+    sentences += dict.fromkeys(f"{one.name}: {one.unchanged}" for one in options if one.unchanged)
     return " ".join(f"{one.rstrip('.')}." for one in sentences)

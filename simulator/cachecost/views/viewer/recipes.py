@@ -29,15 +29,16 @@ SHORT = 8
 def command_line(replay: SessionReplay, choices: Mapping[str, str], options: Sequence[str]) -> str:
     """The command that prices these choices, with the `options` that were given; "" where there is none.
 
-    Of a log of several sessions, the session is cut out first. Sessions that share several files have no command.
+    Of a log of several sessions, the session is cut out first. There is none for sessions that share several files, and
+    where a file holds calls that do not count in the session: copies, and calls without a bill.
     """
     session, files = replay.session, replay.session.files
     names = ",".join(f"{KINDS[kind]}={value}" for kind, value in choices.items())
     asked = ["--jointly", names] if names else []
-    if replay.is_alone:
-        return shlex.join(["cachecost", "whatif", *files, *asked, *options])
-    if len(files) > 1 or session.key == files[0]:
+    if not replay.counts_all or (replay.shares_files and (len(files) > 1 or session.key == files[0])):
         return ""
+    if not replay.shares_files:
+        return shlex.join(["cachecost", "whatif", *files, *asked, *options])
     cut = shlex.join(["cachecost", "recording", "cut", files[0], "--session", session.key, "-o", CUT_FILE])
     return f"{cut} && {shlex.join(['cachecost', 'whatif', CUT_FILE, *asked, *options])}"
 
