@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount, Route
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from cachecost.analysis.viewing.what_if import WrongChoice
@@ -42,11 +42,11 @@ def viewer_app(source: ViewSource, static: Mapping[str, bytes], token: str, port
     """The application. `static` are the files of the page by name, `say` gets internal errors."""
     site = _Site(source, static, say)
     routes = [
-        Route("/", site.page),
-        Route("/static/{name}", site.file),
-        Mount("/api", routes=site.routes(), name="api"),
+        Route(f"/{token}/", site.page),
+        Route(f"/{token}/static/{{name}}", site.file),
+        *site.routes(f"/{token}/api"),
     ]
-    app = Starlette(routes=[Mount(f"/{token}", routes=routes)], exception_handlers={HTTPException: site.not_here})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: site.not_here})
     app.router.redirect_slashes = False
     return Guard(app, token, port)
 
@@ -86,15 +86,15 @@ class _Site:
     def __init__(self, source: ViewSource, static: Mapping[str, bytes], say: Say) -> None:
         self._source, self._static, self._say = source, static, say
 
-    def routes(self) -> list[Route]:
-        """The API."""
+    def routes(self, api: str) -> list[Route]:
+        """The API, whose paths begin with `api`."""
         source = self._source
-        session = "/session/{id}"
+        session = f"{api}/session/{{id}}"
         return [
-            self._route("/start", lambda request: source.start()),
-            self._route("/sessions", lambda request: source.sessions()),
-            self._route("/run", lambda request: source.run()),
-            self._route("/compare", lambda request: source.compare()),
+            self._route(f"{api}/start", lambda request: source.start()),
+            self._route(f"{api}/sessions", lambda request: source.sessions()),
+            self._route(f"{api}/run", lambda request: source.run()),
+            self._route(f"{api}/compare", lambda request: source.compare()),
             self._route(session, lambda request: source.session(_id(request))),
             self._route(f"{session}/simulated", lambda request: source.simulated(_id(request))),
             self._route(f"{session}/options", lambda request: source.options(_id(request))),

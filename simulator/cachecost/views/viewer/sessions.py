@@ -12,7 +12,7 @@ from cachecost.base.formatting import exact
 from cachecost.base.times import iso
 from cachecost.base.version import __version__
 from cachecost.views.bill.json_output import hit_rate
-from cachecost.views.bill.words import cause_name
+from cachecost.views.bill.words import cause_name, session_names
 from cachecost.views.charts.palette import DARK_COLOURS, PAGE_COLOURS
 
 FORMAT = 1
@@ -28,6 +28,7 @@ def start_object(kind: str, title: str, command: str) -> dict[str, Any]:
 def sessions_object(listing: SessionListing) -> dict[str, Any]:
     """All sessions, the most expensive first, and their total."""
     total, threads = listing.summary.total, listing.count_threads()
+    names = session_names(listing.keys)
     return {
         "total": {
             "cost_usd": exact(total.cost),
@@ -40,7 +41,7 @@ def sessions_object(listing: SessionListing) -> dict[str, Any]:
             "first": _time(total.first),
             "last": _time(total.last),
         },
-        "sessions": [_row(row, threads[row.key]) for row in listing.summary.rows],
+        "sessions": [_row(row, names[row.key], threads[row.key]) for row in listing.summary.rows],
         "skipped": skipped_objects(listing.skipped),
     }
 
@@ -50,10 +51,11 @@ def skipped_objects(skipped: Sequence[Fault]) -> list[dict[str, Any]]:
     return [{"file": one.file, "line": one.line, "reason": one.message} for one in skipped]
 
 
-def _row(row: BillRow, threads: int) -> dict[str, Any]:
+def _row(row: BillRow, name: str, threads: int) -> dict[str, Any]:
     most = next((one for one in row.ranked_causes if one.cost), None)
     return {
         "id": session_id(row.key),
+        "name": name,
         "session": row.session,
         "project": row.project,
         "client": row.client,
