@@ -301,7 +301,9 @@ def test_foreign_text_is_inert(tmp_path: Path) -> None:
     paths = ("api/sessions", f"api/session/{id_}", f"api/session/{id_}/call/2", f"api/session/{id_}/call/2/block/3")
     for path in (*paths, f"api/session/{id_}/page"):
         text = client.get(path).body.decode()
-        assert not [one for one in map(str, json_texts(text)) if any(letter in one for letter in "\u202e\u2066\x1b\x07")]
+        assert not [
+            one for one in map(str, json_texts(text)) if any(letter in one for letter in "\u202e\u2066\x1b\x07")
+        ]
     shown = client.get(f"api/session/{id_}/call/2/block/3").json["text"]
     assert shown.startswith("<script>alert(1)</script> \\u202eevil\\u2066 \\u001b[31mred\\u0007 😀 \\u0000")
 

@@ -123,7 +123,7 @@ def test_every_answer_has_the_headers(client: Client, path: str, headers: dict[s
         ("api/session/s1/call/1/block/0", 404),
         ("api/session/s1/whatif?ttl=1d", 400),
         ("api/session/s1/whatif?color=red", 400),
-        ("api/session/s1/whatif?model=claude-sonet-4-5", 422),
+        ("api/session/s1/whatif?model=claude-sonet-4-5", 400),
         ("api/run", 404),
         ("api/compare", 404),
     ],

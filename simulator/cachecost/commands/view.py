@@ -125,8 +125,6 @@ def _read(options: _ViewOptions) -> SessionsSource | None:
 
     listing = _listing(options)
     if not listing.keys:
-        if listing.account.files or listing.skipped:
-            print_diagnostic("no sessions to show: no call has a bill or can be simulated")
         return None
     reading = CallReading(options.format_)
     shown = _ShownWork()
@@ -153,6 +151,8 @@ def _listing(options: _ViewOptions) -> SessionListing:
             )
     for why, number in sorted(logged.unknown.items()):
         print_diagnostic(f"{count_text(number, 'call')} without a bill left out: {why}")
+    if (found.sessions or found.logs or found.skipped) and not any(account.calls()):
+        print_diagnostic("no sessions to show: no call has a bill or can be simulated")
     return SessionListing(account, logged, found.skipped, options.format_)
 
 

@@ -129,7 +129,10 @@ class SessionAlternatives:
 
     def _option(self, kind: str, value: str) -> Option:
         name = f"{KINDS[kind]}={value}"
-        found = self.known.get(name) or self.profile.build_option(name)
+        try:
+            found = self.known.get(name) or self.profile.build_option(name)
+        except CannotEvaluate as error:
+            raise WrongChoice(f"{kind}: {error}") from None
         if found is None:
             values = [AS_SENT, *self.values(kind)]
             raise WrongChoice(f"{kind}: expected one of {', '.join(values)}; got '{value}'{nearest(value, values)}")
