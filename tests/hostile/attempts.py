@@ -36,6 +36,7 @@ LOG_COMMANDS = (
     "lint LOG --tokens bytes",
     "bill LOG --skip --html OUT/bill.html --csv OUT/bill.csv",
     "bill LOG --skip --json --by day",
+    "view LOG --save OUT/page.html",
     "import LOG -o OUT/made.jsonl",
     "import LOG -o OUT/made.jsonl --content digest --json",
     "recording cut LOG --calls 1-2 -o OUT/cut.jsonl",

@@ -18,8 +18,8 @@ from cachecost.prompts.request import Request
 from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import Pass, SimulatedCall
 
-State = Literal["read", "write_1h", "write_5m", "input", "hidden", "stripped"]
-CHARGED: tuple[State, ...] = ("read", "write_1h", "write_5m", "input")
+BlockState = Literal["read", "write_1h", "write_5m", "input", "hidden", "stripped"]
+CHARGED: tuple[BlockState, ...] = ("read", "write_1h", "write_5m", "input")
 """States in the order in which they lie in a prompt."""
 
 
@@ -34,7 +34,7 @@ class SentBlock:
     layer: Layer
     block: Block | None
     tokens: int
-    state: State
+    state: BlockState
     breakpoint: str = ""
 
     @property
@@ -114,7 +114,7 @@ class _States:
         hour = usage.read + usage.write_1h
         self._ends = (usage.read, hour, hour + usage.write_5m)
 
-    def of(self, start: int, end: int) -> State:
+    def of(self, start: int, end: int) -> BlockState:
         """The state of the middle of a block."""
         for limit, state in zip(self._ends, CHARGED, strict=False):
             if start + end < 2 * limit:

@@ -8,8 +8,8 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Literal
 
-PartKind = Literal["same", "gone", "new"]
-Part = tuple[PartKind, str]
+TextPartKind = Literal["same", "gone", "new"]
+TextPart = tuple[TextPartKind, str]
 LINE = re.compile(r"(?<=\n)|(?<=\\n)")
 """Between lines; in JSON, their ends are escaped."""
 WORD = re.compile(r"\w+|\s+|[^\w\s]")
@@ -17,12 +17,12 @@ MOST_PIECES = 2_000
 """Of more changed pieces than this, difflib would take seconds: they are shown as a whole."""
 
 
-def diff_texts(old: str, new: str) -> list[Part]:
+def diff_texts(old: str, new: str) -> list[TextPart]:
     """The parts of both texts in order: the same and new ones make `new`, the same and gone ones `old`."""
     return _joined(_diff_pieces(LINE.split(old), LINE.split(new), is_words=False))
 
 
-def _diff_pieces(old: Sequence[str], new: Sequence[str], is_words: bool) -> Iterator[Part]:
+def _diff_pieces(old: Sequence[str], new: Sequence[str], is_words: bool) -> Iterator[TextPart]:
     head = _shared(old, new)
     tail = _shared(old[head:][::-1], new[head:][::-1])
     yield "same", "".join(old[:head])
@@ -30,7 +30,7 @@ def _diff_pieces(old: Sequence[str], new: Sequence[str], is_words: bool) -> Iter
     yield "same", "".join(old[len(old) - tail :])
 
 
-def _diff_middle(old: Sequence[str], new: Sequence[str], is_words: bool) -> Iterator[Part]:
+def _diff_middle(old: Sequence[str], new: Sequence[str], is_words: bool) -> Iterator[TextPart]:
     if max(len(old), len(new)) > MOST_PIECES:
         yield from (("gone", "".join(old)), ("new", "".join(new)))
         return
@@ -54,7 +54,7 @@ def _shared(old: Sequence[str], new: Sequence[str]) -> int:
     return count
 
 
-def _joined(parts: Iterator[Part]) -> list[Part]:
+def _joined(parts: Iterator[TextPart]) -> list[TextPart]:
     """The parts without empty ones, neighbours of one kind as one."""
     filled = [part for part in parts if part[1]]
     return [(kind, "".join(text for _, text in group)) for kind, group in groupby(filled, key=lambda part: part[0])]
