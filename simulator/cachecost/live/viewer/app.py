@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from cachecost.analysis.viewing.what_if import WrongChoice
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.live.callbacks import Say
-from cachecost.live.viewer.guard import Guard
+from cachecost.live.viewer.guard import LoopbackGuard
 from cachecost.live.viewer.saved_page import SavedPage
 from cachecost.live.viewer.source import Answer, NotHere, ViewSource
 from cachecost.live.viewer.static_files import INDEX, content_type
@@ -40,7 +40,7 @@ UNKNOWN_ADDRESS = "there is nothing at this address"
 
 def viewer_app(source: ViewSource, static: Mapping[str, bytes], token: str, port: int, say: Say) -> ASGIApp:
     """The application. `static` are the files of the page by name, `say` gets internal errors."""
-    site = _Site(source, static, say)
+    site = _PageEndpoints(source, static, say)
     routes = [
         Route(f"/{token}/", site.page),
         Route(f"/{token}/static/{{name}}", site.file),
@@ -48,7 +48,7 @@ def viewer_app(source: ViewSource, static: Mapping[str, bytes], token: str, port
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: site.not_here})
     app.router.redirect_slashes = False
-    return Guard(app, token, port)
+    return LoopbackGuard(app, token, port)
 
 
 async def run_in_thread(work: Callable[[], Made]) -> Made:
@@ -80,7 +80,7 @@ def _tell(loop: asyncio.AbstractEventLoop, outcome: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(outcome)
 
 
-class _Site:
+class _PageEndpoints:
     """The endpoints."""
 
     def __init__(self, source: ViewSource, static: Mapping[str, bytes], say: Say) -> None:

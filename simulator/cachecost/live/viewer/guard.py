@@ -27,7 +27,7 @@ OWN_HEADERS = [(name.encode(), text.encode()) for name, text in HEADERS.items()]
 ENCODING = "latin-1"
 
 
-class Guard:
+class LoopbackGuard:
     """Passes a request on where it may; every answer gets the headers. `port` is the one that is listened on."""
 
     def __init__(self, app: ASGIApp, token: str, port: int) -> None:

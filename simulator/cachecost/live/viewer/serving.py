@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from types import FrameType
 
 from starlette.types import ASGIApp
 
@@ -14,20 +13,17 @@ from cachecost.live.loopback import QuietServer
 
 
 class _PageServer(QuietServer):
-    """Ends at once: a page can ask again."""
+    """Ends at once, without the answers that are being made: a page can ask again."""
 
     def __init__(self, app: ASGIApp, ready: Callable[[], None]) -> None:
-        super().__init__(app, ws="none", proxy_headers=False)
+        super().__init__(app, ws="none", proxy_headers=False, timeout_graceful_shutdown=0)
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.should_exit = self.force_exit = True
-
 
 def serve_page(app: ASGIApp, listener: socket.socket, ready: Callable[[], None] = ignore) -> None:
-    """Serve until Ctrl-C or SIGTERM; answers that are being made are dropped."""
+    """Serve until Ctrl-C or SIGTERM."""
     asyncio.run(_PageServer(app, ready).serve(sockets=[listener]))
