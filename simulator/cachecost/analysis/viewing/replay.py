@@ -19,7 +19,13 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, recorded_workload
 
 KEPT_READINGS = 3
-NO_REQUESTS = "the session has no requests: only its bill is known"
+
+
+class NoRequests(CannotEvaluate):
+    """The requests of a session are not known."""
+
+    def __init__(self) -> None:
+        super().__init__("the session has no requests: only its bill is known")
 
 
 @dataclass(slots=True)
@@ -97,14 +103,14 @@ class SessionReplay:
 
     @classmethod
     def of(cls, session: ViewedSession, reading: CallReading, setup: ReplaySetup) -> SessionReplay:
-        """Raises CannotEvaluate where the requests are not known, InputError where they cannot be read."""
+        """Raises NoRequests where the requests are not known, InputError where they cannot be read."""
         if not session.has_blocks:
-            raise CannotEvaluate(NO_REQUESTS)
+            raise NoRequests
         read = reading.read(session.files)
         pairs = calls_of_session(session, read)
         calls = [call for _, call in pairs]
         if not any(not call.is_bill_only for call in calls):
-            raise CannotEvaluate(NO_REQUESTS)
+            raise NoRequests
         workload = recorded_workload(session.key, calls, setup.with_recorded(calls, None))
         return cls(session, [number for number, _ in pairs], workload, len(pairs) < len(read))
 

@@ -9,7 +9,7 @@ from threading import Lock, RLock
 
 from cachecost.analysis.viewing.call_view import ViewedCall, view_call
 from cachecost.analysis.viewing.listing import SessionListing, ViewedSession
-from cachecost.analysis.viewing.replay import CallReading, SessionReplay
+from cachecost.analysis.viewing.replay import CallReading, NoRequests, SessionReplay
 from cachecost.analysis.viewing.what_if import SessionAlternatives
 from cachecost.live.viewer.source import Answer, NotHere
 from cachecost.simulation.setup import ReplaySetup
@@ -125,6 +125,13 @@ class SessionsSource:
                 one.replay = SessionReplay.of(one.session, self.reading, self.setup)
         return one.replay
 
+    def _known_replay(self, one: OpenSession) -> SessionReplay | None:
+        """The replay; None where only the bill is known."""
+        try:
+            return self._replay(one)
+        except NoRequests:
+            return None
+
     def _alternatives(self, one: OpenSession) -> SessionAlternatives:
         if one.alternatives is None:
             replay = self._replay(one)
@@ -133,7 +140,7 @@ class SessionsSource:
         return one.alternatives
 
     def _view(self, one: OpenSession, number: int) -> ViewedCall:
-        replay = self._replay(one) if one.session.has_blocks else None
+        replay = self._known_replay(one)
         try:
             with self.watch("replaying", ()):
                 return view_call(one.session, replay, number)
