@@ -1,0 +1,67 @@
+/** The answer to a "what if": the difference in large type, what changes, and how to repeat it. */
+
+import { copyButton, make, makeTable } from "./dom.js";
+import { bindUnits, countText, dollarChange, dollars, grouped, percent } from "./format.js";
+import { CLASSES, CLASS_NAMES, sumOf } from "./series.js";
+
+/** @typedef {import("./series.js").Series} Series */
+
+/** @param {WhatIfAnswer} answer @param {Series} series @param {Series} basis */
+export function makeResult(answer, series, basis) {
+  const difference = Number(answer.difference_usd);
+  const ratio = Number(answer.basis_usd)
+    ? ` (${percent(difference / Number(answer.basis_usd), { signed: true })})`
+    : "";
+  const extra = answer.extra_calls ? `; with ${countText(answer.extra_calls, "extra call")}` : "";
+  const tone = difference < 0 ? "good" : difference > 0 ? "bad" : "";
+  return [
+    make(
+      "p",
+      { class: "saving" },
+      make("strong", { class: tone }, dollarChange(answer.difference_usd)),
+      make("span", {}, bindUnits(answer.words)),
+    ),
+    make(
+      "p",
+      { class: "more muted" },
+      `${dollars(answer.cost_usd)} instead of ${dollars(answer.basis_usd)}${ratio}, both simulated${extra}.`,
+    ),
+    ...answer.errors.map((error) => make("p", { class: "bad", role: "alert" }, error)),
+    makeChanges(series, basis),
+    makeRecipe("Command line", "Copy command", answer.command),
+    makeRecipe("Scenario", "Copy YAML", answer.yaml),
+  ];
+}
+
+/** @param {Series} series @param {Series} basis */
+function makeChanges(series, basis) {
+  const rows = [
+    ...CLASSES.map((name) => [CLASS_NAMES[name], sumOf(basis.classes[name]), sumOf(series.classes[name])]),
+    ["output", sumOf(basis.output), sumOf(series.output)],
+    ["calls", basis.length, series.length],
+  ];
+  const changed = rows.filter(([, before, after]) => Number(before) || Number(after));
+  const change = (/** @type {number} */ by) => (by > 0 ? "+" : by < 0 ? "−" : "") + grouped(Math.abs(by));
+  const cells = changed.map(([name, before, after]) => [
+    String(name),
+    grouped(Number(before)),
+    grouped(Number(after)),
+    change(Number(after) - Number(before)),
+  ]);
+  return makeTable({ caption: "What changes, in tokens", heads: ["", "as sent", "what if", "change"], rows: cells });
+}
+
+/** @param {string} label @param {string} copy @param {string} text */
+function makeRecipe(label, copy, text) {
+  return make(
+    "div",
+    { class: "recipe" },
+    make(
+      "div",
+      { class: "recipe-head" },
+      make("span", { class: "muted small" }, label),
+      copyButton(copy, () => text),
+    ),
+    make("pre", { tabindex: 0, class: "own-keys", "aria-label": label }, make("code", {}, text)),
+  );
+}
