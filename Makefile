@@ -23,11 +23,12 @@ test: ## install, then run the tests
 	@sh .ci/setup test $(PYTHON)
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
-lint: ## check style, format and types
+lint: ## check style, format and types, of the page's modules too
 	@sh .ci/setup test $(PYTHON)
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/python -m mypy
+	@sh .ci/web
 
 format: ## mend style and format where a tool can
 	@sh .ci/setup test $(PYTHON)
@@ -74,5 +75,5 @@ lock: ## pin new requirements in requirements.lock (UPGRADE=1: the newest versio
 		--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade) --output-file requirements.lock pyproject.toml
 
 clean: ## remove .venv and all caches
-	rm -rf .venv .clients .hypothesis .pytest_cache .mypy_cache .ruff_cache build dist
+	rm -rf .venv .clients tools/web/node_modules .hypothesis .pytest_cache .mypy_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
