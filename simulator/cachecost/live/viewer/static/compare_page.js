@@ -58,7 +58,7 @@ function sideTable(answer) {
   ]);
   return makeTable({
     caption: `${grouped(answer.pairs.length)} calls correspond`,
-    heads: ["", "cost", "rewritten", "hit rate", "calls"],
+    heads: ["recording", "cost", "rewritten", "hit rate", "calls"],
     rows,
   });
 }

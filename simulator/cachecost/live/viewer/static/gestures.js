@@ -44,11 +44,13 @@ function onWheel(timeline, event, x) {
 /** @param {Timeline} timeline @param {Drag} drag @param {PointerEvent} event @param {number} x */
 function onMove(timeline, drag, event, x) {
   if (drag.from < 0) {
-    timeline.hover(timeline.main.slot[timeline.callAt(x)]);
+    const at = timeline.callAt(x);
+    timeline.hover(at < 0 ? -1 : timeline.main.slot[at]);
     return;
   }
   if (!drag.isDrag && Math.abs(x - drag.from) < DRAG) return;
   if (!drag.isDrag) timeline.plot.setPointerCapture(event.pointerId);
+  timeline.hover(-1);
   drag.isDrag = true;
   if (isPan(event)) timeline.pan(drag.last - x);
   else timeline.brush(dragged(timeline, drag.from, x));

@@ -1,147 +1,148 @@
 /** The strategies of a scenario on one axis and one scale, and those of another revision beside them. */
 
 import { getKept } from "./api.js";
-import { addKeys } from "./keys.js";
-import { make, makeTable } from "./dom.js";
-import { bindUnits, dollarChange, dollarPlaces, dollars, grouped, percent } from "./format.js";
 import { makeCallsTable } from "./calls_table.js";
-import { indexOfNumber, toSeries } from "./series.js";
+import { fill, make, makeTable } from "./dom.js";
+import { bindUnits, countText, dollarChange, dollarPlaces, dollars, percent } from "./format.js";
+import { addKeys } from "./keys.js";
+import { indexOfNumber } from "./series.js";
 import { alignByNumber } from "./slots.js";
-import { rowWords } from "./session_head.js";
+import { strategyRows } from "./strategy_rows.js";
 import { Timeline } from "./timeline.js";
 
 /** @typedef {import("./router.js").Route} Route */
-/** @typedef {import("./timeline_rows.js").Row} Row */
+/** @typedef {import("./strategy_rows.js").StrategyRow} StrategyRow */
+
+/** So many timelines are shown at once; the rest when they are asked for. */
+const ROWS_AT_ONCE = 6;
 
 /** @param {Route} route */
 export async function showRun(route) {
-  /** @type {RunAnswer} */
-  const answer = await getKept("run");
-  const rows = rowsOf(answer, route.strategy);
-  const timeline = new Timeline({ onOpen: (index) => go(rows[0], index), onSelect: (index) => go(rows[0], index) });
-  const table = makeCallsTable(
-    () => timeline.main,
-    () => null,
-  );
-  const element = make(
-    "div",
-    { class: "page" },
-    make("p", { class: "crumb muted" }, answer.name),
-    make("p", { class: "question" }, answer.question),
-    make("h1", { class: "answer" }, bindUnits(answer.answer)),
-    costTable(answer),
-    rows.length ? timeline.element : null,
-    findings(answer),
-    rows.length ? table.element : null,
-  );
-  const stops = rows.length ? [addKeys(timeline)] : [];
-  if (rows.length) timeline.setRows(rows);
-  const update = (/** @type {Route} */ to) =>
-    to.call && rows.length && timeline.select(indexOfNumber(timeline.main, to.call), { around: true, quiet: true });
+  const page = new RunPage(await getKept("run"), route.strategy);
   return {
-    element,
-    title: answer.name,
-    update,
-    close: () => [...stops, () => timeline.close(), () => table.close()].forEach((stop) => stop()),
+    element: page.element,
+    title: page.answer.name,
+    update: page.update.bind(page),
+    close: page.close.bind(page),
   };
 }
 
-/** @param {Row} row @param {number} index */
-function go(row, index) {
-  window.history.replaceState(null, "", runAddress(row.label, row.series.number[index]));
-}
+class RunPage {
+  timeline = new Timeline({ onOpen: (index) => this.remember(index), onSelect: (index) => this.remember(index) });
+  table = makeCallsTable(
+    () => this.timeline.main,
+    () => null,
+  );
+  more = make("p", {});
 
-/** @param {string} strategy @param {number} call */
-function runAddress(strategy, call) {
-  return `#/run/${encodeURIComponent(strategy)}/call/${call}`;
-}
+  /** @param {RunAnswer} answer @param {string} strategy whose timeline comes first, "" for any */
+  constructor(answer, strategy) {
+    this.answer = answer;
+    this.rows = strategyRows(answer, strategy);
+    const shown = this.rows.length ? [this.timeline.element, this.more] : [];
+    this.element = make(
+      "div",
+      { class: "page" },
+      make("p", { class: "crumb muted" }, answer.name),
+      make("p", { class: "question" }, bindUnits(answer.question)),
+      make("h1", { class: "answer" }, bindUnits(answer.answer)),
+      costTable(answer),
+      shown,
+      findingList(answer),
+      this.rows.length ? this.table.element : null,
+    );
+    this.stop = this.rows.length ? addKeys(this.timeline) : () => {};
+    this.show(ROWS_AT_ONCE);
+  }
 
-/**
- * The strategy of the address first; below each that of the other revision.
- * @param {RunAnswer} answer
- * @param {string} strategy
- * @returns {Row[]}
- */
-function rowsOf(answer, strategy) {
-  const others = new Map(answer.other?.strategies.map((each) => [each.name, each]));
-  const ordered = [...answer.strategies].sort((a, b) => Number(b.name === strategy) - Number(a.name === strategy));
-  const rows = ordered.flatMap((each) => [
-    rowOf(each, each.name, answer),
-    rowOf(others.get(each.name), `${each.name}, ${answer.other?.title}`, answer.other ?? answer),
-  ]);
-  const shown = rows.filter((row) => row !== null);
-  alignByNumber(shown.map((row) => row.series));
-  return shown;
-}
+  /** @param {number} count how many timelines */
+  show(count) {
+    const rows = this.rows.slice(0, count);
+    if (!rows.length) return;
+    alignByNumber(rows.map((row) => row.series));
+    this.timeline.setRows(rows);
+    const left = this.rows.length - rows.length;
+    const label = `Show ${countText(left, "more timeline")}`;
+    const onclick = () => this.show(this.rows.length);
+    fill(this.more, left > 0 && make("button", { type: "button", class: "quiet", onclick }, label));
+  }
 
-/**
- * @param {StrategyAnswer | undefined} strategy
- * @param {string} label
- * @param {ColumnLists} lists
- * @returns {Row | null}
- */
-function rowOf(strategy, label, lists) {
-  if (!strategy?.calls) return null;
-  const series = toSeries(strategy.calls, lists);
-  return { label, words: rowWords(series), series };
+  /** @param {number} index */
+  remember(index) {
+    const { name, series } = this.rows[0];
+    const address = `#/run/${encodeURIComponent(name)}/call/${series.number[index]}`;
+    window.history.replaceState(null, "", address);
+  }
+
+  /** @param {Route} route */
+  update(route) {
+    if (!route.call || !this.rows.length) return;
+    this.timeline.select(indexOfNumber(this.timeline.main, route.call), { around: true, quiet: true });
+  }
+
+  close() {
+    this.stop();
+    this.timeline.close();
+    this.table.close();
+  }
 }
 
 /** @param {RunAnswer} answer */
 function costTable(answer) {
   const others = new Map(answer.other?.strategies.map((each) => [each.name, each]));
   const places = dollarPlaces(answer.strategies.map((each) => each.cost_usd));
-  const heads = [
-    "strategy",
-    "cost",
-    `difference to ${answer.compare_to}`,
-    "",
-    ...(answer.other ? [answer.other.title, "change"] : []),
-  ];
   const base = answer.strategies.find((each) => each.name === answer.compare_to);
+  const heads = ["strategy", "cost", `difference to ${answer.compare_to}`];
   const rows = answer.strategies.map((each) => {
-    const other = others.get(each.name);
-    const ratio =
-      base && Number(base.cost_usd) && each !== base
-        ? percent((Number(each.cost_usd) - Number(base.cost_usd)) / Number(base.cost_usd), { signed: true })
-        : "";
-    const beside = answer.other
-      ? [
-          dollars(other?.cost_usd, places),
-          other ? dollarChange(Number(each.cost_usd) - Number(other.cost_usd), places) : "",
-        ]
-      : [];
-    return [
-      each.name,
-      dollars(each.cost_usd, places),
-      each === base ? "" : dollarChange(each.difference_usd, places),
-      ratio,
-      ...beside,
-    ];
+    const difference = each === base ? "" : `${dollarChange(each.difference_usd, places)}${shareOf(each, base)}`;
+    return [each.name, dollars(each.cost_usd, places), difference, ...besideOther(answer, each, others, places)];
   });
-  return makeTable({ caption: `Cost of ${grouped(rows.length)} strategies`, heads, rows });
+  if (answer.other) heads.push(answer.other.title, "change");
+  return makeTable({ caption: `Cost of ${countText(rows.length, "strategy")}`, heads, rows });
 }
 
+/** " (−6.5%)" @param {StrategyAnswer} strategy @param {StrategyAnswer | undefined} base */
+function shareOf(strategy, base) {
+  const from = Number(base?.cost_usd ?? 0);
+  return from ? ` (${percent((Number(strategy.cost_usd) - from) / from, { signed: true })})` : "";
+}
+
+/**
+ * The cells of the other revision.
+ * @param {RunAnswer} answer
+ * @param {StrategyAnswer} strategy
+ * @param {Map<string, StrategyAnswer>} others
+ * @param {number} places
+ */
+function besideOther(answer, strategy, others, places) {
+  if (!answer.other) return [];
+  const other = others.get(strategy.name);
+  const change = other ? dollarChange(Number(strategy.cost_usd) - Number(other.cost_usd), places) : "";
+  return [dollars(other?.cost_usd, places), change];
+}
+
+/** @typedef {NonNullable<StrategyAnswer["findings"]>[number]} Finding */
+
 /** @param {RunAnswer} answer */
-function findings(answer) {
-  const words = (/** @type {NonNullable<StrategyAnswer["findings"]>[number]} */ each) =>
-    typeof each === "string" ? each : (each.words ?? each.message ?? each.text ?? "");
-  const some = answer.strategies.filter((each) => each.findings?.length);
+function findingList({ strategies }) {
+  const some = strategies.filter((each) => each.findings?.length);
   if (!some.length) return null;
-  return make(
-    "section",
-    { class: "findings" },
-    make("h2", {}, "Findings"),
-    some.map((each) =>
+  const items = some.map(({ name, findings = [] }) =>
+    make(
+      "div",
+      {},
+      make("h3", {}, name),
       make(
-        "div",
+        "ul",
         {},
-        make("h3", {}, each.name),
-        make(
-          "ul",
-          {},
-          (each.findings ?? []).map((finding) => make("li", {}, bindUnits(words(finding)))),
-        ),
+        findings.map((finding) => make("li", {}, findingText(finding))),
       ),
     ),
   );
+  return make("section", { class: "findings" }, make("h2", {}, "Findings"), items);
+}
+
+/** @param {Finding} finding */
+function findingText(finding) {
+  return bindUnits(typeof finding === "string" ? finding : (finding.words ?? finding.message ?? finding.text ?? ""));
 }

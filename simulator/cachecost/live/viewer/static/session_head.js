@@ -45,9 +45,13 @@ function makeFacts(facts) {
   return make("details", { class: "facts" }, make("summary", {}, "About this session"), make("dl", {}, rows));
 }
 
-/** "$8.38 · cache hit rate 95%", of a row of a timeline. @param {Series} series */
-export function rowWords(series) {
+/**
+ * "$8.38 · cache hit rate 95%", of a row of a timeline.
+ * @param {Series} series
+ * @param {string | null} [cost] USD, else the sum
+ */
+export function rowWords(series, cost) {
   const prompt = sumOf(series.prompt);
   const rate = prompt ? ` · cache hit rate ${percent(sumOf(series.classes.read) / prompt)}` : "";
-  return `${dollars(sumOf(series.cost).toFixed(9))}${rate}`;
+  return `${dollars(cost ?? sumOf(series.cost).toFixed(9))}${rate}`;
 }

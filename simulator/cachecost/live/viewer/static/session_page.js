@@ -39,6 +39,7 @@ class SessionPage {
     this.series = toSeries(answer.calls, answer);
     /** @type {Series | null} */
     this.simulated = null;
+    this.simulatedWords = "";
     /** @type {{series: Series, words: string} | null} */
     this.alternative = null;
     this.head = make("header", { class: "session-head" });
@@ -114,6 +115,7 @@ class SessionPage {
       ...answer.calls,
     };
     this.simulated = toSeries(columns, { ...this.answer, ...answer });
+    this.simulatedWords = rowWords(this.simulated, answer.cost_usd);
     fill(this.overlayWords, `tokens from ${answer.tokens_from}`);
     return this.simulated;
   }
@@ -122,7 +124,7 @@ class SessionPage {
     const billed = this.answer.has_bill;
     const rows = [{ label: billed ? "Billed" : "Simulated", words: rowWords(this.series), series: this.series }];
     if (this.simulated && billed && this.overlay.checked) {
-      rows.push({ label: "Simulated", words: rowWords(this.simulated), series: this.simulated });
+      rows.push({ label: "Simulated", words: this.simulatedWords, series: this.simulated });
     }
     if (this.alternative) rows.push({ label: "What if", ...this.alternative });
     alignByNumber(rows.map((row) => row.series));
@@ -198,14 +200,11 @@ class SessionPage {
     this.renew(await getAnswer(this.path));
   }
 
-  /** @param {SessionAnswer} answer */
+  /** What was simulated stays as of the calls it knows. @param {SessionAnswer} answer */
   renew(answer) {
     forgetKept(this.path);
     this.answer = answer;
     this.series = toSeries(answer.calls, answer);
-    this.simulated = null;
-    this.alternative = null;
-    this.overlay.checked = false;
     this.showHead();
     this.setRows();
     this.table.update();

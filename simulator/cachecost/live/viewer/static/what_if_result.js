@@ -48,7 +48,11 @@ function makeChanges(series, basis) {
     grouped(Number(after)),
     change(Number(after) - Number(before)),
   ]);
-  return makeTable({ caption: "What changes, in tokens", heads: ["", "as sent", "what if", "change"], rows: cells });
+  return makeTable({
+    caption: "What changes, in tokens",
+    heads: ["class", "as sent", "what if", "change"],
+    rows: cells,
+  });
 }
 
 /** @param {string} label @param {string} copy @param {string} text */
