@@ -181,7 +181,18 @@ interface OptionsAnswer {
   compaction: string[];
 }
 
+/** Tokens of all calls by class, and how many calls there are. */
+interface ClassTotals {
+  read: number;
+  write_1h: number;
+  write_5m: number;
+  input: number;
+  output: number;
+  calls: number;
+}
+
 interface WhatIfAnswer extends ColumnLists {
+  basis?: ClassTotals;
   cost_usd: Usd;
   basis_usd: Usd;
   difference_usd: Usd;

@@ -84,9 +84,18 @@ function differing(before, text, after, tag) {
   return make("span", { class: "preview" }, start, make(tag, {}, text || "\u200a"), after);
 }
 
-/** @param {PromptBlock} block @param {boolean} hasText */
+/**
+ * What is known of a block: the beginning of its text, else its digest.
+ * @param {PromptBlock} block
+ * @param {boolean} hasText
+ */
 function preview(block, hasText) {
-  return make("span", { class: "preview" }, hasText ? block.text || "(empty)" : `digest ${block.digest}`);
+  const known = block.digest ? `digest ${block.digest}` : "";
+  return make(
+    "span",
+    { class: "preview" },
+    (hasText && block.text) || (block.size || !hasText ? known : block.kind === "hidden" ? "" : "(empty)"),
+  );
 }
 
 /** A block that the call before had and this one has not. @param {PromptBlock} block @param {boolean} hasText */
@@ -126,12 +135,14 @@ async function onToggle(row, body, block, options) {
 
 /** @param {BlockAnswer} block */
 function bodyWords(block) {
+  const digest = block.digest ? `digest ${block.digest} · ` : "";
   const cut = block.is_cut ? `the first 200,000 characters of ${sizeText(block.size)} · ` : "";
-  return `${cut}digest ${block.digest} · `;
+  return cut + digest;
 }
 
 /** @param {BlockAnswer} block */
 function blockText(block) {
+  if (!block.text && !block.parts.length) return "";
   if (block.parts.some(([kind]) => kind !== "same")) return makeDiff(block.parts);
   return make("pre", { class: "text own-keys", tabindex: 0, "aria-label": "Text of the block" }, block.text);
 }

@@ -11,13 +11,15 @@ import { WindowRows } from "./window_rows.js";
 
 /**
  * @param {() => Series} series @param {(index: number) => string | null} href address of a call's page, null for none
+ * @param {string} [name] whose calls they are
  * @returns {{element: HTMLElement, update: () => void, close: () => void}}
  */
-export function makeCallsTable(series, href) {
+export function makeCallsTable(series, href, name = "") {
+  const title = `Calls${name && ` of ${name}`} as a table`;
   /** @type {WindowRows | null} */
   let rows = null;
-  const box = make("div", { class: "calls-box", tabindex: 0, role: "region", "aria-label": "Calls as a table" });
-  const element = make("details", { class: "data", ontoggle: update }, make("summary", {}, "Calls as a table"), box);
+  const box = make("div", { class: "calls-box", tabindex: 0, role: "region", "aria-label": title });
+  const element = make("details", { class: "data", ontoggle: update }, make("summary", {}, title), box);
   function update() {
     if (!element.open) return;
     rows ??= new WindowRows({

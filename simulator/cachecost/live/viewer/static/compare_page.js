@@ -20,12 +20,11 @@ export async function showCompare() {
     { label: answer.left.title, words: rowWords(left), series: left },
     { label: answer.right.title, words: rowWords(right), series: right },
   ]);
-  const tables = [left, right].map((series) =>
-    makeCallsTable(
-      () => series,
-      () => null,
-    ),
-  );
+  const none = () => null;
+  const tables = [
+    makeCallsTable(() => left, none, answer.left.title),
+    makeCallsTable(() => right, none, answer.right.title),
+  ];
   const difference = answer.difference_usd ?? Number(answer.right.cost_usd) - Number(answer.left.cost_usd);
   const element = make(
     "div",

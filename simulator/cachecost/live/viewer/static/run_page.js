@@ -28,17 +28,18 @@ export async function showRun(route) {
 }
 
 class RunPage {
-  timeline = new Timeline({ onOpen: (index) => this.remember(index), onSelect: (index) => this.remember(index) });
-  table = makeCallsTable(
-    () => this.timeline.main,
-    () => null,
-  );
+  timeline = new Timeline({ onSelect: (index) => this.remember(index) });
   more = make("p", {});
 
   /** @param {RunAnswer} answer @param {string} strategy whose timeline comes first, "" for any */
   constructor(answer, strategy) {
     this.answer = answer;
     this.rows = strategyRows(answer, strategy);
+    this.table = makeCallsTable(
+      () => this.timeline.main,
+      () => null,
+      this.rows[0]?.label,
+    );
     const shown = this.rows.length ? [this.timeline.element, this.more] : [];
     this.element = make(
       "div",

@@ -28,8 +28,8 @@ import { leftOf, panView, slotAt, viewAround, viewFrom, viewWith, wholeSpan, who
  * @property {() => void} [onClose]
  */
 
-const KEYS =
-  "Arrow keys move from call to call, n and p to the next and previous rewrite, + and − zoom, Enter opens the call.";
+const OPENS = " A click or Enter opens a call.";
+const KEYS = "Arrow keys move from call to call, n and p to the next and previous rewrite, + and − zoom.";
 
 export class Timeline {
   /** @type {DrawnRow[]} */
@@ -216,7 +216,8 @@ export class Timeline {
   /** @param {number} slot below 0: how the timeline is used */
   say(slot) {
     const rows = this.rows.map(({ row }) => row);
-    const words = slot < 0 ? [`${countText(this.main.length, "call")}. ${KEYS}`] : describeSlot(rows, slot);
+    const hint = `${countText(this.main.length, "call")}. ${KEYS}${this.options.onOpen ? OPENS : ""}`;
+    const words = slot < 0 ? [hint] : describeSlot(rows, slot);
     const lines = words.map((line) => make("span", {}, line));
     fill(this.readout, lines);
   }

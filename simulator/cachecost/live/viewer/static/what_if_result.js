@@ -27,32 +27,31 @@ export function makeResult(answer, series, basis) {
       `${dollars(answer.cost_usd)} instead of ${dollars(answer.basis_usd)}${ratio}, both simulated${extra}.`,
     ),
     ...answer.errors.map((error) => make("p", { class: "bad", role: "alert" }, error)),
-    makeChanges(series, basis),
+    makeChanges(totalsOf(series), answer.basis ?? totalsOf(basis)),
     makeRecipe("Command line", "Copy command", answer.command),
     makeRecipe("Scenario", "Copy YAML", answer.yaml),
   ];
 }
 
-/** @param {Series} series @param {Series} basis */
-function makeChanges(series, basis) {
-  const rows = [
-    ...CLASSES.map((name) => [CLASS_NAMES[name], sumOf(basis.classes[name]), sumOf(series.classes[name])]),
-    ["output", sumOf(basis.output), sumOf(series.output)],
-    ["calls", basis.length, series.length],
-  ];
-  const changed = rows.filter(([, before, after]) => Number(before) || Number(after));
-  const change = (/** @type {number} */ by) => (by > 0 ? "+" : by < 0 ? "−" : "") + grouped(Math.abs(by));
-  const cells = changed.map(([name, before, after]) => [
-    String(name),
-    grouped(Number(before)),
-    grouped(Number(after)),
-    change(Number(after) - Number(before)),
-  ]);
-  return makeTable({
-    caption: "What changes, in tokens",
-    heads: ["class", "as sent", "what if", "change"],
-    rows: cells,
-  });
+/** @param {ClassTotals} after @param {ClassTotals} before */
+function makeChanges(after, before) {
+  const names = /** @type {(keyof ClassTotals)[]} */ ([...CLASSES, "output", "calls"]);
+  const sign = (/** @type {number} */ by) => (by > 0 ? "+" : by < 0 ? "−" : "");
+  const rows = names
+    .filter((name) => before[name] || after[name])
+    .map((name) => {
+      const by = after[name] - before[name];
+      const change = sign(by) + grouped(Math.abs(by));
+      return [CLASS_NAMES[name] ?? name, grouped(before[name]), grouped(after[name]), change];
+    });
+  return makeTable({ caption: "What changes, in tokens", heads: ["class", "as sent", "what if", "change"], rows });
+}
+
+/** @param {Series} series @returns {ClassTotals} */
+export function totalsOf({ classes, output, length }) {
+  const { read, write_1h, write_5m, input } = classes;
+  const sums = { read: sumOf(read), write_1h: sumOf(write_1h), write_5m: sumOf(write_5m), input: sumOf(input) };
+  return { ...sums, output: sumOf(output), calls: length };
 }
 
 /** @param {string} label @param {string} copy @param {string} text */
