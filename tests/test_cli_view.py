@@ -88,7 +88,7 @@ def test_sessions_of_this_machine_are_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("paths", [(), (".",)])
 def test_where_nothing_is_found_nothing_is_served(tmp_path: Path, paths: tuple[str, ...]) -> None:
     done = run_here("view", *paths, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (0, "")  # as `bill`
     assert done.stderr.startswith("no sessions found in ") and "cachecost view PATH" in done.stderr
 
 
@@ -96,9 +96,16 @@ def test_calls_that_cannot_be_shown_are_said(tmp_path: Path) -> None:
     bodies = [{**body, "model": "nobody-1"} for body in requests(2)]
     log = write_log(tmp_path / "a.jsonl", bodies, is_billed=False)
     done = run_here("view", log)
-    assert done.returncode == 2
+    assert done.returncode == 0
     assert "2 calls without a bill left out: unknown model 'nobody-1'" in done.stderr
     assert done.stderr.endswith("no sessions to show: no call has a bill or can be simulated\n")
+
+
+def test_files_of_which_none_can_be_read_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"x":\n')
+    done = run_here("view", tmp_path / "a.jsonl")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "a.jsonl: unrecognized format" in done.stderr
 
 
 def test_an_unknown_session_is_an_error(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_columns_add_up_to_the_bill(seed: int) -> None:
     listing = SessionListing(account_for(files, list_prices()), LoggedSessions(replay_setup()))
     shown, total = sessions_object(listing), dict.fromkeys(COLUMNS, ZERO)
     for row in shown["sessions"]:
-        answer = session_object(listing.open(row["id"]))
+        answer = session_object(listing.open(row["id"]), "a session")
         for name in COLUMNS:
             summed = sum((Decimal(value) for value in answer["calls"][name] if value), ZERO)
             assert summed == Decimal(row[name]) == Decimal(answer[name])
@@ -137,7 +137,7 @@ def test_every_block_of_the_call_before_is_matched_or_gone(before: list[str], no
 def test_a_difference_is_the_first(old: str, new: str) -> None:
     blocks = [text_block(text).block for text in (old, new)]
     assert blocks[0] and blocks[1]
-    found = first_text_difference(blocks[0], blocks[1])
+    found = first_text_difference(blocks[0], blocks[1], Layer.MESSAGES)
     assert found
     assert old[: found.at] == new[: found.at] and found.before == new[max(0, found.at - 80) : found.at]
     assert old.startswith(found.before + found.was + found.after, found.at - len(found.before))
@@ -148,7 +148,7 @@ def test_a_difference_is_the_first(old: str, new: str) -> None:
 def test_long_differences_are_cut() -> None:
     old, new = text_block("a" * 100 + "b" * 500).block, text_block("a" * 100 + "c").block
     assert old and new
-    found = first_text_difference(old, new)
+    found = first_text_difference(old, new, Layer.MESSAGES)
     assert found and (found.at, found.before, found.was, found.now) == (100, "a" * 80, "b" * 80 + "…", "c")
 
 

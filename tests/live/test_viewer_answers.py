@@ -96,7 +96,7 @@ def test_the_moments_are_the_most_expensive_rewrites(client: Client) -> None:
     assert costs == sorted(costs, reverse=True) and 0 < len(costs) <= 5
     first = answer["moments"][0]
     assert answer["calls"]["rewritten_usd"][first["call"] - 1] == first["cost_usd"]
-    assert first["words"].startswith("rewritten: ")
+    assert first["words"] == "idle for 13 min, longer than the 5m TTL"  # without what the page shows beside it
 
 
 def test_sub_agents_stand_in_the_order_of_time(client: Client) -> None:
@@ -315,3 +315,24 @@ def json_texts(text: str) -> list[Any]:
     found: list[Any] = []
     json.loads(text, object_pairs_hook=lambda pairs: found.extend(one for pair in pairs for one in pair))
     return found
+
+
+def test_a_what_if_is_compared_with_the_replay_that_the_page_shows(tmp_path: Path) -> None:
+    """Also where the bill read less than the requests explain: both hold that loss."""
+    log = write_log(tmp_path / "a.jsonl", list(requests(6)), session="s1")
+    lines = log.read_text().splitlines()
+    row = json.loads(lines[4])
+    usage = row["usage"]
+    usage["cache_creation_input_tokens"] += usage["cache_read_input_tokens"]
+    usage["cache_read_input_tokens"] = 0
+    usage.pop("cache_creation", None)
+    log.write_text("\n".join([*lines[:4], json.dumps(row), *lines[5:]]) + "\n")
+    client = Client(source_of(log))
+    simulated = client.get("api/session/s1/simulated").json
+    answer = client.get("api/session/s1/whatif?ttl=5m").json
+    assert simulated["calls"]["read"][4] == 0
+    assert simulated["cost_usd"] == answer["basis_usd"]
+    for name in CLASSES:
+        assert sum(simulated["calls"][name]) == answer["basis"][name] == sum(answer["calls"][name])
+    assert (answer["basis"]["calls"], answer["difference_usd"]) == (6, "0")
+    assert answer["basis"]["output"] == sum(answer["calls"]["output"])

@@ -19,6 +19,7 @@ interface StartAnswer {
 
 interface SessionRow {
   id: string;
+  name: string;
   session: string;
   project: string;
   client: string;
@@ -84,6 +85,7 @@ interface Moment {
 
 interface SessionAnswer extends ColumnLists {
   id: string;
+  name: string;
   session: string;
   project: string;
   client: string;
@@ -192,7 +194,7 @@ interface ClassTotals {
 }
 
 interface WhatIfAnswer extends ColumnLists {
-  basis?: ClassTotals;
+  basis: ClassTotals;
   cost_usd: Usd;
   basis_usd: Usd;
   difference_usd: Usd;

@@ -5,7 +5,7 @@ import { STATIC } from "./inline.mjs";
 const load = (name) => import(new URL(name, STATIC));
 const { firstFrom, joinColumns, nearestTo, toSeries } = await load("series.js");
 const { alignByNumber, alignByPairs } = await load("slots.js");
-const { binCalls } = await load("bins.js");
+const { binCalls, isSeen } = await load("bins.js");
 const { viewAround, viewFrom, wholeView, zoomView } = await load("views.js");
 const { parseRoute } = await load("router.js");
 
@@ -103,4 +103,11 @@ test("addresses", () => {
   assert.equal(parseRoute("#/run/call/call/7").call, 7);
   assert.equal(parseRoute("#/nonsense").view, "sessions");
   assert.equal(parseRoute("#/session/%E0%A4%A").session, "%E0%A4%A");
+});
+
+test("a sliver of a prompt is not drawn, unless it was written again", () => {
+  assert.equal(isSeen(0.01, 3, 0), false);
+  assert.equal(isSeen(0.5, 300, 0), true);
+  assert.equal(isSeen(0.01, 3, 0.2), true);
+  assert.equal(isSeen(0, 0, 0.2), false);
 });

@@ -107,10 +107,10 @@ def view(
     """
     require("cachecost view", "starlette", "uvicorn")
     options = _ViewOptions(paths, format_, since, project, session, shared)
-    source = _read(options)
-    if source is None:
-        return ExitCode.INVALID_INPUT
-    opened = _choose(source.listing, session)
+    listing = _listing(options)
+    if not listing.keys:
+        return ExitCode.INVALID_INPUT if listing.skipped else ExitCode.OK
+    source, opened = _source(listing, options), _choose(listing, session)
     if save is not None:
         _save(source, opened, save)
     else:
@@ -118,14 +118,10 @@ def view(
     return ExitCode.OK
 
 
-def _read(options: _ViewOptions) -> SessionsSource | None:
-    """The sessions; None where there are none, which is said."""
+def _source(listing: SessionListing, options: _ViewOptions) -> SessionsSource:
     from cachecost.analysis.viewing.replay import CallReading
     from cachecost.live.viewer.sessions_source import SessionsSource
 
-    listing = _listing(options)
-    if not listing.keys:
-        return None
     reading = CallReading(options.format_)
     shown = _ShownWork()
     given = options.replay_options

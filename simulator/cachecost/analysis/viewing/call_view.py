@@ -44,7 +44,7 @@ class ViewedCall:
         new, old = self.blocks[at].block, self.counterpart(at)
         if old is None or old.block is None or new is None:
             return None
-        return first_text_difference(old.block, new)
+        return first_text_difference(old.block, new, self.blocks[at].layer)
 
     def counterpart(self, at: int) -> SentBlock | None:
         """The block of the call before that a block corresponds to."""

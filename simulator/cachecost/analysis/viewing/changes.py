@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from cachecost.analysis.viewing.block_texts import compared_texts
 from cachecost.analysis.viewing.blocks import SentBlock, opcodes
-from cachecost.caches.alignment import alike, are_versions, first_difference, text_of
+from cachecost.caches.alignment import alike, are_versions, first_difference
 from cachecost.prompts.blocks import Block, Layer
 
 Change = Literal["same", "changed", "new"]
@@ -73,11 +74,12 @@ def _is_counterpart(old: SentBlock, new: SentBlock) -> bool:
     return is_head or are_versions(old.block, new.block, new.layer)
 
 
-def first_text_difference(old: Block, new: Block) -> TextDifference | None:
+def first_text_difference(old: Block, new: Block, layer: Layer) -> TextDifference | None:
     """Where the texts of two blocks first differ; None without content."""
-    if old.content is None or new.content is None:
+    texts = compared_texts(old, new, layer)
+    if texts is None:
         return None
-    was, now = text_of(old), text_of(new)
+    was, now = texts
     at = first_difference(was, now)
     shared = alike(was, now) - at
     lost, added = was[at : len(was) - shared], now[at : len(now) - shared]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cachecost.analysis.bill.held_losses import hold_losses
 from cachecost.analysis.bill.timeline import TimelineCall
 from cachecost.analysis.replays.steps import NO_CALL
 from cachecost.analysis.viewing.listing import ViewedSession
@@ -98,6 +99,7 @@ class SessionReplay:
     numbers: Sequence[int]
     workload: Workload
     shares_files: bool
+    _held: Workload | None = None
     _calls: dict[int, RecordedCall] = field(default_factory=dict)
     _made: dict[int, SimulatedCall] = field(default_factory=dict)
 
@@ -121,11 +123,27 @@ class SessionReplay:
         return all(number != NO_CALL or call.has_failed for number, call in pairs)
 
     @property
+    def held(self) -> Workload:
+        """The workload with the losses of its bills that nothing explains: what alternatives are compared with. Calls
+        that are not cached by breakpoints are as they were. Raises CannotEvaluate.
+        """
+        if self._held is None:
+            self._held = hold_losses(self.workload)[0] if self._uses_breakpoints() else self.workload
+        return self._held
+
+    def _uses_breakpoints(self) -> bool:
+        try:
+            self.workload.require_breakpoints("view")
+        except CannotEvaluate:
+            return False
+        return True
+
+    @property
     def made(self) -> Mapping[int, SimulatedCall]:
         """What the cache did with each call, by its number in the session. Raises CannotEvaluate."""
         if not self._made:
-            simulation = self.workload.simulation()
-            simulated = map(simulation.simulate, self.workload.calls)
+            simulation = self.held.simulation()
+            simulated = map(simulation.simulate, self.held.calls)
             self._made.update(zip(self.numbers, simulated, strict=True))
             self._made.pop(NO_CALL, None)
         return self._made

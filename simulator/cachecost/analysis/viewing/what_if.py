@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from cachecost.analysis.bill.held_losses import hold_losses
 from cachecost.analysis.replays.replays import Replays
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, cost
 from cachecost.analysis.viewing.replay import SessionReplay
@@ -82,7 +81,7 @@ class SessionAlternatives:
     def of(cls, replay: SessionReplay) -> SessionAlternatives:
         """Raises CannotEvaluate, also where the calls are not cached by breakpoints."""
         replay.workload.require_breakpoints("whatif")
-        traffic, _ = hold_losses(replay.workload)
+        traffic = replay.held
         replays = Replays(traffic)
         base = replays.rows(replays.recorded)
         profile = RecordingProfile.of(traffic, base)

@@ -13,6 +13,7 @@ from cachecost.analysis.viewing.replay import CallReading, NoRequests, SessionRe
 from cachecost.analysis.viewing.what_if import SessionAlternatives
 from cachecost.live.viewer.source import Answer, NotHere
 from cachecost.simulation.setup import ReplaySetup
+from cachecost.views.bill.words import session_names
 from cachecost.views.viewer.alternatives import options_object, what_if_object
 from cachecost.views.viewer.call import block_object, viewed_call_object
 from cachecost.views.viewer.session import session_object, simulated_object
@@ -60,7 +61,8 @@ class SessionsSource:
         return sessions_object(self.listing)
 
     def session(self, id_: str) -> Answer:
-        return session_object(self._session(id_).session)
+        one = self._session(id_).session
+        return session_object(one, session_names(self.listing.keys)[one.key])
 
     def simulated(self, id_: str) -> Answer:
         with self._locked(id_) as one:

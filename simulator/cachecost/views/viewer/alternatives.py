@@ -9,6 +9,7 @@ from cachecost.analysis.viewing.what_if import AS_SENT, KINDS, ReplayedAlternati
 from cachecost.analysis.whatif.pauses import pings_worth
 from cachecost.analysis.whatif.presets import list_placing_presets
 from cachecost.base.formatting import exact
+from cachecost.providers.usage import Usage
 from cachecost.views.viewer.columns import NameList, cause_objects, simulated_columns
 from cachecost.views.viewer.recipes import OWN_BREAKPOINTS, ScenarioFacts, command_line, scenario_yaml
 
@@ -48,6 +49,7 @@ def what_if_object(
         "cost_usd": exact(found.cost),
         "basis_usd": exact(found.basis),
         "difference_usd": exact(difference),
+        "basis": _basis(found),
         "words": _words(found),
         "extra_calls": found.extra_calls,
         "calls": _columns(found, causes),
@@ -56,6 +58,13 @@ def what_if_object(
         "yaml": scenario_yaml(replay, chosen, facts),
         "errors": list(dict.fromkeys(one.made.row.error for one in found.calls if one.made.row.error)),
     }
+
+
+def _basis(found: ReplayedAlternative) -> dict[str, int]:
+    """The tokens of the session as sent by class, and its calls."""
+    usage = sum((row.usage for row in found.base), Usage())
+    tokens = {"read": usage.read, "write_1h": usage.write_1h, "write_5m": usage.write_5m, "input": usage.input_tokens}
+    return {**tokens, "output": usage.output_tokens, "calls": len(found.base)}
 
 
 def _columns(found: ReplayedAlternative, causes: NameList) -> dict[str, Any]:

@@ -7,16 +7,16 @@ from typing import Any
 
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.timeline import TimelineCall, call_class_costs
+from cachecost.analysis.viewing.block_texts import compared_texts, readable_text
 from cachecost.analysis.viewing.blocks import SentBlock
 from cachecost.analysis.viewing.call_view import Blocks, ViewedCall
 from cachecost.analysis.viewing.text_diff import diff_texts
 from cachecost.base.formatting import exact
-from cachecost.caches.alignment import text_of
 from cachecost.prompts.blocks import Block
 from cachecost.views.bill.json_output import call_object as billed_call_object
-from cachecost.views.bill.session import agent_name, rewrite_words
+from cachecost.views.bill.session import agent_name
 from cachecost.views.viewer.columns import name_of_cause
-from cachecost.views.viewer.session import event_text, rewritten_cost
+from cachecost.views.viewer.session import event_text, rewritten_cost, words_of_cause
 
 PREVIEW = 200
 """Characters of a block's text in the list of blocks."""
@@ -51,7 +51,7 @@ def _call(one: TimelineCall, prices: CallPrices, first_model: str) -> dict[str, 
         "agent": agent_name(one),
         "cost_by_class_usd": {**{name: exact(cost) for name, cost in classes.items()}, "rewritten": _rewritten(one)},
         "cause_name": name_of_cause(one.cause),
-        "message": rewrite_words(one.rewrite) if one.rewrite else None,
+        "message": words_of_cause(one.rewrite) if one.rewrite else None,
         "event": event_text(one, first_model),
     }
 
@@ -74,7 +74,7 @@ def _compared(viewed: ViewedCall, at: int, names: Mapping[str, str]) -> dict[str
 def _described(one: SentBlock, at: int, names: Mapping[str, str]) -> dict[str, Any]:
     """A block; its number counts from 1 in the order of the prompt."""
     block = one.block
-    text = text_or_none(block)
+    text = readable_text(block, one.layer) if block else None
     return {
         "n": at + 1,
         "layer": str(one.layer),
@@ -86,11 +86,6 @@ def _described(one: SentBlock, at: int, names: Mapping[str, str]) -> dict[str, A
         "digest": block.digest.hex() if block else "",
         "text": "" if text is None else text[:PREVIEW],
     }
-
-
-def text_or_none(block: Block | None) -> str | None:
-    """The text of a block, or its JSON; None where it is not known."""
-    return None if block is None or block.content is None else text_of(block)
 
 
 def _tool_names(blocks: Blocks) -> Mapping[str, str]:
@@ -134,7 +129,7 @@ def block_object(viewed: ViewedCall, number: int) -> dict[str, Any]:
         raise KeyError(number)
     at = number - 1
     one, other = viewed.blocks[at], viewed.counterpart(at)
-    text, before = text_or_none(one.block), text_or_none(other.block if other else None)
+    text, before = _texts(one, other)
     cut = (text or "")[:MOST_TEXT]
     old = before if before is None else before[:MOST_TEXT]
     return {
@@ -144,6 +139,14 @@ def block_object(viewed: ViewedCall, number: int) -> dict[str, Any]:
         "before": old,
         "parts": _parts(cut, old),
     }
+
+
+def _texts(one: SentBlock, other: SentBlock | None) -> tuple[str | None, str | None]:
+    """The text of a block and that of its counterpart; None where one is not known."""
+    if one.block is None:
+        return None, None
+    both = compared_texts(other.block, one.block, one.layer) if other and other.block else None
+    return (both[1], both[0]) if both else (readable_text(one.block, one.layer), None)
 
 
 def _parts(text: str, before: str | None) -> list[tuple[str, str]]:

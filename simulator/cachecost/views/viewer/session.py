@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from heapq import nsmallest
 from typing import Any
 
+from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.timeline import TimelineCall
 from cachecost.analysis.viewing.listing import ViewedSession
 from cachecost.base.formatting import exact
@@ -17,24 +19,27 @@ from cachecost.views.bill.session import (
     MAIN,
     agent_name,
     named_facts,
-    rewrite_words,
     session_headline,
     what_came_before,
 )
+from cachecost.views.bill.words import evidence_words
 from cachecost.views.viewer.columns import NameList, cause_objects, simulated_columns, usage_columns, usd
 
 MOMENTS = 5
+AT_BLOCK = re.compile(r" at (?:tools|system|messages)[.\w]*$")
+"""Where what was idle begins: that is the whole prompt, or what the page shows as written."""
 NO_BILL = "none in the log: tokens and dollars are those of a replay"
 
 
-def session_object(session: ViewedSession) -> dict[str, Any]:
-    """A session; its calls as columns."""
+def session_object(session: ViewedSession, name: str) -> dict[str, Any]:
+    """A session under the name it has in the list; its calls as columns."""
     total, calls = session.summary.total, session.calls
     causes, models, agents = NameList(), NameList(), NameList([MAIN])
     columns = _columns(calls, causes, models, agents)
     row = session.summary.rows[0]
     return {
         "id": session.id,
+        "name": name,
         "session": row.session,
         "project": row.project,
         "client": row.client,
@@ -101,10 +106,16 @@ def moment_objects(calls: Sequence[TimelineCall]) -> list[dict[str, Any]]:
     paid = [one for one in calls if one.rewrite and rewritten_cost(one) > 0]
     found = nsmallest(MOMENTS, paid, key=lambda one: (-rewritten_cost(one), one.number))
     return [
-        {"call": one.number, "cost_usd": exact(rewritten_cost(one)), "words": rewrite_words(one.rewrite)}
+        {"call": one.number, "cost_usd": exact(rewritten_cost(one)), "words": words_of_cause(one.rewrite)}
         for one in found
         if one.rewrite
     ]
+
+
+def words_of_cause(rewrite: BilledRewrite) -> str:
+    """The cause of a rewrite and what shows it, without what the page shows beside it: tokens, dollars, the place."""
+    words = evidence_words(rewrite)
+    return AT_BLOCK.sub("", words) if rewrite.cause == "ttl_expired" else words
 
 
 def simulated_object(session: ViewedSession, made: Mapping[int, SimulatedCall], token_source: str) -> dict[str, Any]:

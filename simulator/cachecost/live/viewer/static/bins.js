@@ -16,6 +16,9 @@ import { firstFrom } from "./series.js";
  * @property {Float32Array} human share of the calls that follow a human turn
  */
 
+/** CSS pixels that a part of a prompt must have: the three uncached tokens of every call would be a line. */
+const LEAST = 0.5;
+
 /** @param {View} view */
 export function slotWidth(view) {
   return view.width / (view.to - view.from);
@@ -68,4 +71,12 @@ export function columnPlaces(view) {
   const wide = slotWidth(view);
   if (wide < 1) return { left: 0, step: 1, wide: 1 };
   return { left: (Math.floor(view.from) - view.from) * wide, step: wide, wide: wide >= 4 ? wide - 1 : wide };
+}
+
+/**
+ * Whether a part of a prompt is drawn: half a pixel high, or of a call that wrote again what had been cached.
+ * @param {number} high CSS pixels @param {number} tokens @param {number} rewritten USD
+ */
+export function isSeen(high, tokens, rewritten) {
+  return high >= LEAST || (tokens > 0 && rewritten > 0);
 }

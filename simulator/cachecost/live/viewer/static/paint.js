@@ -1,6 +1,6 @@
 /** Draws one row of a timeline: dollars a call above, the prompts below, human turns at the foot. */
 
-import { binCalls, columnPlaces, slotWidth } from "./bins.js";
+import { binCalls, columnPlaces, isSeen, slotWidth } from "./bins.js";
 import { CLASSES, firstFrom } from "./series.js";
 import { colour } from "./theme.js";
 
@@ -152,9 +152,10 @@ function paintStacks(context, series, view, indices, { scale, foot }) {
     const below = CLASSES.slice(0, layer);
     context.fillStyle = colour(name);
     eachColumn(indices, view, (at, x, wide) => {
-      if (!series.classes[name][at]) return;
+      const count = series.classes[name][at];
+      if (!isSeen(count * scale, count, series.rewritten[at])) return;
       const bottom = below.reduce((sum, each) => sum + series.classes[each][at], 0) * scale;
-      const high = Math.max(0.75, series.classes[name][at] * scale);
+      const high = Math.max(0.75, count * scale);
       context.fillRect(x, foot - bottom - high, wide, high);
     });
   });

@@ -20,7 +20,7 @@ export async function showSession(route) {
   const page = new SessionPage(await getKept(sessionPath(route.session)));
   return {
     element: page.element,
-    title: page.answer.session || "Session",
+    title: page.answer.name || "Session",
     update: page.update.bind(page),
     close: page.close.bind(page),
   };
@@ -54,13 +54,7 @@ class SessionPage {
       (index) => this.address(this.series.number[index]),
     );
     this.whatIf =
-      isSaved || !answer.has_blocks
-        ? null
-        : makeWhatIf(
-            this.path,
-            () => this.loadSimulated(),
-            (result) => this.showAlternative(result),
-          );
+      isSaved || !answer.has_blocks ? null : makeWhatIf(this.path, (result) => this.showAlternative(result));
     this.element = make(
       "div",
       { class: "page" },

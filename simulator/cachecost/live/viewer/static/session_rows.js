@@ -37,11 +37,7 @@ export function sessionColumns(sorted) {
 export function sessionCells(row, places) {
   const agents = row.agents > 1 ? countText(row.agents - 1, "sub-agent") : "";
   return [
-    make(
-      "a",
-      { href: `#/session/${encodeURIComponent(row.id)}`, title: row.session },
-      row.session.slice(0, 8) || row.id,
-    ),
+    make("a", { href: `#/session/${encodeURIComponent(row.id)}`, title: row.session }, row.name || row.id),
     make("span", { title: `${row.project} · ${row.client} · ${row.models.join(", ")}` }, shortProject(row.project)),
     dayText(secondsOf(row.last)),
     make("span", {}, grouped(row.calls), make("span", { class: "unit" }, ` ${row.calls === 1 ? "call" : "calls"}`)),
@@ -68,7 +64,7 @@ export function sentence(total) {
 
 /** What a search looks through. @param {SessionRow} row */
 export function searchedText(row) {
-  return [row.session, row.project, row.client, row.models.join(" "), row.most].join(" ").toLowerCase();
+  return [row.name, row.session, row.project, row.client, row.models.join(" "), row.most].join(" ").toLowerCase();
 }
 
 /** The last folder. @param {string} project */

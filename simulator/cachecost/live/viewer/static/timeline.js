@@ -45,7 +45,9 @@ export class Timeline {
   frame = 0;
 
   legend = make("div", { class: "legend" });
-  readout = make("output", { class: "readout", "aria-live": "polite" });
+  readout = make("div", { class: "readout" });
+  /** What a screen reader says: the call that the keys reach, not what the pointer passes. */
+  spoken = make("output", { class: "unseen", "aria-live": "polite" });
   rowsBox = make("div", { class: "rows" });
   axis = make("canvas", { class: "axis", "aria-hidden": "true" });
   hoverMark = make("div", { class: "mark hover", hidden: true });
@@ -68,6 +70,7 @@ export class Timeline {
     this.plot,
     this.overview.element,
     this.readout,
+    this.spoken,
   );
 
   /** @param {TimelineOptions} [options] */
@@ -131,7 +134,9 @@ export class Timeline {
     this.view = move(this.view, this.count, this.selectedSlot);
     this.say(this.selectedSlot);
     this.redraw();
-    if (!quiet) this.options.onSelect?.(index);
+    if (quiet) return;
+    this.spoken.textContent = this.wordsOf(this.selectedSlot).join(" ");
+    this.options.onSelect?.(index);
   }
 
   /** @param {number} index */
@@ -215,11 +220,18 @@ export class Timeline {
 
   /** @param {number} slot below 0: how the timeline is used */
   say(slot) {
-    const rows = this.rows.map(({ row }) => row);
     const hint = `${countText(this.main.length, "call")}. ${KEYS}${this.options.onOpen ? OPENS : ""}`;
-    const words = slot < 0 ? [hint] : describeSlot(rows, slot);
-    const lines = words.map((line) => make("span", {}, line));
-    fill(this.readout, lines);
+    const lines = slot < 0 ? [hint] : this.wordsOf(slot);
+    fill(
+      this.readout,
+      lines.map((line) => make("span", {}, line)),
+    );
+  }
+
+  /** @param {number} slot */
+  wordsOf(slot) {
+    const rows = this.rows.map(({ row }) => row);
+    return describeSlot(rows, slot);
   }
 
   /** End what outlives the element. */

@@ -27,13 +27,9 @@ const LISTS = {
   compaction: "compaction",
 };
 
-/**
- * @param {string} path of the session
- * @param {() => Promise<Series>} asSent
- * @param {(result: Alternative) => void} onResult
- */
-export function makeWhatIf(path, asSent, onResult) {
-  return new WhatIf(path, asSent, onResult).element;
+/** @param {string} path of the session @param {(result: Alternative) => void} onResult */
+export function makeWhatIf(path, onResult) {
+  return new WhatIf(path, onResult).element;
 }
 
 class WhatIf {
@@ -43,10 +39,9 @@ class WhatIf {
   element = make("details", { class: "what-if", ontoggle: () => this.open() }, this.title, this.form, this.result);
   asking = new AbortController();
 
-  /** @param {string} path @param {() => Promise<Series>} asSent @param {(result: Alternative) => void} onResult */
-  constructor(path, asSent, onResult) {
+  /** @param {string} path @param {(result: Alternative) => void} onResult */
+  constructor(path, onResult) {
     this.path = path;
-    this.asSent = asSent;
     this.onResult = onResult;
   }
 
@@ -83,18 +78,17 @@ class WhatIf {
     this.asking = new AbortController();
     const { signal } = this.asking;
     this.result.classList.add("waiting");
-    const answers = Promise.all([getAnswer(`${this.path}/whatif?${query}`, signal), this.asSent()]);
-    await answers.then(
-      ([answer, basis]) => signal.aborted || this.show(answer, basis),
+    await getAnswer(`${this.path}/whatif?${query}`, signal).then(
+      (answer) => signal.aborted || this.show(answer),
       (error) => signal.aborted || this.fail(error),
     );
     if (!signal.aborted) this.result.classList.remove("waiting");
   }
 
-  /** @param {WhatIfAnswer} answer @param {Series} basis */
-  show(answer, basis) {
-    const series = toSeries(answer.calls, { causes: answer.causes ?? basis.causes });
-    fill(this.result, makeResult(answer, series, basis));
+  /** @param {WhatIfAnswer} answer */
+  show(answer) {
+    const series = toSeries(answer.calls, answer);
+    fill(this.result, makeResult(answer, series));
     this.onResult({ series, words: `${dollars(answer.cost_usd)} · ${dollarChange(answer.difference_usd)}` });
   }
 

@@ -6,8 +6,8 @@ import { CLASSES, CLASS_NAMES, sumOf } from "./series.js";
 
 /** @typedef {import("./series.js").Series} Series */
 
-/** @param {WhatIfAnswer} answer @param {Series} series @param {Series} basis */
-export function makeResult(answer, series, basis) {
+/** @param {WhatIfAnswer} answer @param {Series} series */
+export function makeResult(answer, series) {
   const difference = Number(answer.difference_usd);
   const ratio = Number(answer.basis_usd)
     ? ` (${percent(difference / Number(answer.basis_usd), { signed: true })})`
@@ -27,7 +27,7 @@ export function makeResult(answer, series, basis) {
       `${dollars(answer.cost_usd)} instead of ${dollars(answer.basis_usd)}${ratio}, both simulated${extra}.`,
     ),
     ...answer.errors.map((error) => make("p", { class: "bad", role: "alert" }, error)),
-    makeChanges(totalsOf(series), answer.basis ?? totalsOf(basis)),
+    makeChanges(totalsOf(series), answer.basis),
     makeRecipe("Command line", "Copy command", answer.command),
     makeRecipe("Scenario", "Copy YAML", answer.yaml),
   ];
