@@ -86,9 +86,14 @@ def replay_setup() -> ReplaySetup:
     return ReplaySetup(RuleBook(), PriceBook())
 
 
+def listing_of(*paths: Path) -> SessionListing:
+    """The sessions in these files and folders."""
+    logged = LoggedSessions(replay_setup())
+    found = SessionReading(None).read_all(expand_folders(paths))
+    account = account_of_found(found, replay_setup(), complete=logged.complete)
+    return SessionListing(account, logged, found.skipped)
+
+
 def source_of(*paths: Path) -> SessionsSource:
     """The pages of the sessions in these files and folders."""
-    setup, logged = replay_setup(), LoggedSessions(replay_setup())
-    found = SessionReading(None).read_all(expand_folders(paths))
-    account = account_of_found(found, setup, complete=logged.complete)
-    return SessionsSource(SessionListing(account, logged, found.skipped), setup, CallReading())
+    return SessionsSource(listing_of(*paths), replay_setup(), CallReading())

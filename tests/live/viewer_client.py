@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from starlette.types import ASGIApp
 
 from cachecost.live.viewer.app import viewer_app
-from cachecost.live.viewer.source import ViewSource
+from cachecost.live.viewer.source import PageSource
 
 TOKEN, PORT = "t0ken-of_the-test", 4711
 HOST = f"127.0.0.1:{PORT}"
@@ -43,7 +43,7 @@ class Answer:
 class Client:
     """A browser, as far as the application can tell. `said` are the internal errors that it reports."""
 
-    source: ViewSource
+    source: PageSource
     static: Mapping[str, bytes] = field(default_factory=lambda: STATIC)
     said: list[str] = field(default_factory=list)
 

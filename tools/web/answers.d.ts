@@ -210,13 +210,15 @@ interface StrategyAnswer {
   name: string;
   cost_usd: Usd;
   difference_usd: Usd | null;
-  calls?: CallColumns;
-  findings?: (string | { message?: string; words?: string; text?: string })[];
+  calls: CallColumns | null;
+  refused: number;
+  findings: string[];
 }
 
 interface RunAnswer extends ColumnLists {
   name: string;
   question: string;
+  about: string;
   answer: string;
   compare_to: string;
   strategies: StrategyAnswer[];
@@ -225,10 +227,10 @@ interface RunAnswer extends ColumnLists {
 
 interface ComparedSide extends ColumnLists {
   title: string;
-  headline?: string;
-  cost_usd: Usd | null;
-  rewritten_usd?: Usd | null;
-  hit_rate?: number | null;
+  headline: string;
+  cost_usd: Usd;
+  rewritten_usd: Usd;
+  hit_rate: number | null;
   calls: CallColumns;
 }
 
@@ -236,8 +238,8 @@ interface CompareAnswer {
   left: ComparedSide;
   right: ComparedSide;
   pairs: [number, number][];
-  difference_usd?: Usd;
-  words?: string;
+  difference_usd: Usd;
+  words: string;
 }
 
 interface LiveCalls extends ColumnLists {

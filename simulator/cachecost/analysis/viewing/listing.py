@@ -100,13 +100,16 @@ class SessionListing:
 
     def open(self, id_: str) -> ViewedSession:
         """The session of this id. Raises KeyError."""
-        key = self._keys[id_]
+        return self.open_key(self._keys[id_])
+
+    def open_key(self, key: str) -> ViewedSession:
+        """The session of this key."""
         alone = session_account(self.account, key)
         calls = session_timelines(alone, [key])[key]
         stored = [one.file.path for one in calls if one.file.client != REQUESTS]
         is_stored = bool(stored) and has_calls(stored[0], self.format_)
         return ViewedSession(
-            id_,
+            session_id(key),
             key,
             alone,
             summarize(alone),

@@ -21,7 +21,7 @@ from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.live.callbacks import Say
 from cachecost.live.viewer.guard import LoopbackGuard
 from cachecost.live.viewer.saved_page import SavedPage
-from cachecost.live.viewer.source import Answer, NotHere, ViewSource
+from cachecost.live.viewer.source import Answer, NotHere, PageSource
 from cachecost.live.viewer.static_files import INDEX, content_type
 from cachecost.views.viewer.inert_json import inert_json
 
@@ -38,7 +38,7 @@ INTERNAL = "internal error: the terminal of `cachecost view` says more"
 UNKNOWN_ADDRESS = "there is nothing at this address"
 
 
-def viewer_app(source: ViewSource, static: Mapping[str, bytes], token: str, port: int, say: Say) -> ASGIApp:
+def viewer_app(source: PageSource, static: Mapping[str, bytes], token: str, port: int, say: Say) -> ASGIApp:
     """The application. `static` are the files of the page by name, `say` gets internal errors."""
     site = _PageEndpoints(source, static, say)
     routes = [
@@ -83,7 +83,7 @@ def _tell(loop: asyncio.AbstractEventLoop, outcome: Callable[[], None]) -> None:
 class _PageEndpoints:
     """The endpoints."""
 
-    def __init__(self, source: ViewSource, static: Mapping[str, bytes], say: Say) -> None:
+    def __init__(self, source: PageSource, static: Mapping[str, bytes], say: Say) -> None:
         self._source, self._static, self._say = source, static, say
 
     def routes(self, api: str) -> list[Route]:

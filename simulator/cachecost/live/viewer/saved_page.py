@@ -16,7 +16,7 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.formatting import count_text
 from cachecost.live.viewer.modules import join_modules
-from cachecost.live.viewer.source import Answer, ViewSource
+from cachecost.live.viewer.source import Answer, PageSource
 from cachecost.live.viewer.static_files import INDEX
 from cachecost.views.viewer.inert_json import inert_json
 
@@ -32,7 +32,7 @@ STYLE = "style.css"
 class SavedPage:
     """Makes pages of what a source answers, with the files of the page."""
 
-    source: ViewSource
+    source: PageSource
     static: Mapping[str, bytes]
     most_bytes: int = MOST_BYTES
 

@@ -11,7 +11,7 @@ from cachecost.analysis.viewing.call_view import ViewedCall, view_call
 from cachecost.analysis.viewing.listing import SessionListing, ViewedSession
 from cachecost.analysis.viewing.replay import CallReading, NoRequests, SessionReplay
 from cachecost.analysis.viewing.what_if import SessionAlternatives
-from cachecost.live.viewer.source import Answer, NotHere
+from cachecost.live.viewer.source import Answer, NotHere, PageSource
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.views.bill.words import session_names
 from cachecost.views.viewer.alternatives import options_object, what_if_object
@@ -40,7 +40,7 @@ class OpenSession:
 
 
 @dataclass(slots=True)
-class SessionsSource:
+class SessionsSource(PageSource):
     """The pages of sessions. `command` is what was typed, `options` those of its options that change a replay."""
 
     listing: SessionListing
@@ -94,12 +94,6 @@ class SessionsSource:
             with self.watch("replaying", ()):
                 found = alternatives.evaluate(choices)
             return what_if_object(alternatives, found, choices, self.options_given)
-
-    def run(self) -> Answer:
-        raise NotHere("no report is shown here")
-
-    def compare(self) -> Answer:
-        raise NotHere("no recordings are compared here")
 
     def _session(self, id_: str) -> OpenSession:
         with self._opening:

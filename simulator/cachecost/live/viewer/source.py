@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 Answer = Mapping[str, Any]
 
@@ -12,35 +12,49 @@ class NotHere(LookupError):
     """There is nothing of this name or number; the text says of what kind."""
 
 
-class ViewSource(Protocol):
-    """The answers of a page, as JSON objects (docs/output-formats.md, `view`).
+class PageSource:
+    """The answers of a page, as JSON objects (docs/output-formats.md, `view`). Of what a page does not show there is
+    nothing.
 
     Methods may take seconds and are called in threads, several at once. They raise NotHere (404), WrongChoice (400),
     and CannotEvaluate or InputError (422).
     """
 
+    __slots__ = ()
+
     def start(self) -> Answer:
         """What the page begins with: its kind, title, command and colours."""
-        ...
+        raise NotImplementedError
 
-    def sessions(self) -> Answer: ...
+    def sessions(self) -> Answer:
+        raise NotHere("no sessions are shown here")
 
-    def session(self, id_: str) -> Answer: ...
+    def session(self, id_: str) -> Answer:
+        raise NotHere("no such session")
 
-    def simulated(self, id_: str) -> Answer: ...
+    def simulated(self, id_: str) -> Answer:
+        raise NotHere("no such session")
 
-    def call(self, id_: str, number: int) -> Answer: ...
+    def call(self, id_: str, number: int) -> Answer:
+        raise NotHere("no such session")
 
-    def block(self, id_: str, number: int, block: int) -> Answer: ...
+    def block(self, id_: str, number: int, block: int) -> Answer:
+        raise NotHere("no such session")
 
-    def options(self, id_: str) -> Answer: ...
+    def options(self, id_: str) -> Answer:
+        raise NotHere("no such session")
 
-    def what_if(self, id_: str, choices: Mapping[str, str]) -> Answer: ...
+    def what_if(self, id_: str, choices: Mapping[str, str]) -> Answer:
+        raise NotHere("no such session")
 
     def run(self) -> Answer:
         """The strategies of a scenario's report."""
-        ...
+        raise NotHere("no report is shown here")
 
     def compare(self) -> Answer:
         """Two recordings beside each other."""
-        ...
+        raise NotHere("no recordings are compared here")
+
+    def bill(self) -> Answer:
+        """The bill so far, of a server that makes one."""
+        raise NotHere("there is no bill here")

@@ -35,7 +35,7 @@ def session_object(session: ViewedSession, name: str) -> dict[str, Any]:
     """A session under the name it has in the list; its calls as columns."""
     total, calls = session.summary.total, session.calls
     causes, models, agents = NameList(), NameList(), NameList([MAIN])
-    columns = _columns(calls, causes, models, agents)
+    columns = call_columns(calls, causes, models, agents)
     row = session.summary.rows[0]
     return {
         "id": session.id,
@@ -64,7 +64,8 @@ def _facts(session: ViewedSession) -> Iterator[tuple[str, str]]:
         yield "bill", NO_BILL
 
 
-def _columns(calls: Sequence[TimelineCall], causes: NameList, models: NameList, agents: NameList) -> dict[str, Any]:
+def call_columns(calls: Sequence[TimelineCall], causes: NameList, models: NameList, agents: NameList) -> dict[str, Any]:
+    """What was billed of each call; new causes, models and agents are added to the lists."""
     first_model = calls[0].call.model if calls else ""
     return {
         "number": [one.number for one in calls],

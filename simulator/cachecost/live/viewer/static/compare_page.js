@@ -3,7 +3,7 @@
 import { getKept } from "./api.js";
 import { makeCallsTable } from "./calls_table.js";
 import { make, makeTable } from "./dom.js";
-import { bindUnits, dollarChange, dollarPlaces, dollars, grouped, percent } from "./format.js";
+import { bindUnits, dollarChange, dollarPlaces, dollars, grouped, percent, UNKNOWN } from "./format.js";
 import { addKeys } from "./keys.js";
 import { toSeries } from "./series.js";
 import { rowWords } from "./session_head.js";
@@ -25,7 +25,7 @@ export async function showCompare() {
     makeCallsTable(() => left, none, answer.left.title),
     makeCallsTable(() => right, none, answer.right.title),
   ];
-  const difference = answer.difference_usd ?? Number(answer.right.cost_usd) - Number(answer.left.cost_usd);
+  const difference = answer.difference_usd;
   const element = make(
     "div",
     { class: "page" },
@@ -34,7 +34,7 @@ export async function showCompare() {
       "p",
       { class: "saving" },
       make("strong", { class: Number(difference) > 0 ? "bad" : "good" }, dollarChange(difference)),
-      make("span", {}, bindUnits(answer.words ?? `${answer.right.title} against ${answer.left.title}`)),
+      make("span", {}, bindUnits(answer.words)),
     ),
     sideTable(answer),
     timeline.element,
@@ -52,7 +52,7 @@ function sideTable(answer) {
     side.title,
     dollars(side.cost_usd, places),
     dollars(side.rewritten_usd, places),
-    percent(side.hit_rate),
+    side.hit_rate === null ? UNKNOWN : percent(side.hit_rate),
     grouped(side.calls.read.length),
   ]);
   return makeTable({

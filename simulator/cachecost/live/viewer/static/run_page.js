@@ -47,6 +47,7 @@ class RunPage {
       make("p", { class: "crumb muted" }, answer.name),
       make("p", { class: "question" }, bindUnits(answer.question)),
       make("h1", { class: "answer" }, bindUnits(answer.answer)),
+      make("p", { class: "more muted" }, bindUnits(answer.about)),
       costTable(answer),
       shown,
       findingList(answer),
@@ -96,7 +97,11 @@ function costTable(answer) {
   const heads = ["strategy", "cost", `difference to ${answer.compare_to}`];
   const rows = answer.strategies.map((each) => {
     const difference = each === base ? "" : `${dollarChange(each.difference_usd, places)}${shareOf(each, base)}`;
-    return [each.name, dollars(each.cost_usd, places), difference, ...besideOther(answer, each, others, places)];
+    const refused = each.refused
+      ? make("span", { class: "muted" }, ` · ${countText(each.refused, "call")} refused`)
+      : "";
+    const name = make("span", {}, each.name, refused);
+    return [name, dollars(each.cost_usd, places), difference, ...besideOther(answer, each, others, places)];
   });
   if (answer.other) heads.push(answer.other.title, "change");
   return makeTable({ caption: `Cost of ${countText(rows.length, "strategy")}`, heads, rows });
@@ -122,28 +127,16 @@ function besideOther(answer, strategy, others, places) {
   return [dollars(other?.cost_usd, places), change];
 }
 
-/** @typedef {NonNullable<StrategyAnswer["findings"]>[number]} Finding */
-
-/** @param {RunAnswer} answer */
+/** What is noted of each strategy; what is noted of all stands once. @param {RunAnswer} answer */
 function findingList({ strategies }) {
-  const some = strategies.filter((each) => each.findings?.length);
-  if (!some.length) return null;
-  const items = some.map(({ name, findings = [] }) =>
-    make(
-      "div",
-      {},
-      make("h3", {}, name),
-      make(
-        "ul",
-        {},
-        findings.map((finding) => make("li", {}, findingText(finding))),
-      ),
-    ),
-  );
-  return make("section", { class: "findings" }, make("h2", {}, "Findings"), items);
-}
-
-/** @param {Finding} finding */
-function findingText(finding) {
-  return bindUnits(typeof finding === "string" ? finding : (finding.words ?? finding.message ?? finding.text ?? ""));
+  /** @type {Map<string, string[]>} */
+  const named = new Map();
+  for (const { name, findings } of strategies)
+    for (const finding of findings) named.set(finding, [...(named.get(finding) ?? []), name]);
+  if (!named.size) return null;
+  const items = [...named].map(([finding, names]) => {
+    const whose = names.length === strategies.length ? "" : `${names.join(", ")}: `;
+    return make("li", {}, make("b", {}, whose), bindUnits(finding));
+  });
+  return make("section", { class: "findings" }, make("h2", {}, "Findings"), make("ul", {}, items));
 }

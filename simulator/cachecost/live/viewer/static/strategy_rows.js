@@ -1,5 +1,6 @@
 /**
- * The timelines of a run: strategies whose calls are billed alike share one, below each is that of the other revision.
+ * The timelines of a run: strategies whose calls are billed alike share one, below each is that of the other revision
+ * where it differs.
  */
 
 import { rowWords } from "./session_head.js";
@@ -19,7 +20,10 @@ export function strategyRows(answer, first) {
   const other = answer.other;
   if (!other) return own;
   const others = new Map(other.strategies.map((each) => [each.name, each]));
-  return own.flatMap((row) => [row, ...rowOf(others.get(row.name), { ...answer, ...other }, `, ${other.title}`)]);
+  return own.flatMap((row) => {
+    const beside = rowOf(others.get(row.name), { ...answer, ...other }, `, ${other.title}`);
+    return [row, ...beside.filter((each) => billedKey(each) !== billedKey(row))];
+  });
 }
 
 /**
@@ -46,12 +50,17 @@ function rowOf(strategy, lists, after) {
   return [{ name, label: name + after, words: rowWords(series, strategy.cost_usd), series }];
 }
 
+/** The same for rows whose calls are billed alike. @param {StrategyRow} row */
+function billedKey({ series }) {
+  return CLASSES.map((name) => series.classes[name].join()).join("|");
+}
+
 /** Strategies that differ visibly have a row each. @param {StrategyRow[]} rows */
 function mergeAlike(rows) {
   /** @type {Map<string, StrategyRow[]>} */
   const groups = new Map();
   for (const row of rows) {
-    const key = CLASSES.map((name) => row.series.classes[name].join()).join("|");
+    const key = billedKey(row);
     groups.set(key, [...(groups.get(key) ?? []), row]);
   }
   return [...groups.values()].map((group) => ({ ...group[0], label: namesOf(group.map((row) => row.label)) }));

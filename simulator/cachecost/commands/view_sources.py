@@ -1,0 +1,197 @@
+"""What `cachecost view` shows: sessions, two recordings beside each other, or the report of a run."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import click
+
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.formatting import count_text
+from cachecost.base.times import iso
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.memory import no_garbage_collection
+from cachecost.commands.options import SharedOptions
+from cachecost.commands.session_input import read_session_files
+from cachecost.commands.work_bar import work_bar
+from cachecost.conversations.input_files import input_path
+from cachecost.views.run.files import CALLS, RESULT
+
+if TYPE_CHECKING:
+    from cachecost.analysis.viewing.listing import SessionListing
+    from cachecost.conversations.billed_calls import BilledCall
+    from cachecost.live.viewer.comparison_source import ComparisonSource
+    from cachecost.live.viewer.report_source import ReportSource
+    from cachecost.live.viewer.sessions_source import SessionsSource
+    from cachecost.views.viewer.run import Report
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOptions:
+    """What to show, as the user asked."""
+
+    paths: tuple[Path, ...]
+    format_: str
+    since: float | None
+    project: str | None
+    session: str | None
+    beside: bool
+    against: str | None
+    shared: SharedOptions
+
+    @property
+    def command(self) -> str:
+        """The command line that shows the same: a period in days before now has become a date."""
+        since = None if self.since is None else iso(self.since)
+        named = {"--since": since, "--project": self.project, "--session": self.session, "--against": self.against}
+        words = [word for name, value in named.items() if value for word in (name, value)]
+        words += ["--beside"] if self.beside else []
+        return shlex.join(["cachecost", "view", *map(str, self.paths), *words, *self.replay_options])
+
+    @property
+    def replay_options(self) -> list[str]:
+        """The options that change a replay, as typed."""
+        shared = self.shared
+        named: list[tuple[str, object]] = [
+            ("--format", None if self.format_ == "auto" else self.format_),
+            ("--host", None if shared.host == "anthropic" else shared.host),
+            ("--as-of", shared.as_of),
+            ("--prices", shared.prices),
+            ("--rules", shared.rules_file),
+            *(("--rule", rule) for rule in shared.rule),
+        ]
+        return [word for name, value in named if value is not None for word in (name, str(value))]
+
+
+def sessions_source(listing: SessionListing, options: ViewOptions) -> SessionsSource:
+    from cachecost.analysis.viewing.replay import CallReading
+    from cachecost.live.viewer.sessions_source import SessionsSource
+
+    reading = CallReading(options.format_)
+    shown = _ShownWork()
+    given = options.replay_options
+    return SessionsSource(
+        listing, options.shared.setup, reading, command=options.command, options_given=given, watch=shown.watch
+    )
+
+
+def find_sessions(options: ViewOptions, paths: Sequence[Path]) -> SessionListing:
+    """The sessions of these paths, with what could not be read."""
+    from cachecost.analysis.bill.found_sessions import account_of_found
+    from cachecost.analysis.viewing.listing import SessionListing
+    from cachecost.analysis.viewing.logged_sessions import LoggedSessions
+
+    setup, since = options.shared.setup, options.since
+    logged = LoggedSessions(setup)
+    is_counted = bool if since is None else partial(_is_since, since)
+    with no_garbage_collection(), work_bar() as bar:
+        found = read_session_files(paths, options.format_, bar, command="view")
+        with bar.reading(found.logs):
+            account = account_of_found(
+                found, setup, options.format_, options.project, is_counted, print_diagnostic, logged.complete
+            )
+    for why, number in sorted(logged.unknown.items()):
+        print_diagnostic(f"{count_text(number, 'call')} without a bill left out: {why}")
+    if (found.sessions or found.logs or found.skipped) and not any(account.calls()):
+        print_diagnostic("no sessions to show: no call has a bill or can be simulated")
+    return SessionListing(account, logged, found.skipped, options.format_)
+
+
+def _is_since(since: float, call: BilledCall) -> bool:
+    return call.start is not None and call.start >= since
+
+
+@dataclass(slots=True)
+class _ShownWork:
+    """Shows what the page waits for; of what is done at once only the first."""
+
+    _lock: Lock = field(default_factory=Lock)
+
+    @contextmanager
+    def watch(self, what: str, files: Sequence[str]) -> Iterator[None]:
+        """A bar on a terminal, for what takes over a second."""
+        if not self._lock.acquire(blocking=False):
+            yield
+            return
+        try:
+            with work_bar() as bar, bar.reading(list(map(input_path, files)), what):
+                if not files:
+                    bar.begin(what)
+                yield
+        finally:
+            self._lock.release()
+
+
+def comparison_source(options: ViewOptions) -> ComparisonSource:
+    """Two recordings. Raises UsageError where there are not two, InputError where one has no calls to show."""
+    from cachecost.analysis.viewing.replay import CallReading
+    from cachecost.live.viewer.comparison_source import ComparisonSource
+
+    if len(options.paths) != 2:
+        raise click.UsageError(f"--beside: expected two recordings; got {len(options.paths):,}")
+    left, right = (find_sessions(options, [path]) for path in options.paths)
+    for path, listing in zip(options.paths, (left, right), strict=True):
+        if not listing.keys:
+            raise InputError([Fault(str(path), "no calls to show")])
+    return ComparisonSource(_titles(*options.paths), (left, right), CallReading(options.format_), options.command)
+
+
+def _titles(left: Path, right: Path) -> tuple[str, str]:
+    """The names of two files or folders; their paths where the names are the same."""
+    return (str(left), str(right)) if left.stem == right.stem else (left.stem, right.stem)
+
+
+def report_folder(paths: Sequence[Path]) -> Path | None:
+    """The folder of the report that is named: itself, or its result.json; None where sessions are."""
+    if len(paths) != 1 or not isinstance(paths[0], Path):
+        return None
+    path = paths[0]
+    folder = path.parent if path.name == RESULT else path
+    return folder if (folder / RESULT).is_file() and path in (folder, folder / RESULT) else None
+
+
+def report_source(folder: Path | None, options: ViewOptions) -> ReportSource:
+    """The report of a folder, beside it that of another revision. Raises UsageError, InputError."""
+    from cachecost.live.viewer.report_source import ReportSource
+    from cachecost.views.viewer.run import parse_report
+
+    if folder is None:
+        raise click.UsageError(f"--against: expected the report of a run, a folder with {RESULT}")
+    report = parse_report(str(folder), *(_text_of(folder / name) for name in (RESULT, CALLS)))
+    other = None if options.against is None else _report_at(folder, options.against)
+    return ReportSource(report, options.command, other, options.against or "")
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError([Fault(str(path), f"cannot be read: {error}")]) from None
+
+
+def _report_at(folder: Path, revision: str) -> Report:
+    from cachecost.views.viewer.run import parse_report
+
+    texts = [_text_at(folder, name, revision) for name in (RESULT, CALLS)]
+    return parse_report(f"{folder} at {revision}", *texts)
+
+
+def _text_at(folder: Path, name: str, revision: str) -> str:
+    """A file of a git revision. Raises InputError."""
+    command = ["git", "-C", str(folder), "show", "--end-of-options", f"{revision}:./{name}"]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+        if done.returncode == 0:
+            return done.stdout.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError([Fault("--against", f"git cannot be asked for {folder / name}: {error}")]) from None
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    raise InputError([Fault("--against", f"{folder / name} is not in {revision}: {said[0] if said else 'git failed'}")])
