@@ -1,33 +1,21 @@
-"""The bill: what it says in a terminal, as JSON, and in a real browser; all three say the same."""
+"""The bill: what it says in a terminal and as JSON."""
 
 from __future__ import annotations
 
 import io
 import json
-import subprocess
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
-from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
-import uvicorn
 from rich.cells import cell_len
 from simulated_calls import Served, an_hour, automatic, first_text_only, refusable, system_only, text_body, uncached
-from starlette.applications import Starlette
 
-from browser import FLAGS, browser
-from cachecost.base.formatting import dollars, percent, tokens
+from cachecost.base.formatting import dollars
 from cachecost.ledger.results import ZERO
 from cachecost.live.server.bill import ServerBill, bill_of
 from cachecost.live.server.bill_figures import bill_json, facts, verdict
 from cachecost.live.server.bill_text import bill_text, print_bill
-from cachecost.live.server.page import html, routes
 from cachecost.providers.usage import Usage
 
 
@@ -195,97 +183,12 @@ def test_a_bill_without_calls_is_one_line() -> None:
     assert page.getvalue() == "No calls yet.\n"
 
 
-# --------------------------------------------------------------------------------------------------- the page
+# ------------------------------------------------------------------------------------------------------- the JSON
 
 
-class Figures(HTMLParser):
-    """The figures of a page, by what they are marked as; and what it would load."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.figures: dict[str, str] = {}
-        self.rows: list[dict[str, str]] = []
-        self.loads: list[str] = []
-        self.tags: set[str] = set()
-        self._into: tuple[dict[str, str], str] | None = None
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        named = dict(attrs)
-        self.tags.add(tag)
-        self.loads += [str(named[name]) for name in ("src", "href") if named.get(name)]
-        if "data-conversation" in named:
-            self.rows.append({})
-        if figure := named.get("data-figure"):
-            self._into = (self.figures, figure)
-        elif self.rows and (key := named.get("data-key")):
-            self._into = (self.rows[-1], key)
-
-    def handle_data(self, data: str) -> None:
-        if self._into:
-            figures, key = self._into
-            figures[key] = figures.get(key, "") + data
-
-    def handle_endtag(self, tag: str) -> None:
-        self._into = None
-
-
-def same_figures(page: Figures, told: dict[str, Any]) -> None:
-    """What a page shows is what the JSON says, rounded as everywhere."""
-    total = told["total"]
-    assert page.figures == {
-        "verdict": told["verdict"],
-        "cost": dollars(Decimal(total["cost_usd"])),
-        "uncached": dollars(Decimal(total["without_caching_usd"])),
-        "cache_hit_rate": percent(total["cache_hit_rate"]),
-        "calls": str(total["calls"]),
-        "unread": tokens(total["never_read"]["tokens"]),
-    }
-    for row, share in zip(page.rows, told["conversations"], strict=True):
-        assert row["cost"] == dollars(Decimal(share["cost_usd"]))
-        assert row["read_tokens"] == tokens(share["usage"]["cache_read_input_tokens"])
-        assert row["input_tokens"] == tokens(share["usage"]["input_tokens"])
-        assert row["cache_hit_rate"] == percent(share["cache_hit_rate"])
-
-
-def test_the_page_shows_what_the_json_says_and_loads_nothing(bill: ServerBill) -> None:
-    page = Figures(html(bill))
-    same_figures(page, json.loads(json.dumps(bill_json(bill))))
-    assert page.loads == ["data:,", "/cachecost.json"]
-    assert "script" not in page.tags
-    assert "&lt;script&gt;alert(1)" in html(bill) and "\x1b" not in html(bill)
-
-
-def test_a_page_without_calls_says_so() -> None:
-    page = html(bill_of(Served().meter))
-    assert Figures(page).figures == {"verdict": "No calls yet."}
-
-
-@contextmanager
-def listening(served: Served) -> Iterator[str]:
-    """The routes on a port of this machine."""
-    config = uvicorn.Config(
-        Starlette(routes=routes(served.meter)), port=0, log_level="error", ws="none", lifespan="off"
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        while not server.started:
-            time.sleep(0.01)
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
-def test_a_browser_shows_what_the_json_says(served: Served, tmp_path: Path) -> None:
-    command = [browser(), *FLAGS, f"--user-data-dir={tmp_path}/profile"]
-    with listening(served) as address:
-        with urlopen(f"{address}/cachecost.json", timeout=10) as answer:
-            told = json.loads(answer.read())
-        done = subprocess.run(
-            [*command, "--dump-dom", f"{address}/cachecost"], capture_output=True, text=True, timeout=60, check=True
-        )
-    same_figures(Figures(done.stdout), told)
-    assert "CONSOLE" not in done.stderr, done.stderr
+def test_the_json_has_what_the_terminal_says(bill: ServerBill) -> None:
+    told = json.loads(json.dumps(bill_json(bill)))
+    assert (told["verdict"], told["facts"]) == (verdict(bill), facts(bill))
+    for name in ("workspaces", "models", "conversations"):
+        assert sum(Decimal(one["cost_usd"]) for one in told[name]) == Decimal(told["total"]["cost_usd"])
+    assert [one["why"] for one in told["uncached_loops"]] == [loop.why for loop in bill.loops]

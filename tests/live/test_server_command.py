@@ -60,15 +60,15 @@ def test_calls_are_answered_and_the_bill_is_printed_at_ctrl_c(tmp_path):
         assert server.post(messages=[{"role": "user", "content": f"my key is {KEY}"}]).status_code == 200
         assert server.post().status_code == 529
         assert server.post(max_tokens=-1).status_code == 400
-        page = httpx2.get(f"{server.address}/cachecost", trust_env=False)
+        page = httpx2.get(f"{server.address}/cachecost", trust_env=False, follow_redirects=True)
         assert page.status_code == 200
     finally:
         code, out, err = server.end(signal.SIGINT)
     assert code == 0
     assert re.match(r"\$\d", out)
     assert "ANTHROPIC_API_KEY=anything\n" in err
-    assert "Clock: +2s a call, beginning 2026-11-01 00:00 UTC. The bill so far: " in err
-    assert f"{server.address}/cachecost\n" in err
+    assert "Clock: +2s a call, beginning 2026-11-01 00:00 UTC. The calls and the bill so far: " in err
+    assert f"{page.url}\n" in err
     assert f"3 calls recorded in {path}\n" in err
     lines = lines_of(path)
     assert [line["status"] for line in lines] == [200, 529, 400]

@@ -14,12 +14,16 @@ interface StartAnswer {
   title: string;
   version: string;
   command: string;
+  /** Where the bill is as JSON, from the page; "" or absent without one. */
+  bill?: string;
   colours: { light: Record<string, string>; dark: Record<string, string> };
 }
 
 interface SessionRow {
   id: string;
   name: string;
+  /** Of a conversation that has no project; "" for others. */
+  title: string;
   session: string;
   project: string;
   client: string;
@@ -86,6 +90,7 @@ interface Moment {
 interface SessionAnswer extends ColumnLists {
   id: string;
   name: string;
+  title: string;
   session: string;
   project: string;
   client: string;
@@ -240,6 +245,36 @@ interface CompareAnswer {
   pairs: [number, number][];
   difference_usd: Usd;
   words: string;
+}
+
+interface BillShare {
+  name: string;
+  calls: number;
+  usage: Usage;
+  cache_hit_rate: number | null;
+  cost_usd: Usd;
+  cost_by_class_usd: Record<string, Usd>;
+  without_caching_usd: Usd;
+  never_read: { tokens: number };
+}
+
+interface BillAnswer {
+  verdict: string;
+  facts: string[];
+  total: BillShare;
+  workspaces: BillShare[];
+  models: BillShare[];
+  conversations: BillShare[];
+  uncached_loops: {
+    conversation: string;
+    later_calls: number;
+    tokens_again: number;
+    tokens_sent_before: number;
+    cost_usd: Usd;
+    avoidable_usd: Usd;
+    why: string;
+  }[];
+  tokens: { source: string; error_margin: number };
 }
 
 interface LiveCalls extends ColumnLists {

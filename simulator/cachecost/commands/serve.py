@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,9 +26,12 @@ from cachecost.providers.rules import data_date
 from cachecost.tokens.ctok_ import require_ctok
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from cachecost.live.server.meter import Meter
     from cachecost.live.server.model import Answerer
     from cachecost.live.server.state import ServerState
+    from cachecost.live.viewer.call_signal import CallSignal
     from cachecost.simulation.setup import ReplaySetup
 
 PORT = 8787
@@ -84,8 +88,8 @@ def serve(
 ) -> int:
     """Serve a simulated Messages API on this machine, to see what the caching of a client costs.
 
-    Point a client at it with ANTHROPIC_BASE_URL. Answers are free and need no network. The bill so far is at
-    /cachecost; Ctrl-C stops the server and prints the bill.
+    Point a client at it with ANTHROPIC_BASE_URL. Answers are free and need no network. The calls and the bill
+    so far are on the page /cachecost; Ctrl-C stops the server and prints the bill.
     """
     require("cachecost serve", "starlette", "uvicorn")
     if tokens == "ctok":
@@ -129,15 +133,18 @@ def _begin(clock: str, as_of: date | None, host: str) -> float | None:
 
 def _serve(options: _Options, port: int) -> tuple[Meter, int]:
     """Serve until stopped; returns the meter, and the number of calls that were not recorded."""
+    from cachecost.commands.page_serving import new_token
     from cachecost.live.loopback import PortTaken, address_of, listen
     from cachecost.live.server.answers import notes_of
     from cachecost.live.server.app import app_of
     from cachecost.live.server.meter import Meter
-    from cachecost.live.server.page import routes
+    from cachecost.live.server.page import BELOW, PageBesideApi, routes
     from cachecost.live.server.serving import serve_until_stopped
+    from cachecost.live.viewer.call_signal import CallSignal
 
     meter = Meter(options.setup)
-    meter.notes = lambda: notes_of(options.answerer)
+    signal = CallSignal()
+    meter.notes, meter.heard = lambda: notes_of(options.answerer), signal.tell
     try:
         taken = listen(port)
     except PortTaken as error:
@@ -146,10 +153,26 @@ def _serve(options: _Options, port: int) -> tuple[Meter, int]:
         if log is not None and log.cut:
             print_diagnostic(f"{log.path}: {log.cut:,} bytes of an incomplete call removed")
         served = _serve_state(options, meter, log)
-        app = app_of(served, routes(meter))
-        serve_until_stopped(app, taken, served.pauses, lambda: _greet(address_of(taken), options))
+        token, port = new_token(), taken.getsockname()[1]
+        app = PageBesideApi(app_of(served, routes(meter, token, port)), _page(meter, signal, options, token, port))
+        address = address_of(taken)
+        greet = partial(_greet, address, f"{address}{BELOW}{token}/", options)
+        serve_until_stopped(app, taken, served.pauses, greet, signal.stop)
         lost = _print_end(served, log)
     return meter, lost
+
+
+def _page(meter: Meter, signal: CallSignal, options: _Options, token: str, port: int) -> ASGIApp:
+    """The page of the calls so far."""
+    from cachecost.live.server.live_feed import NAME, MeterFeed
+    from cachecost.live.server.page import BELOW, BILL_FROM_PAGE
+    from cachecost.live.viewer.app import viewer_app
+    from cachecost.live.viewer.live_source import LiveSource
+    from cachecost.live.viewer.static_files import read_static_files
+
+    setup = replace(options.setup, counters={})
+    source = LiveSource(MeterFeed(meter), signal, setup, NAME, has_bill=False, bill_path=BILL_FROM_PAGE)
+    return viewer_app(source, read_static_files(), token, port, print_diagnostic, BELOW)
 
 
 def _serve_state(options: _Options, meter: Meter, log: CallLog | None) -> ServerState:
@@ -170,12 +193,12 @@ def _serve_state(options: _Options, meter: Meter, log: CallLog | None) -> Server
     )
 
 
-def _greet(address: str, options: _Options) -> None:
+def _greet(address: str, page: str, options: _Options) -> None:
     from cachecost.live.server.arrival import PLACEHOLDER
 
     print_diagnostic(f"Serving a simulated Messages API at {address}, on this machine only. Point a client at it:")
     print_diagnostic(f"ANTHROPIC_BASE_URL={address}\nANTHROPIC_API_KEY={PLACEHOLDER}")
-    print_diagnostic(f"Clock: {_clock_in_words(options)}. The bill so far: {address}/cachecost")
+    print_diagnostic(f"Clock: {_clock_in_words(options)}. The calls and the bill so far: {page}")
     if options.record:
         print_diagnostic(f"Recording to {options.record}")
     print_diagnostic("Ctrl-C stops the server and prints the bill.")

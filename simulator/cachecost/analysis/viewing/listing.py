@@ -98,6 +98,10 @@ class SessionListing:
             agents[session_key(file, call)].add(call.agent)
         return {key: len(names) for key, names in agents.items()}
 
+    def count_calls(self) -> dict[str, int]:
+        """How many calls each session has, by its id."""
+        return {session_id(row.key): row.calls for row in self.summary.rows}
+
     def open(self, id_: str) -> ViewedSession:
         """The session of this id. Raises KeyError."""
         return self.open_key(self._keys[id_])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from cachecost.analysis.bill.held_losses import hold_losses
 from cachecost.analysis.bill.timeline import TimelineCall
@@ -27,6 +28,14 @@ class NoRequests(CannotEvaluate):
 
     def __init__(self) -> None:
         super().__init__("the session has no requests: only its bill is known")
+
+
+class Reading(Protocol):
+    """Gives the calls of files."""
+
+    def read(self, files: Sequence[str]) -> Sequence[RecordedCall]:
+        """Raises InputError where none can be read."""
+        ...
 
 
 @dataclass(slots=True)
@@ -104,7 +113,7 @@ class SessionReplay:
     _made: dict[int, SimulatedCall] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, session: ViewedSession, reading: CallReading, setup: ReplaySetup) -> SessionReplay:
+    def of(cls, session: ViewedSession, reading: Reading, setup: ReplaySetup) -> SessionReplay:
         """Raises NoRequests where the requests are not known, InputError where they cannot be read."""
         if not session.has_blocks:
             raise NoRequests

@@ -11,9 +11,9 @@ from typing import TypeVar
 from cachecost.base.formatting import count_text
 from cachecost.ledger.results import ZERO, Cost
 from cachecost.ledger.unread import UnreadWrites
-from cachecost.live.server.conversations import title
 from cachecost.live.server.meter import Meter, MeteredCall
 from cachecost.live.server.uncached_loops import UncachedLoop, find_uncached_loops
+from cachecost.live.viewer.live_calls import conversation_title
 from cachecost.providers.usage import Usage
 
 Key = TypeVar("Key")
@@ -108,7 +108,7 @@ def _share(name: str, calls: Sequence[MeteredCall], meter: Meter) -> BillShare:
 
 def _conversation_name(call: MeteredCall, several: bool) -> str:
     """The first words of a conversation, with its workspace if there are several."""
-    name = title(call.first) or NO_TEXT
+    name = conversation_title(call.first) or NO_TEXT
     return f"{call.workspace or NO_KEY}: {name}" if several else name
 
 

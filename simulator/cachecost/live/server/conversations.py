@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from operator import attrgetter
 
-from cachecost.prompts.blocks import Block, Layer, Message, Thread
+from cachecost.prompts.blocks import Layer, Message, Thread
 from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.request import Breakpoint, Request, block_at
-
-LONGEST_TITLE = 48
-LONGEST_READ = 2000
 
 
 class ConversationIndex:
@@ -44,19 +41,6 @@ class ConversationIndex:
 
     def remember(self, workspace: str, thread: Thread, call: int) -> None:
         self._calls[workspace, thread] = call
-
-
-def title(first: Thread) -> str:
-    """A title for a conversation: the beginning of the first text that a person wrote."""
-    texts = [str(block.content.get("text") or "") for block in _blocks(first) if block.content is not None]
-    plain = [text for text in texts if text.strip() and not text.lstrip().startswith("<")]
-    shown = "".join(letter if letter.isprintable() else " " for letter in (plain or texts or [""])[0][:LONGEST_READ])
-    words = " ".join(shown.split())
-    return words if len(words) <= LONGEST_TITLE else words[: LONGEST_TITLE - 1].rstrip() + "…"
-
-
-def _blocks(first: Thread) -> tuple[Block, ...]:
-    return first.message.blocks if first.message else ()
 
 
 def answers_tools(thread: Thread) -> bool:

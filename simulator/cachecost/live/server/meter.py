@@ -12,6 +12,7 @@ from cachecost.base.times import day_of, seconds
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.ledger.unread import Unread
+from cachecost.live.callbacks import ignore
 from cachecost.live.log import moment
 from cachecost.live.server.conversations import ConversationIndex
 from cachecost.live.server.diagnostics import Diagnostics
@@ -60,7 +61,8 @@ class Meter:
     """Bills calls under a setup. Calls come in the order they start.
 
     `taken` holds every call in the ledger: the `number`-th has `row.call == number`. Bodies that are not Messages
-    requests are only counted, in `not_messages`. `notes` returns further sentences for the bill.
+    requests are only counted, in `not_messages`. `notes` returns further sentences for the bill. `heard` is called when
+    a call is on the bill.
     """
 
     def __init__(self, setup: ReplaySetup) -> None:
@@ -76,6 +78,7 @@ class Meter:
         self._explained = 0
         self._avoidable: dict[int, Decimal] = {}
         self.notes: Callable[[], Sequence[str]] = tuple
+        self.heard: Callable[[], None] = ignore
 
     @property
     def rows(self) -> list[CallRow]:
@@ -114,6 +117,7 @@ class Meter:
         call = _call(asked, request, answer)
         simulated = self._simulation.simulate(call)
         self._keep(asked, call, simulated)
+        self.heard()
         if simulated.row.error is not None:
             return self._error_of(asked, request, simulated.row)
         told = self._diagnostics_of(asked, request)

@@ -1,64 +1,54 @@
-"""The current bill as a page at `/cachecost`, and as JSON at `/cachecost.json`."""
+"""The bill so far as JSON at `/cachecost.json`, and the way to the page of the calls, which begins at `/cachecost`.
+
+The page is for people, below an address that holds a token; the API stays where clients find it. `/cachecost` leads a
+browser there that was sent by a person, not by another site, and under no name that another site controls.
+"""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from cachecost.live.server.bill import ServerBill, bill_of
-from cachecost.live.server.bill_figures import HEADERS, bill_json, cells, class_rows, counted_by, facts, verdict
+from cachecost.live.server.bill import bill_of
+from cachecost.live.server.bill_figures import bill_json
 from cachecost.live.server.meter import Meter
-from cachecost.views.charts.palette import CLASS_COLOURS, DARK_COLOURS, PAGE_COLOURS
+from cachecost.live.viewer.guard import HEADERS, loopback_hosts
 
-if TYPE_CHECKING:
-    from jinja2 import Template
-
-REFRESH_S = 5
 PAGE, JSON = "/cachecost", "/cachecost.json"
-NOTHING_ELSE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""The page loads no resource and runs no script."""
+BELOW = f"{PAGE}/"
+BILL_FROM_PAGE = "../../cachecost.json"
+"""The bill's address from the page."""
+OWN_SITES = (None, "none", "same-origin")
+"""Values of Sec-Fetch-Site of requests that a person began, or that no browser sent."""
 
 
-def routes(meter: Meter) -> list[Route]:
-    """The page and its JSON."""
-
-    async def page(request: Request) -> Response:
-        headers = {"content-security-policy": NOTHING_ELSE, "cache-control": "no-store"}
-        return HTMLResponse(html(bill_of(meter)), headers=headers)
+def routes(meter: Meter, token: str, port: int) -> list[Route]:
+    """The bill, and the way to the page on this port."""
 
     async def figures(request: Request) -> Response:
         return JSONResponse(bill_json(bill_of(meter)), headers={"cache-control": "no-store"})
 
+    async def page(request: Request) -> Response:
+        if request.headers.getlist("host") not in [[host] for host in loopback_hosts(port)]:
+            return Response(status_code=421, headers=HEADERS)
+        if request.headers.get("sec-fetch-site") not in OWN_SITES:
+            return Response(status_code=403, headers=HEADERS)
+        return RedirectResponse(f"{BELOW}{token}/", headers=HEADERS)
+
     return [Route(PAGE, page), Route(JSON, figures)]
 
 
-def html(bill: ServerBill) -> str:
-    """The page, self-contained: no script, no network. It reloads every few seconds."""
-    groups = {"workspace": bill.workspaces, "model": bill.models, "conversation": bill.conversations}
-    return _template().render(
-        refresh_s=REFRESH_S,
-        json_path=JSON,
-        colours=PAGE_COLOURS,
-        dark_colours=DARK_COLOURS,
-        class_colours=CLASS_COLOURS,
-        bill=bill,
-        verdict=verdict(bill),
-        facts=facts(bill),
-        classes=class_rows(bill.total),
-        headers=HEADERS,
-        groups=[(name, [(share.name, cells(share)) for share in shares]) for name, shares in groups.items()],
-        total=cells(bill.total),
-        counted_by=counted_by(bill),
-    )
+@dataclass(frozen=True, slots=True)
+class PageBesideApi:
+    """Requests below `/cachecost/` go to the page, all others to the API."""
 
+    api: ASGIApp
+    page: ASGIApp
 
-@cache
-def _template() -> Template:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    loader = PackageLoader("cachecost.live.server")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template("bill.html")
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_page = scope["type"] == "http" and scope["path"].startswith(BELOW)
+        await (self.page if is_page else self.api)(scope, receive, send)

@@ -16,28 +16,38 @@ from cachecost.live.server.state import AnswerDelays
 
 
 class _Server(QuietServer):
-    """Ends waits when it stops, so that running answers complete."""
+    """Ends waits when it stops, so that running answers complete; `stop` ends others."""
 
-    def __init__(self, app: ASGIApp, pauses: AnswerDelays | None, ready: Callable[[], None]) -> None:
+    def __init__(
+        self, app: ASGIApp, pauses: AnswerDelays | None, ready: Callable[[], None], stop: Callable[[], None] = ignore
+    ) -> None:
         super().__init__(app)
         self._pauses = pauses
         self._ready = ready
+        self._stop = stop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stop()
         if self._pauses is not None:
             self._pauses.stop()
         await super().shutdown(sockets)
 
 
 def serve_until_stopped(
-    app: ASGIApp, listener: socket.socket, pauses: AnswerDelays | None = None, ready: Callable[[], None] = ignore
+    app: ASGIApp,
+    listener: socket.socket,
+    pauses: AnswerDelays | None = None,
+    ready: Callable[[], None] = ignore,
+    stop: Callable[[], None] = ignore,
 ) -> None:
-    """Serve until Ctrl-C or SIGTERM. Running answers complete first, unless a second Ctrl-C comes."""
-    asyncio.run(_Server(app, pauses, ready).serve(sockets=[listener]))
+    """Serve until Ctrl-C or SIGTERM. Running answers complete first, unless a second Ctrl-C comes; `stop` ends those
+    that would never end.
+    """
+    asyncio.run(_Server(app, pauses, ready, stop).serve(sockets=[listener]))
 
 
 @contextlib.contextmanager

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from threading import Thread
-from typing import TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -19,14 +15,15 @@ from starlette.types import ASGIApp
 from cachecost.analysis.viewing.what_if import WrongChoice
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.live.callbacks import Say
+from cachecost.live.viewer.events import event_response
 from cachecost.live.viewer.guard import LoopbackGuard
 from cachecost.live.viewer.saved_page import SavedPage
 from cachecost.live.viewer.source import Answer, NotHere, PageSource
 from cachecost.live.viewer.static_files import INDEX, content_type
+from cachecost.live.viewer.threads import run_in_thread
 from cachecost.views.viewer.inert_json import inert_json
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-Made = TypeVar("Made")
 JSON = "application/json"
 STATUS: tuple[tuple[type[Exception], int], ...] = (
     (NotHere, 404),
@@ -35,49 +32,25 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (InputError, 422),
 )
 INTERNAL = "internal error: the terminal of `cachecost view` says more"
+NOT_LIVE = "nothing more comes here"
 UNKNOWN_ADDRESS = "there is nothing at this address"
 
 
-def viewer_app(source: PageSource, static: Mapping[str, bytes], token: str, port: int, say: Say) -> ASGIApp:
-    """The application. `static` are the files of the page by name, `say` gets internal errors."""
-    site = _PageEndpoints(source, static, say)
+def viewer_app(
+    source: PageSource, static: Mapping[str, bytes], token: str, port: int, say: Say, below: str = "/"
+) -> ASGIApp:
+    """The application. `static` are the files of the page by name, `say` gets internal errors; addresses begin with
+    `below` and the token.
+    """
+    site, start = _PageEndpoints(source, static, say), f"{below}{token}"
     routes = [
-        Route(f"/{token}/", site.page),
-        Route(f"/{token}/static/{{name}}", site.file),
-        *site.routes(f"/{token}/api"),
+        Route(f"{start}/", site.page),
+        Route(f"{start}/static/{{name}}", site.file),
+        *site.routes(f"{start}/api"),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: site.not_here})
     app.router.redirect_slashes = False
-    return LoopbackGuard(app, token, port)
-
-
-async def run_in_thread(work: Callable[[], Made]) -> Made:
-    """What `work` returns. Its thread does not keep the process from ending: Ctrl-C waits for no replay."""
-    loop = asyncio.get_running_loop()
-    made: asyncio.Future[Made] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def finish(outcome: Callable[[], None]) -> None:
-        if not made.done():
-            outcome()
-
-    def run() -> None:
-        try:
-            found = context.run(work)
-        except BaseException as error:
-            failed = error
-            _tell(loop, lambda: finish(lambda: made.set_exception(failed)))
-        else:
-            _tell(loop, lambda: finish(lambda: made.set_result(found)))
-
-    Thread(target=run, daemon=True).start()
-    return await made
-
-
-def _tell(loop: asyncio.AbstractEventLoop, outcome: Callable[[], None]) -> None:
-    """Hand the outcome to the loop, unless that has ended."""
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(outcome)
+    return LoopbackGuard(app, f"{start}/", port)
 
 
 class _PageEndpoints:
@@ -102,6 +75,7 @@ class _PageEndpoints:
             self._route(f"{session}/call/{{call:int}}", lambda request: source.call(_id(request), _call(request))),
             self._route(f"{session}/call/{{call:int}}/block/{{block:int}}", self._block),
             Route(f"{session}/page", self.saved_page),
+            Route(f"{api}/events", self.events),
         ]
 
     def _block(self, request: Request) -> Answer:
@@ -146,6 +120,10 @@ class _PageEndpoints:
             return Response(page.encode(), media_type=content_type(INDEX), headers=_attachment(id_))
 
         return await self._guarded(request, work)
+
+    async def events(self, request: Request) -> Response:
+        live = self._source.live()
+        return event_response(live, request) if live else error_answer(404, NOT_LIVE)
 
     async def not_here(self, request: Request, error: Exception) -> Response:
         """The answer to addresses that there are not."""

@@ -27,13 +27,20 @@ OWN_HEADERS = [(name.encode(), text.encode()) for name, text in HEADERS.items()]
 ENCODING = "latin-1"
 
 
-class LoopbackGuard:
-    """Passes a request on where it may; every answer gets the headers. `port` is the one that is listened on."""
+def loopback_hosts(port: int) -> set[str]:
+    """The values of Host that a server on this port answers to."""
+    return {f"127.0.0.1:{port}", f"localhost:{port}"}
 
-    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
+
+class LoopbackGuard:
+    """Passes a request on where it may; every answer gets the headers. Paths begin with `start`, which holds the token;
+    `port` is the one that is listened on.
+    """
+
+    def __init__(self, app: ASGIApp, start: str, port: int) -> None:
         self._app = app
-        self._start = f"/{token}/".encode()
-        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+        self._start = start.encode()
+        self._hosts = loopback_hosts(port)
         self._origins = {f"http://{host}" for host in self._hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -9,7 +9,7 @@ from threading import Lock, RLock
 
 from cachecost.analysis.viewing.call_view import ViewedCall, view_call
 from cachecost.analysis.viewing.listing import SessionListing, ViewedSession
-from cachecost.analysis.viewing.replay import CallReading, NoRequests, SessionReplay
+from cachecost.analysis.viewing.replay import NoRequests, Reading, SessionReplay
 from cachecost.analysis.viewing.what_if import SessionAlternatives
 from cachecost.live.viewer.source import Answer, NotHere, PageSource
 from cachecost.simulation.setup import ReplaySetup
@@ -41,15 +41,18 @@ class OpenSession:
 
 @dataclass(slots=True)
 class SessionsSource(PageSource):
-    """The pages of sessions. `command` is what was typed, `options` those of its options that change a replay."""
+    """The pages of sessions. `command` is what was typed, `options_given` those of its options that change
+    a replay. `titles` are those of sessions that have one, by their keys.
+    """
 
     listing: SessionListing
     setup: ReplaySetup
-    reading: CallReading
+    reading: Reading
     title: str = "Sessions"
     command: str = "cachecost view"
     options_given: Sequence[str] = ()
     watch: Watch = unwatched
+    titles: Mapping[str, str] = field(default_factory=dict)
     _open: dict[str, OpenSession] = field(default_factory=dict)
     _opening: Lock = field(default_factory=Lock)
     _reading: Lock = field(default_factory=Lock)
@@ -58,11 +61,12 @@ class SessionsSource(PageSource):
         return start_object("sessions", self.title, self.command)
 
     def sessions(self) -> Answer:
-        return sessions_object(self.listing)
+        return sessions_object(self.listing, self.titles)
 
     def session(self, id_: str) -> Answer:
         one = self._session(id_).session
-        return session_object(one, session_names(self.listing.keys)[one.key])
+        name = session_names(self.listing.keys)[one.key]
+        return {**session_object(one, name), "title": self.titles.get(one.key, "")}
 
     def simulated(self, id_: str) -> Answer:
         with self._locked(id_) as one:

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from cachecost.live.viewer.call_signal import CallSignal
 
 Answer = Mapping[str, Any]
 
 
 class NotHere(LookupError):
     """There is nothing of this name or number; the text says of what kind."""
+
+
+class LiveEvents(Protocol):
+    """What is new since a page last looked; `signal` tells when to look. The methods are called in threads."""
+
+    @property
+    def signal(self) -> CallSignal: ...
+
+    def seen(self) -> dict[str, tuple[int, float | None]]:
+        """How many calls of each session there are, and when the last of them started."""
+        ...
+
+    def changes(self, seen: dict[str, tuple[int, float | None]]) -> Sequence[tuple[str, Answer]]:
+        """Names and data of the events that make what was seen what there is; then it is in `seen`."""
+        ...
 
 
 class PageSource:
@@ -55,6 +72,6 @@ class PageSource:
         """Two recordings beside each other."""
         raise NotHere("no recordings are compared here")
 
-    def bill(self) -> Answer:
-        """The bill so far, of a server that makes one."""
-        raise NotHere("there is no bill here")
+    def live(self) -> LiveEvents | None:
+        """What tells a page of calls that come; None where none do."""
+        return None

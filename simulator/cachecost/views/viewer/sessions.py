@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cachecost.analysis.bill.summary import BillRow
@@ -16,6 +16,7 @@ from cachecost.views.bill.words import cause_name, session_names
 from cachecost.views.charts.palette import DARK_COLOURS, PAGE_COLOURS
 
 FORMAT = 1
+NO_TITLES: Mapping[str, str] = {}
 
 
 def start_object(kind: str, title: str, command: str) -> dict[str, Any]:
@@ -25,8 +26,8 @@ def start_object(kind: str, title: str, command: str) -> dict[str, Any]:
     return {"format": FORMAT, **names, "colours": colours}
 
 
-def sessions_object(listing: SessionListing) -> dict[str, Any]:
-    """All sessions, the most expensive first, and their total."""
+def sessions_object(listing: SessionListing, titles: Mapping[str, str] = NO_TITLES) -> dict[str, Any]:
+    """All sessions, the most expensive first, and their total. `titles` are those of sessions that have one."""
     total, threads = listing.summary.total, listing.count_threads()
     names = session_names(listing.keys)
     return {
@@ -41,7 +42,10 @@ def sessions_object(listing: SessionListing) -> dict[str, Any]:
             "first": _time(total.first),
             "last": _time(total.last),
         },
-        "sessions": [_row(row, names[row.key], threads[row.key]) for row in listing.summary.rows],
+        "sessions": [
+            {**_row(row, names[row.key], threads[row.key]), "title": titles.get(row.key, "")}
+            for row in listing.summary.rows
+        ],
         "skipped": skipped_objects(listing.skipped),
     }
 

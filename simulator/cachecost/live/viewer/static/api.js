@@ -37,13 +37,22 @@ const KEPT = 40;
  * @returns {Promise<any>}
  */
 export async function getAnswer(path, signal) {
-  if (embedded) return fromEmbedded(path, embedded.answers);
+  return embedded ? fromEmbedded(path, embedded.answers) : getJson(`api/${path}`, signal);
+}
+
+/**
+ * The JSON at an address of the server. Rejects with AnswerError.
+ * @param {string} address
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+export async function getJson(address, signal) {
   let response;
   try {
-    response = await fetch(`api/${path}`, { signal, headers: { accept: "application/json" } });
+    response = await fetch(address, { signal, headers: { accept: "application/json" } });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new AnswerError("The server does not answer. Is `cachecost view` still running?", 0);
+    throw new AnswerError("The server does not answer. Is it still running?", 0);
   }
   const answer = await response.json().catch(() => null);
   if (response.ok && answer) return answer;

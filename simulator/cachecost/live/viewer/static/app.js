@@ -1,6 +1,7 @@
 /** The page: its bar, the theme, and one view at a time, chosen by the address. */
 
 import { getAnswer, home, isSaved, sessionPath } from "./api.js";
+import { makeBill } from "./bill.js";
 import { showCompare } from "./compare_page.js";
 import { errorText, fill, make } from "./dom.js";
 import { startLive } from "./live.js";
@@ -24,8 +25,8 @@ const save = make(
   "Save",
   make("span", { class: "narrow-unseen" }, " this page"),
 );
-/** @type {{key: string, page: Page | null}} */
-const current = { key: "", page: null };
+/** @type {{key: string, page: Page | null, bill: HTMLElement | null}} */
+const current = { key: "", page: null, bill: null };
 
 async function start() {
   try {
@@ -33,6 +34,7 @@ async function start() {
     const answer = await getAnswer("start");
     startTheme(answer.colours);
     fillBar(answer);
+    if (answer.bill && !isSaved) current.bill = makeBill(answer.bill);
     window.addEventListener("hashchange", show);
     document.querySelector(".skip")?.addEventListener("click", skip);
     const at = await startAddress(answer);
@@ -94,7 +96,7 @@ async function change(route, key) {
   }
   current.page = page;
   document.title = `${page.title} · cachecost`;
-  fill(main, page.element);
+  fill(main, page.element, current.bill);
   window.scrollTo(0, 0);
   main.focus({ preventScroll: true });
   save.hidden = isSaved || route.view !== "session";

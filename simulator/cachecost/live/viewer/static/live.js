@@ -13,11 +13,17 @@ const badge = make("span", { class: "badge", role: "status" }, "live");
 export function startLive() {
   if (isSaved) return badge;
   const source = new EventSource("api/events");
-  source.addEventListener("open", () => say("live", false));
+  source.addEventListener("open", () => onOpen());
   source.addEventListener("error", () => say("not connected", true));
   source.addEventListener("calls", (event) => tell("calls", JSON.parse(event.data)));
   source.addEventListener("sessions", () => tellSoon());
   return badge;
+}
+
+/** What came while nobody listened is asked for. */
+function onOpen() {
+  say("live", false);
+  tell("calls", { from: -1 });
 }
 
 /** @param {string} words @param {boolean} isOff */

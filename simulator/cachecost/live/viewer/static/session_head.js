@@ -13,8 +13,8 @@ import { sumOf } from "./series.js";
  * @param {boolean} isRewritten whether anything was written again
  */
 export function makeSessionHead(answer, address, isRewritten) {
-  const { session, project, headline, facts, moments } = answer;
-  const place = make("p", { class: "crumb muted" }, session, project ? ` · ${project}` : "");
+  const { session, project, title, headline, facts, moments } = answer;
+  const place = make("p", { class: "crumb muted" }, [title, session, project].filter(Boolean).join(" · "));
   const none = isRewritten ? null : make("p", { class: "good" }, "Nothing was written again.");
   return [
     place,

@@ -20,7 +20,7 @@ export async function showSession(route) {
   const page = new SessionPage(await getKept(sessionPath(route.session)));
   return {
     element: page.element,
-    title: page.answer.name || "Session",
+    title: page.answer.title || page.answer.name || "Session",
     update: page.update.bind(page),
     close: page.close.bind(page),
   };
@@ -190,8 +190,10 @@ class SessionPage {
     });
   }
 
+  /** A server that has gone is said by the badge. */
   async reload() {
-    this.renew(await getAnswer(this.path));
+    const answer = await getAnswer(this.path).catch(() => null);
+    if (answer) this.renew(answer);
   }
 
   /** What was simulated stays as of the calls it knows. @param {SessionAnswer} answer */

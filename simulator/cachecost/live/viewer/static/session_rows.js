@@ -14,11 +14,15 @@ export const ORDERS = {
   date: (row) => secondsOf(row.last) || 0,
 };
 
-/** @param {(name: string) => Column["sort"]} sorted how a column can be sorted @returns {Column[]} */
-export function sessionColumns(sorted) {
+/**
+ * @param {(name: string) => Column["sort"]} sorted how a column can be sorted
+ * @param {boolean} hasTitles whether sessions have titles in place of a project
+ * @returns {Column[]}
+ */
+export function sessionColumns(sorted, hasTitles) {
   return [
     { key: "session", head: "session" },
-    { key: "project", head: "project" },
+    { key: "project", head: hasTitles ? "conversation" : "project" },
     { key: "date", head: "date", sort: sorted("date") },
     { key: "count", head: "calls", isNumber: true },
     { key: "rate", head: "hit rate", isNumber: true, sort: sorted("hit rate") },
@@ -38,7 +42,11 @@ export function sessionCells(row, places) {
   const agents = row.agents > 1 ? countText(row.agents - 1, "sub-agent") : "";
   return [
     make("a", { href: `#/session/${encodeURIComponent(row.id)}`, title: row.session }, row.name || row.id),
-    make("span", { title: `${row.project} · ${row.client} · ${row.models.join(", ")}` }, shortProject(row.project)),
+    make(
+      "span",
+      { title: `${row.project} · ${row.client} · ${row.models.join(", ")}` },
+      row.title || shortProject(row.project),
+    ),
     dayText(secondsOf(row.last)),
     make("span", {}, grouped(row.calls), make("span", { class: "unit" }, ` ${row.calls === 1 ? "call" : "calls"}`)),
     make("span", {}, row.hit_rate === null ? UNKNOWN : percent(row.hit_rate), make("span", { class: "unit" }, " read")),
@@ -64,7 +72,9 @@ export function sentence(total) {
 
 /** What a search looks through. @param {SessionRow} row */
 export function searchedText(row) {
-  return [row.name, row.session, row.project, row.client, row.models.join(" "), row.most].join(" ").toLowerCase();
+  return [row.name, row.title, row.session, row.project, row.client, row.models.join(" "), row.most]
+    .join(" ")
+    .toLowerCase();
 }
 
 /** The last folder. @param {string} project */

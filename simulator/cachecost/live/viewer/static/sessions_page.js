@@ -123,7 +123,8 @@ class SessionList {
       isDown: listState.isDown,
       onclick: () => this.sortBy(name),
     });
-    return sessionColumns(sorted);
+    const hasTitles = Boolean(this.answer?.sessions.some((row) => row.title));
+    return sessionColumns(sorted, hasTitles);
   }
 
   /** @param {string} name */

@@ -56,6 +56,7 @@ export function totalsOf({ classes, output, length }) {
 
 /** @param {string} label @param {string} copy @param {string} text */
 function makeRecipe(label, copy, text) {
+  if (!text) return null;
   return make(
     "div",
     { class: "recipe" },
