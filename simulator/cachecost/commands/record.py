@@ -37,6 +37,12 @@ PORT = 8788
 )
 @port_option(PORT)
 @content_option
+@click.option(
+    "--page",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Show the calls on a page of this port; 0: any free one.",
+)
 @click.option("--quiet", is_flag=True, help="Do not print a line for each call.")
 @shared_options
 def record(
@@ -44,15 +50,17 @@ def record(
     out: Path | None,
     port: int,
     content: str,
+    page: int | None,
     quiet: bool,
     shared: SharedOptions,
 ) -> int:
     """Record the calls between a client and the API, with their billed usage and times.
 
     Point the client at it (ANTHROPIC_BASE_URL=http://127.0.0.1:PORT). Calls are passed on unchanged and without delay,
-    and no key is stored. Ctrl-C stops it when the running calls have ended; a second Ctrl-C cuts them off.
+    and no key is stored. With --page, a page on this machine shows the calls while they come. Ctrl-C stops it when the
+    running calls have ended; a second Ctrl-C cuts them off.
     """
-    require("cachecost record", "uvicorn", "httpx2")
+    require("cachecost record", "uvicorn", "httpx2", *(["starlette"] if page is not None else []))
     from cachecost.live.recorder.helper import HelperOptions
     from cachecost.live.recorder.session import record as recorded
 
@@ -67,7 +75,7 @@ def record(
         prints=not quiet,
         digest=content == "digest",
     )
-    done = recorded(_url(upstream), port, wishes, print_diagnostic)
+    done = recorded(_url(upstream), port, wishes, print_diagnostic, page)
     _print_summary(done, shared.setup)
     return exit_code(check_failed=done.lost)
 

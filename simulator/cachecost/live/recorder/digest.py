@@ -33,15 +33,17 @@ class DigestFile:
         self._unwritten = b""
         self._numbers: list[int] = []
 
-    def add(self, number: int, call: RecordedCall) -> None:
-        """Make the lines of a call, for `write`."""
+    def add(self, number: int, call: RecordedCall) -> bytes:
+        """Make the lines of a call, for `write`; returns them."""
         self._calls.append(call)
-        is_whole = False
+        made, is_whole = b"", False
         while not is_whole:
             record = next(self._records)
-            self._unwritten += encode_record(record)
+            made += encode_record(record)
             is_whole = "call" in record
+        self._unwritten += made
         self._numbers.append(number)
+        return made
 
     def write(self) -> list[int]:
         """Write pending lines and return the numbers of their calls. Raises OSError; the lines are then kept."""

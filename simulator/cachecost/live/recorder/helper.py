@@ -22,6 +22,7 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.ctok_ import has_ctok
 
 MODULE = "cachecost.live.recorder.helper_main"
+NO_PAGE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class HelperOptions:
 
     `rules` are assumptions by name, `own` is a rules file, `prices` a price file, `as_of` a day in ISO 8601.
     `earlier_bytes` is how much of the file an earlier recorder wrote. With `digest` the helper writes the file, without
-    content.
+    content. `page` is the descriptor of a socket that listens for its page.
     """
 
     path: str
@@ -42,6 +43,12 @@ class HelperOptions:
     earlier_bytes: int = 0
     prints: bool = True
     digest: bool = False
+    page: int = NO_PAGE
+
+    @property
+    def needs_helper(self) -> bool:
+        """Whether there is anything to do for a helper besides writing."""
+        return self.prints or self.page != NO_PAGE
 
     def setup(self) -> ReplaySetup:
         """The setup of predictions; tokens without a bill are counted as in `validate`. Raises InputError."""
@@ -68,6 +75,7 @@ class RecorderHelper:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
+            pass_fds=() if options.page == NO_PAGE else (options.page,),
         )
         self._heard = heard
         self._ended = ended

@@ -18,17 +18,22 @@ from json import loads
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.readers.call_recording.reader import RecordingLines
 from cachecost.live.recorder.digest import DigestFile
-from cachecost.live.recorder.helper import HelperOptions
+from cachecost.live.recorder.helper import NO_PAGE, HelperOptions
 from cachecost.live.recorder.log_lines import LineReader
 from cachecost.live.recorder.prediction import Predictor
 from cachecost.live.recorder.start_order import StartOrder
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import NotAMessage
+
+if TYPE_CHECKING:
+    from cachecost.live.recorder.live_page import RecorderPage
 
 CHUNK = 1 << 16
 Inbox = Queue[bytes | None]
@@ -47,12 +52,16 @@ class HelperLoop:
         self._is_full = False
         self._predicts = options.prints
         self._predictor: Predictor | None = None
+        self._page: RecorderPage | None = None
+        self._bare = RecordingLines(self._path) if options.digest and options.page != NO_PAGE else None
+        self._without_content: dict[int, RecordedCall] = {}
         self._order: StartOrder[tuple[int, RecordedCall]] = StartOrder()
         self._ready: deque[tuple[int, RecordedCall]] = deque()
         self._is_over = False
 
     def run(self, inbox: Inbox) -> None:
         """Handle messages. Ended calls are written before the next prediction."""
+        self._open_page()
         while not self._is_over or self._ready:
             with suppress(Empty):
                 self._take(inbox.get(timeout=self._patience()))
@@ -60,9 +69,16 @@ class HelperLoop:
                     self._take(inbox.get_nowait())
             self._ready += self._order.rest() if self._is_over else self._order.ready(time.monotonic())
             if self._ready:
+                self._show(*self._ready[0])
                 self._predict(*self._ready.popleft())
         if self._file is not None:
             self._write(self._file)
+
+    def _open_page(self) -> None:
+        if self._options.page != NO_PAGE:
+            from cachecost.live.recorder.live_page import RecorderPage
+
+            self._page = RecorderPage(self._options.page, self._options.setup(), self._earlier_calls(), _say)
 
     def _patience(self) -> float | None:
         """Seconds to wait for the next message; None: no limit."""
@@ -82,7 +98,9 @@ class HelperLoop:
         call = self._call(word, rest)
         self._order.end(number, None if call is None else (number, call), time.monotonic())
         if call is not None and self._file is not None:
-            self._file.add(number, call)
+            lines = self._file.add(number, call)
+            if self._bare is not None:
+                self._without_content[number] = self._bare.read(lines)[-1]
             self._write(self._file)
 
     def _call(self, word: bytes, rest: list[bytes]) -> RecordedCall | None:
@@ -108,6 +126,11 @@ class HelperLoop:
         if written:
             _answer(f"wrote {' '.join(map(str, written))}")
 
+    def _show(self, number: int, call: RecordedCall) -> None:
+        """Show a call on the page, as the recording has it: without content where that has none."""
+        if self._page is not None:
+            self._page.add(self._without_content.pop(number, call))
+
     def _predict(self, number: int, call: RecordedCall) -> None:
         """An error ends the predictions only, because this process may be writing the recording."""
         if not self._predicts:
@@ -123,9 +146,12 @@ class HelperLoop:
     def _prediction(self) -> Predictor:
         if self._predictor is None:
             self._predictor = Predictor(self._options.setup())
-            for before in _earlier(self._path, self._options.earlier_bytes, self._reader):
+            for before in self._earlier_calls():
                 self._predictor.remember(before)
         return self._predictor
+
+    def _earlier_calls(self) -> Iterator[RecordedCall]:
+        return _earlier(self._path, self._options.earlier_bytes, self._reader)
 
 
 def _answer(line: str) -> None:

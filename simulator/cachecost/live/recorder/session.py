@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,15 @@ class RecordingResult:
     lost: int
 
 
-def record(upstream: httpx2.URL, port: int, options: HelperOptions, say: Say) -> RecordingResult:
-    """Forward calls and record them until a signal comes. Raises InputError."""
-    with _listen(port) as bound:
+def record(
+    upstream: httpx2.URL, port: int, options: HelperOptions, say: Say, page_port: int | None = None
+) -> RecordingResult:
+    """Forward calls and record them until a signal comes; `page_port` is that of the page (None: there is none).
+
+    Raises InputError.
+    """
+    with _listen(port) as bound, nullcontext() if page_port is None else _listen(page_port, "--page") as page:
+        options = options if page is None else replace(options, page=page.fileno())
         if is_itself(upstream, bound.getsockname()[1]):
             raise InputError([Fault("--upstream", f"{upstream}: {LOOP.partition(': ')[2]}; got this recorder itself")])
         recording = _record_digest if options.digest else _record_log
@@ -54,7 +61,7 @@ def _record_log(options: HelperOptions, say: Say, run: Run) -> RecordingResult:
         size = path.stat().st_size
         if size:
             say(f"{path}: appending to it")
-        watcher = _predicting(replace(options, earlier_bytes=size), say) if options.prints else None
+        watcher = _predicting(replace(options, earlier_bytes=size), say) if options.needs_helper else None
         writer = CallWriter(LogSink(log, watcher), say)
         try:
             run(writer, path)
@@ -118,11 +125,11 @@ def _run(upstream: httpx2.URL, bound: socket.socket, writer: CallWriter, path: P
     asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C stops"), say))
 
 
-def _listen(port: int) -> socket.socket:
+def _listen(port: int, option: str = "--port") -> socket.socket:
     try:
         return listen(port)
     except PortTaken as error:
-        raise InputError([Fault("--port", str(error).removeprefix("--port "))]) from None
+        raise InputError([Fault(option, str(error).removeprefix("--port "))]) from None
 
 
 def _create_file(path: Path) -> Any:

@@ -24,6 +24,11 @@ class _PageServer(QuietServer):
         self._ready()
 
 
+def page_server(app: ASGIApp, ready: Callable[[], None] = ignore) -> QuietServer:
+    """A server of the page, for whoever runs it in a thread."""
+    return _PageServer(app, ready)
+
+
 def serve_page(app: ASGIApp, listener: socket.socket, ready: Callable[[], None] = ignore) -> None:
     """Serve until Ctrl-C or SIGTERM."""
-    asyncio.run(_PageServer(app, ready).serve(sockets=[listener]))
+    asyncio.run(page_server(app, ready).serve(sockets=[listener]))

@@ -21,7 +21,7 @@ from cachecost.prompts.request import TTL, Breakpoint, MessageThread, Request
 from cachecost.prompts.wire import ROLES, show_found
 from cachecost.providers.usage import Usage
 
-__all__ = ["calls", "sniff", "title"]
+__all__ = ["RecordingLines", "calls", "sniff", "title"]
 TTLS = ("5m", "1h")
 BREAKPOINT = 'expected [layer, block, "5m" or "1h"], with the message before the block in messages'
 
@@ -48,6 +48,29 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         faults.append(Fault(str(path), "is empty: a recording starts with a whole header line"))
     if faults:
         raise InputError(faults)
+
+
+class RecordingLines:
+    """Reads a recording while it is written, line by line."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._number = 0
+        self._parser = _CallRecordingParser([])
+
+    def read(self, lines: bytes) -> list[RecordedCall]:
+        """The calls in the next lines, which are whole. Raises InputError."""
+        found: list[RecordedCall] = []
+        for raw in lines.splitlines():
+            self._number += 1
+            call: RecordedCall | bool | None = self._parser.parse_plain_line(raw, self._number)
+            if call is False and (line := json_line(self._path, self._number, raw, self._parser.faults, quiet)):
+                call = self._parser.parse_line(line)
+            if isinstance(call, RecordedCall):
+                found.append(call)
+        if self._parser.faults:
+            raise InputError(self._parser.faults)
+        return found
 
 
 def title(path: Path) -> Title:
