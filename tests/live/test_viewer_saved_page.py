@@ -69,12 +69,13 @@ def test_a_page_has_the_answers_of_its_session(source: SessionsSource) -> None:
     data, client = data_of(page), Client(source)
     assert data["home"] == "#/session/s1"
     calls = [f"session/s1/call/{number}" for number in (1, 2, 3, 4)]
-    assert set(data["answers"]) == {"start", "session/s1", "session/s1/simulated", *calls}
+    texts = {path for path in data["answers"] if "/block/" in path}
+    assert set(data["answers"]) - texts == {"start", "session/s1", "session/s1/simulated", *calls}
     for path in ("start", "session/s1/simulated", *calls):
         assert data["answers"][path] == client.get(f"api/{path}").json
     assert data["answers"]["session/s1"]["facts"][-1] == [
         "saved page",
-        "all calls with their blocks, each with the beginning of its text",
+        f"all calls with their blocks; the texts of the {len(texts)} blocks of the most expensive moments",
     ]
     assert SavedPage(source, STATIC).of_session("s1") == page
 
@@ -107,11 +108,38 @@ def test_hostile_text_ends_no_element(source: SessionsSource) -> None:
 def test_a_long_session_says_what_is_left_out(source: SessionsSource) -> None:
     page = SavedPage(source, STATIC, most_bytes=12_000).of_session("s1")
     answers = data_of(page)["answers"]
-    saved = [path for path in answers if "/call/" in path]
+    saved = [path for path in answers if "/call/" in path and "/block/" not in path]
     assert 0 < len(saved) < 4
     assert "session/s1/call/3" in saved, "the most expensive moment comes first"
     words = f"{len(saved)} of 4 calls with their blocks: the most expensive moments, then the first"
-    assert answers["session/s1"]["facts"][-1] == ["saved page", words]
+    assert answers["session/s1"]["facts"][-1][1].startswith(f"{words}; the texts of ")
+
+
+def test_texts_of_the_moments_and_of_the_selected_call_are_in_it(source: SessionsSource) -> None:
+    data, client = data_of(SavedPage(source, STATIC).of_session("s1", 2)), Client(source)
+    moments = [one["call"] for one in client.get("api/session/s1").json["moments"]]
+    assert data["home"] == "#/session/s1/call/2" and 2 not in moments
+    for number in (2, *moments):
+        call = data["answers"][f"session/s1/call/{number}"]
+        for block in call["blocks"]:
+            saved = data["answers"].get(f"session/s1/call/{number}/block/{block['n']}")
+            served = client.get(f"api/session/s1/call/{number}/block/{block['n']}").json
+            assert (saved or served)["text"] == served["text"]
+            assert (saved is None) == (served["text"] == "")
+            if saved and block["change"] == "changed":
+                assert saved["parts"] == served["parts"]
+
+
+def test_texts_that_have_no_room_are_counted(source: SessionsSource) -> None:
+    answers = data_of(SavedPage(source, STATIC, most_text_bytes=20_000).of_session("s1"))["answers"]
+    blocks = [path for path in answers if "/block/" in path]
+    assert sum(len(json.dumps(answers[path])) for path in blocks) < 21_000
+    words = answers["session/s1"]["facts"][-1][1]
+    assert re.search(
+        f"the texts of {len(blocks)} of \\d+ blocks of the most expensive moments, as there is no room", words
+    )
+    changed = [block for block in answers["session/s1/call/3"]["blocks"] if block["change"] == "changed"]
+    assert all(f"session/s1/call/3/block/{block['n']}" in answers for block in changed)
 
 
 def test_the_page_is_an_attachment(source: SessionsSource) -> None:

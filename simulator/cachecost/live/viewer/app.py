@@ -25,6 +25,7 @@ from cachecost.views.viewer.inert_json import inert_json
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 JSON = "application/json"
+MOST_DIGITS = 10
 STATUS: tuple[tuple[type[Exception], int], ...] = (
     (NotHere, 404),
     (WrongChoice, 400),
@@ -116,7 +117,9 @@ class _PageEndpoints:
         id_ = _id(request)
 
         def work() -> Response:
-            page = SavedPage(self._source, self._static).of_session(id_)
+            selected = request.query_params.get("call", "")
+            number = int(selected) if selected.isdecimal() and len(selected) < MOST_DIGITS else 0
+            page = SavedPage(self._source, self._static).of_session(id_, number)
             return Response(page.encode(), media_type=content_type(INDEX), headers=_attachment(id_))
 
         return await self._guarded(request, work)

@@ -75,6 +75,9 @@ class LiveSource(PageSource):
     def block(self, id_: str, number: int, block: int) -> Answer:
         return self._now().block(id_, number, block)
 
+    def blocks(self, id_: str, number: int) -> Sequence[Answer]:
+        return self._now().blocks(id_, number)
+
     def options(self, id_: str) -> Answer:
         return self._now().options(id_)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -21,7 +21,8 @@ from cachecost.live.viewer.static_files import INDEX
 from cachecost.views.viewer.inert_json import inert_json
 
 MOST_BYTES = 6 << 20
-"""Of JSON in a page, besides that of the session itself."""
+"""Of JSON in a page, besides that of the session itself and that of texts."""
+MOST_TEXT_BYTES = 2 << 20
 CHARSET = re.compile(r'<meta charset="utf-8" ?/?>')
 STYLE_LINK = re.compile(r'<link rel="stylesheet" href="static/style\.css" ?/?>')
 SCRIPT_LINK = re.compile(r'<script type="module" src="static/app\.js"></script>')
@@ -35,18 +36,25 @@ class SavedPage:
     source: PageSource
     static: Mapping[str, bytes]
     most_bytes: int = MOST_BYTES
+    most_text_bytes: int = MOST_TEXT_BYTES
 
-    def of_session(self, id_: str) -> str:
-        """The page of a session, which begins with it. Raises what the source raises."""
+    def of_session(self, id_: str, selected: int = 0) -> str:
+        """The page of a session, which begins with it, or with the call that is selected (0: none). Raises what the
+        source raises.
+        """
         path = f"session/{id_}"
         session = dict(self.source.session(id_))
         answers: dict[str, Any] = {"start": self.source.start(), path: session}
         if session["has_blocks"]:
             answers |= self._simulated(id_, path)
-        calls = self._calls(id_, session)
+        calls = self._calls(id_, session, selected)
         answers.update((f"{path}/call/{number}", call) for number, call in calls.items())
-        session["facts"] = [*session["facts"], ("saved page", _saved_words(len(calls), session))]
-        return self._page({"home": f"#/{path}", "answers": answers})
+        shown = [number for number in _of_note(session, selected) if number in calls]
+        texts = _SavedTexts(self.source, id_, self.most_text_bytes)
+        answers.update((f"{path}/call/{call}/block/{n}", block) for (call, n), block in texts.of_calls(shown).items())
+        words = f"{_saved_words(len(calls), session)}; {texts.words}"
+        session["facts"] = [*session["facts"], ("saved page", words)]
+        return self._page({"home": f"#/{path}/call/{selected}" if selected else f"#/{path}", "answers": answers})
 
     def _simulated(self, id_: str, path: str) -> dict[str, Answer]:
         try:
@@ -54,11 +62,11 @@ class SavedPage:
         except (CannotEvaluate, InputError):
             return {}
 
-    def _calls(self, id_: str, session: Answer) -> dict[int, Answer]:
+    def _calls(self, id_: str, session: Answer, selected: int) -> dict[int, Answer]:
         """Calls with their blocks, as many as there is room for."""
         found: dict[int, Answer] = {}
         room = self.most_bytes
-        for number in _by_interest(session):
+        for number in _by_interest(session, selected):
             try:
                 call = self.source.call(id_, number)
             except (CannotEvaluate, InputError):
@@ -107,15 +115,61 @@ def _digest(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-def _by_interest(session: Answer) -> Iterator[int]:
-    """The numbers of calls: the most expensive moments, the calls before them, then all in order of time."""
+def _of_note(session: Answer, selected: int) -> list[int]:
+    """The numbers of the call that is selected and of the most expensive moments."""
     moments = [moment["call"] for moment in session["moments"]]
-    numbers = session["calls"]["number"]
-    yield from dict.fromkeys([*moments, *(number - 1 for number in moments if number > 1), *numbers])
+    return list(dict.fromkeys([selected, *moments] if selected in session["calls"]["number"] else moments))
+
+
+def _by_interest(session: Answer, selected: int) -> Iterator[int]:
+    """The numbers of calls: those of note, the calls before them, then all in order of time."""
+    noted, numbers = _of_note(session, selected), session["calls"]["number"]
+    yield from dict.fromkeys([*noted, *(number - 1 for number in noted if number > 1), *numbers])
+
+
+@dataclass(slots=True)
+class _SavedTexts:
+    """The texts of blocks: first of those that are new or changed, then of the rest, as long as there is room."""
+
+    source: PageSource
+    id: str
+    room: int
+    known: int = 0
+    _found: dict[tuple[int, int], Answer] = field(default_factory=dict)
+
+    def of_calls(self, calls: Sequence[int]) -> Mapping[tuple[int, int], Answer]:
+        """The answers for blocks with a text, by the numbers of their call and their own."""
+        blocks = [((call, one["n"]), one) for call in calls for one in self._blocks(call) if one["text"]]
+        self.known = len(blocks)
+        for key, block in sorted(blocks, key=lambda pair: pair[1]["change"] == "same"):
+            size = len(inert_json(block))
+            if size <= self.room:
+                self.room -= size
+                self._found[key] = block
+        return self._found
+
+    def _blocks(self, call: int) -> Iterator[Answer]:
+        """Of a call; a text is in them once, a difference in its parts alone."""
+        try:
+            found = self.source.blocks(self.id, call)
+        except (CannotEvaluate, InputError):
+            return
+        for block in found:
+            yield {**block, "before": None, "parts": block["parts"] if block["change"] == "changed" else []}
+
+    @property
+    def words(self) -> str:
+        """What there is of the texts."""
+        if not self.known:
+            return "no texts of blocks"
+        whole = len(self._found) == self.known
+        count = f"the {self.known:,}" if whole else f"{len(self._found):,} of {self.known:,}"
+        rest = "" if whole else ", as there is no room for more"
+        return f"the texts of {count} blocks of the most expensive moments{rest}"
 
 
 def _saved_words(calls: int, session: Answer) -> str:
     total = len(session["calls"]["number"])
     if calls == total:
-        return "all calls with their blocks, each with the beginning of its text"
+        return "all calls with their blocks"
     return f"{calls:,} of {count_text(total, 'call')} with their blocks: the most expensive moments, then the first"

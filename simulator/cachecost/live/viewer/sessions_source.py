@@ -88,6 +88,11 @@ class SessionsSource(PageSource):
         except KeyError:
             raise NotHere(f"the call has no block {block}; it has {len(viewed.blocks):,}") from None
 
+    def blocks(self, id_: str, number: int) -> Sequence[Answer]:
+        with self._locked(id_) as one:
+            viewed = self._view(one, number)
+        return [block_object(viewed, place + 1) for place in range(len(viewed.blocks))]
+
     def options(self, id_: str) -> Answer:
         with self._locked(id_) as one:
             return options_object(self._alternatives(one))

@@ -58,6 +58,10 @@ class PageSource:
     def block(self, id_: str, number: int, block: int) -> Answer:
         raise NotHere("no such session")
 
+    def blocks(self, id_: str, number: int) -> Sequence[Answer]:
+        """All blocks of a call, as `block` answers them."""
+        raise NotHere("no such session")
+
     def options(self, id_: str) -> Answer:
         raise NotHere("no such session")
 

@@ -62,7 +62,8 @@ export async function getJson(address, signal) {
 /** @param {string} path @param {Record<string, unknown>} answers @returns {any} */
 function fromEmbedded(path, answers) {
   if (path in answers) return answers[path];
-  throw new AnswerError("This is not part of the saved page.", 404);
+  const words = path.includes("/block/") ? "The text of this block" : "This";
+  throw new AnswerError(`${words} is not part of the saved page.`, 404);
 }
 
 /** The same, asked once: what a recording contains does not change. @param {string} path @returns {Promise<any>} */

@@ -21,7 +21,7 @@ const bar = /** @type {HTMLElement} */ (document.getElementById("bar"));
 const foot = /** @type {HTMLElement} */ (document.getElementById("foot"));
 const save = make(
   "a",
-  { class: "quiet", hidden: true, download: "" },
+  { class: "quiet", hidden: true, download: "", onclick: addressPage },
   "Save",
   make("span", { class: "narrow-unseen" }, " this page"),
 );
@@ -100,8 +100,14 @@ async function change(route, key) {
   window.scrollTo(0, 0);
   main.focus({ preventScroll: true });
   save.hidden = isSaved || route.view !== "session";
-  save.href = `api/${sessionPath(route.session)}/page`;
+  addressPage();
   return true;
+}
+
+/** What is saved opens at the call that is selected now. */
+function addressPage() {
+  const { session, call } = parseRoute(location.hash);
+  save.href = `api/${sessionPath(session)}/page${call ? `?call=${call}` : ""}`;
 }
 
 /** The address says what is shown, so the link that skips the bar must not change it. @param {Event} event */
