@@ -18,7 +18,7 @@ from cachecost.cli import COMMANDS, cachecost, exit_code
 from cachecost.commands.catalogue import COMMAND_GROUPS
 
 WORDS_NOT_USED = re.compile(
-    r"\b(asked|told|wish(es)?|dear(er|est)?|beside|whole story|a fault|lifetimes?|words to)\b", re.I
+    r"\b(asked|told|wish(es)?|dear(er|est)?|(?<!--)beside|whole story|a fault|lifetimes?|words to)\b", re.I
 )
 RULES_AND_PRICES = ("--rule", "--rules", "--prices", "--as-of", "--host")
 COMMAND = (sys.executable, "-m", "cachecost")

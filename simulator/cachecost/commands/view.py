@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the page of the session as one HTML file, and start no server.",
 )
-@click.option("--beside", is_flag=True, help="Show two recordings beside each other: PATH is given twice.")
-@click.option("--against", metavar="REV", help="Show a report beside itself as of this git revision.")
+@click.option("--beside", is_flag=True, help="Compare two recordings, call by call: PATH is given twice.")
+@click.option("--against", metavar="REV", help="Compare a report with itself as of this git revision.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @port_option(0)
 @format_option

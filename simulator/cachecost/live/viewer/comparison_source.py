@@ -25,7 +25,7 @@ class ComparisonSource(PageSource):
     _answer: Answer | None = None
 
     def start(self) -> Answer:
-        return start_object("compare", " beside ".join(self.titles), self.command)
+        return start_object("compare", " and ".join(self.titles), self.command)
 
     def compare(self) -> Answer:
         with self._lock:

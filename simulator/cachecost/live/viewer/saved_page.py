@@ -138,9 +138,9 @@ class _SavedTexts:
     _found: dict[tuple[int, int], Answer] = field(default_factory=dict)
 
     def of_calls(self, calls: Sequence[int]) -> Mapping[tuple[int, int], Answer]:
-        """The answers for blocks with a text, by the numbers of their call and their own."""
-        blocks = [((call, one["n"]), one) for call in calls for one in self._blocks(call) if one["text"]]
-        self.known = len(blocks)
+        """The answers for blocks, by the numbers of their call and their own."""
+        blocks = [((call, one["n"]), one) for call in calls for one in self._blocks(call)]
+        self.known = sum(bool(one["text"]) for _, one in blocks)
         for key, block in sorted(blocks, key=lambda pair: pair[1]["change"] == "same"):
             size = len(inert_json(block))
             if size <= self.room:
@@ -162,8 +162,9 @@ class _SavedTexts:
         """What there is of the texts."""
         if not self.known:
             return "no texts of blocks"
-        whole = len(self._found) == self.known
-        count = f"the {self.known:,}" if whole else f"{len(self._found):,} of {self.known:,}"
+        saved = sum(bool(one["text"]) for one in self._found.values())
+        whole = saved == self.known
+        count = f"the {self.known:,}" if whole else f"{saved:,} of {self.known:,}"
         rest = "" if whole else ", as there is no room for more"
         return f"the texts of {count} blocks of the most expensive moments{rest}"
 

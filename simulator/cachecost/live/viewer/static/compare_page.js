@@ -29,7 +29,7 @@ export async function showCompare() {
   const element = make(
     "div",
     { class: "page" },
-    make("h1", { class: "crumb muted" }, `${answer.left.title} beside ${answer.right.title}`),
+    make("h1", { class: "crumb muted" }, `${answer.left.title} and ${answer.right.title}`),
     make(
       "p",
       { class: "saving" },
