@@ -39,6 +39,9 @@ from cachecost.conversations.logs import Logs
 if TYPE_CHECKING:
     from cachecost.ledger.findings import Explanation
     from cachecost.simulation.workload import Workload
+    from cachecost.views.timeline.picture import TimelineView
+
+    Pictures = list[Sequence[TimelineView]]
 
 
 @click.command(cls=SectionedCommand)
@@ -80,13 +83,15 @@ def explain(
     from cachecost.views.explain.text import print_explanation
 
     read, skipped = logs_from(logs, format_), list[Fault]()
+    timelines: list[Sequence[TimelineView]] = []
+    pictures = timelines if html is not None else None
     with work_bar() as bar:
         if scenario := scenario_among(logs):
             check_scenario(scenario, tokens, shared)
-            explanations = list(_explain_scenario(scenario, strategy, shared, assumptions, bar))
+            explanations = list(_explain_scenario(scenario, strategy, shared, assumptions, bar, pictures))
         else:
             with no_garbage_collection():
-                explanations, skipped = _explain_logs(logs, format_, tokens, shared, assumptions, bar)
+                explanations, skipped = _explain_logs(logs, format_, tokens, shared, assumptions, bar, pictures)
     csv_rows: list[dict[str, Any]] = []
     for number, explanation in enumerate(explanations):
         as_object = explanation_object(explanation)
@@ -101,15 +106,24 @@ def explain(
         from cachecost.views.explain.page import explain_page
         from cachecost.views.html.frame import write_page
 
-        write_page(html, explain_page(read.name, explanations, f"cachecost explain {read.arguments} --html {html}"))
+        again = f"cachecost explain {read.arguments} --html {html}"
+        write_page(html, explain_page(read.name, explanations, again, timelines))
         print_diagnostic(f"{html} written")
     return code_with_skipped(skipped, may_skip, ExitCode.OK)
 
 
 def _explain_logs(
-    logs: Sequence[Path], format_: str, tokens: str | None, shared: SharedOptions, assumptions: bool, bar: WorkBar
+    logs: Sequence[Path],
+    format_: str,
+    tokens: str | None,
+    shared: SharedOptions,
+    assumptions: bool,
+    bar: WorkBar,
+    pictures: Pictures | None,
 ) -> tuple[list[Explanation], list[Fault]]:
     """An explanation of the transcripts among the logs, and one of the others; the errors of files that were skipped.
+
+    Their prompt timelines are added to `pictures`, if there is to be a page.
 
     Raises InputError where nothing can be read; CannotEvaluate.
     """
@@ -123,26 +137,50 @@ def _explain_logs(
     explanations = []
     others, found.logs = found.logs, []
     if found.sessions:
-        explanations.append(explain_account(account_of_found(found, shared.setup, format_)))
+        account = account_of_found(found, shared.setup, format_)
+        explanations.append(explain_account(account))
+        if pictures is not None:
+            from cachecost.views.explain.timelines import account_timelines
+
+            pictures.append(account_timelines(len(pictures), account))
     if others or not found.sessions:
         paths = others if found.sessions or found.skipped else logs
         rest = Logs(paths, format_, print_diagnostic, may_skip_all=bool(found.sessions))
         with bar.reading(paths):
             traffic = read_workload(rest, shared.setup, tokens)
         explanations.append(explain_recording(watched(traffic, bar), prices_under(shared.setup), assumptions))
+        if pictures is not None:
+            _add_picture(pictures, traffic, explanations[-1], shared)
         found.skipped += rest.skipped
     return explanations, found.skipped
 
 
+def _add_picture(pictures: Pictures, traffic: Workload, explanation: Explanation, shared: SharedOptions) -> None:
+    """Add the prompt timeline of a workload, from one more replay."""
+    from cachecost.analysis.bill.found_sessions import prices_under
+    from cachecost.views.explain.timelines import workload_timeline
+
+    made = list(map(traffic.simulation().simulate, traffic.calls))
+    pictures.append(workload_timeline(len(pictures), explanation, traffic.calls, made, prices_under(shared.setup)))
+
+
 def _explain_scenario(
-    source: Path, strategy: str | None, shared: SharedOptions, assumptions: bool, bar: WorkBar
+    source: Path,
+    strategy: str | None,
+    shared: SharedOptions,
+    assumptions: bool,
+    bar: WorkBar,
+    pictures: Pictures | None,
 ) -> Iterator[Explanation]:
     """An explanation of each strategy. Raises UsageError, CannotEvaluate."""
     from cachecost.analysis.explain.explaining import explain_workload
     from cachecost.commands.watched_workload import watched
 
     for workload in _scenario_workloads(source, strategy, shared):
-        yield explain_workload(watched(workload, bar), assumptions)
+        explanation = explain_workload(watched(workload, bar), assumptions)
+        if pictures is not None:
+            _add_picture(pictures, workload, explanation, shared)
+        yield explanation
 
 
 def _scenario_workloads(source: Path, strategy: str | None, shared: SharedOptions) -> Iterator[Workload]:

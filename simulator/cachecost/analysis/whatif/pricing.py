@@ -126,6 +126,14 @@ class AlternativePricing:
         replays = self.replays if is_warm else self._cold_replays()
         return PlannedReplay(steps, replays, self.base if is_warm else self._cold_base(replays))
 
+    def _rows(self, replays: Replays, steps: Sequence[ReplayStep], what: str) -> list[CallRow]:
+        """The rows of an alternative. Where it sends other content, no bill determines what rests on token counts."""
+        if not replays.are_as_sent(steps):
+            return replays.priced_rows(steps, what)
+        if self.earlier is None or replays is not self.replays:
+            return replays.rows(steps, what)
+        return replays.changed_rows(steps, self.earlier, what, Simulation)
+
     def usage(self, option: Option) -> list[Usage]:
         """The usage of each call with an option of `KEPT`. Replayed once, and only where it changes calls."""
         if option.unchanged:

@@ -16,8 +16,7 @@ from cachecost.views.tables.table import Table
 
 HEIGHT = 200
 """Units of the highest bar."""
-BAND_TOP, BAND_HEIGHT = 206, 9
-FEWEST_UNITS = 24
+FEWEST_UNITS = 6
 """Units that a picture is wide at least, so that a few bars are no walls."""
 GAPS_UP_TO = 140
 """Bars that are wide enough for a gap between them."""
@@ -25,19 +24,17 @@ GAPS_UP_TO = 140
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar: its parts in USD from the bottom up, and what it says. `is_pause` is a gap, `is_turn` a human turn."""
+    """A bar: its parts in USD from the bottom up, and what it says."""
 
     parts: Sequence[Decimal]
     says: str
-    is_turn: bool = False
-    is_pause: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
     """A picture with its words: the classes of its parts with their paths and names, and the table behind it.
 
-    `pauses`, `turns` and `gaps` are paths, too; empty where there is nothing. `axis` are the words below.
+    `gaps` is a path, too; empty where there is nothing. `axis` are the words below.
     """
 
     anchor: str
@@ -45,19 +42,21 @@ class BarChart:
     says: str
     width: int
     parts: list[tuple[str, str, str]]
-    pauses: str
-    turns: str
     gaps: str
     bars: Sequence[Bar]
     top: str
     axis: Sequence[str]
     table: Table
-    thinned: str = ""
 
     @property
     def height(self) -> int:
-        """Units of the picture; marks have a band of their own below the bars."""
-        return BAND_TOP + BAND_HEIGHT + 3 if self.turns else HEIGHT
+        """Units of the picture."""
+        return HEIGHT
+
+    @property
+    def filled(self) -> int:
+        """Percent of its width that bars take."""
+        return round(100 * len(self.bars) / self.width)
 
 
 def bar_chart(
@@ -68,7 +67,6 @@ def bar_chart(
     names: Sequence[tuple[str, str]],
     axis: Sequence[str],
     table: Table,
-    thinned: str = "",
 ) -> BarChart:
     """The picture of these bars; `names` are the colour class and the name of each part, from the bottom up."""
     highest = max((sum(bar.parts, ZERO) for bar in bars), default=ZERO)
@@ -78,14 +76,11 @@ def bar_chart(
         says,
         max(len(bars), FEWEST_UNITS),
         list(_part_paths(bars, names, highest)),
-        "".join(f"M{at} 0h1v{HEIGHT}h-1z" for at, bar in enumerate(bars) if bar.is_pause),
-        "".join(f"M{at} {BAND_TOP}v{BAND_HEIGHT + 3}" for at, bar in enumerate(bars) if bar.is_turn),
         "".join(f"M{at} 0V{HEIGHT}" for at in range(1, len(bars))) if len(bars) <= GAPS_UP_TO else "",
         bars,
         dollars(highest),
         axis,
         table,
-        thinned,
     )
 
 

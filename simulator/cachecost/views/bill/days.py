@@ -12,7 +12,7 @@ from cachecost.providers.usage import ZERO
 from cachecost.views.bill.bar_chart import Bar, BarChart, bar_chart
 from cachecost.views.bill.tables import rows_table
 
-PARTS = (("read", "necessary"), ("write_1h", "rewritten"))
+PARTS = (("read", "necessary"), ("rewritten", "rewritten"))
 FORMS = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}
 MOST_BARS = 186
 """Half a year of days."""

@@ -14,14 +14,15 @@ from cachecost.base.formatting import count_text, dollar_column, dollars, percen
 from cachecost.base.version import __version__
 from cachecost.caches.causes import Cause
 from cachecost.providers.usage import ZERO
-from cachecost.views.bill.bar_chart import BarChart
 from cachecost.views.bill.days import days_chart
-from cachecost.views.bill.session_chart import session_chart
 from cachecost.views.bill.tables import cause_lines, note_cells, row_names, rows_table
 from cachecost.views.bill.text import accounted, list_price_note
+from cachecost.views.bill.timelines import session_timeline
 from cachecost.views.bill.words import caching_words, period, project_names
 from cachecost.views.html.frame import render_page
 from cachecost.views.tables.table import Column, Table
+from cachecost.views.timeline.columns import MOST, most_spots
+from cachecost.views.timeline.picture import TimelineView, timeline_key
 
 TIMELINES = 8
 LONGEST_PROJECT = 60
@@ -48,7 +49,7 @@ def bill_page(
 ) -> str:
     """The whole page. `again` is the command that makes it, `notes` stand beside their cause."""
     summary = summarize(account)
-    charts = _session_charts(account, summary)
+    timelines = _timelines(account, summary)
     return render_page(
         "bill.html",
         title=" · ".join(filter(None, ("Bill", period(summary.total)))),
@@ -60,8 +61,8 @@ def bill_page(
         changes=_changes(advice) if advice else None,
         days=days_chart(account, summary.total),
         sessions=_cost_first(rows_table(summary, account.rewrites, project_cells=LONGEST_PROJECT)),
-        charts=charts,
-        key=_key(charts),
+        timelines=timelines,
+        key=timeline_key(timelines),
         note=list_price_note(summary.total.cost),
         again=again,
         version=__version__,
@@ -126,21 +127,16 @@ def _cost_first(table: Table) -> Table:
     )
 
 
-def _session_charts(account: BillAccount, summary: BillSummary) -> list[BarChart]:
-    """The most expensive sessions."""
+def _timelines(account: BillAccount, summary: BillSummary) -> list[TimelineView]:
+    """The most expensive sessions, the first of them open."""
     rows = summary.rows[:TIMELINES]
-    timelines = session_timelines(account, [row.key for row in rows])
+    calls = session_timelines(account, [row.key for row in rows])
     projects, names = project_names(row.project for row in summary.rows), row_names(summary)
     titles = [" · ".join(filter(None, (name, projects[row.project]))) for name, row in zip(names, rows, strict=False)]
+    spots = most_spots(len(rows) - 1)
     return [
-        session_chart(f"session-{number}", title, timelines[row.key])
+        session_timeline(
+            f"session-{number}", title, calls[row.key], MOST if number == 1 else spots, is_open=number == 1
+        )
         for number, (row, title) in enumerate(zip(rows, titles, strict=True), 1)
     ]
-
-
-def _key(charts: Sequence[BarChart]) -> list[tuple[str, str]]:
-    """The colours that occur, from the bottom up, and the marks."""
-    found = dict.fromkeys((colour, name) for chart in charts for colour, _, name in reversed(chart.parts))
-    marks = [("pause", "idle for 5 min or longer")] if any(chart.pauses for chart in charts) else []
-    turns = [("turn", "a person's message")] if any(chart.turns for chart in charts) else []
-    return [*found, *marks, *turns]

@@ -10,30 +10,41 @@ from cachecost.ledger.findings import Explanation
 from cachecost.views.explain.tables import findings_table, group_findings
 from cachecost.views.explain.text import closing, headline
 from cachecost.views.html.frame import Section, render_page
+from cachecost.views.timeline.picture import TimelineView, timeline_key
 
 SIMULATED = "simulated"
 
 
-def explain_page(source: str, explanations: Sequence[Explanation], again: str) -> str:
-    """The avoidable cost of each strategy of a scenario, or of a log. `again` is the command that makes the page."""
-    sections = [_section(number, explanation) for number, explanation in enumerate(explanations, 1)]
+def explain_page(
+    source: str, explanations: Sequence[Explanation], again: str, timelines: Sequence[Sequence[TimelineView]] = ()
+) -> str:
+    """The avoidable cost of each strategy of a scenario, or of a log. `again` is the command that makes the page.
+
+    `timelines` are those of each explanation.
+    """
+    shown = [*timelines, *[()] * (len(explanations) - len(timelines))]
+    sections = [
+        _section(number, explanation, views)
+        for number, (explanation, views) in enumerate(zip(explanations, shown, strict=True), 1)
+    ]
     return render_page(
         "analysis.html",
         title=source,
         question="Which cost was avoidable, and why?",
-        answer=sections[0].sentences[0] if len(sections) == 1 else _comparison(explanations),
+        answer=sections[0].sentences.pop(0) if len(sections) == 1 else _comparison(explanations),
         sections=sections,
+        key=timeline_key([view for views in timelines for view in views]),
         again=again,
         version=__version__,
     )
 
 
-def _section(number: int, explanation: Explanation) -> Section:
+def _section(number: int, explanation: Explanation, timelines: Sequence[TimelineView]) -> Section:
     groups = group_findings(explanation)
     sentences = [" ".join(line.split()) for line in headline(explanation, groups)]
     after = [" ".join(line.split()) for line in closing(explanation) if line]
     table = findings_table(explanation) if groups else None
-    return Section(f"part-{number}", explanation.strategy or SIMULATED, sentences, table, after)
+    return Section(f"part-{number}", explanation.strategy or SIMULATED, sentences, table, after, timelines)
 
 
 def _comparison(explanations: Sequence[Explanation]) -> str:

@@ -7,7 +7,7 @@ from datetime import date
 from decimal import Decimal
 
 from cachecost.analysis.comparison.sentences import who_is_cheapest
-from cachecost.analysis.comparison.summary import Summary, summarise
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, Summary, summarise
 from cachecost.base.formatting import change, change_text, count_text, dollars, percent, tokens
 from cachecost.base.times import day_of
 from cachecost.base.version import __version__
@@ -16,7 +16,7 @@ from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Comparison, Ledger, RunResult
 from cachecost.providers.rules import data_date
 from cachecost.views.replay.tables import Billed
-from cachecost.views.run.page import run_page
+from cachecost.views.run.page import BilledRow, run_page
 
 OWN_DAY = "Each call has the rules and prices of its own day."
 UPPER_BOUND = "No entry is evicted before its TTL ends, so hits are an upper bound."
@@ -56,7 +56,21 @@ def replay_page(
             explanations=list(explanations),
         ),
         again,
+        _billed_row(summary, billed) if billed else None,
     )
+
+
+def _billed_row(summary: Summary, billed: Billed) -> BilledRow:
+    """The bill as the first row of the table, and in large type with what is simulated beside it."""
+    usage, line = billed.usage, summary.first
+    cells = {
+        "calls": f"{billed.calls:,}",
+        **{name: tokens(getattr(usage, CLASS_FIELDS[name])) for name in summary.classes},
+        "cost": dollars(billed.dollars, line.places if line else None),
+    }
+    best = summary.best
+    words = f"billed; simulated {best.answer}, {change_text(change(best.total, billed.dollars))}" if best else "billed"
+    return BilledRow(billed.dollars, cells, (dollars(billed.dollars), words))
 
 
 def _billed_words(billed: Billed | None) -> list[str]:
@@ -71,12 +85,15 @@ def _verdict(summary: Summary, billed: Billed | None) -> str:
     best, first = summary.best, summary.first
     if best is None or first is None:
         return "No strategy ran without a refused call."
+    bill = f"{dollars(billed.dollars)} billed. " if billed else ""
     if len(summary.lines) > 1:
         is_other = first not in summary.best_lines and not first.refused
         against = f", {change_text(best.vs_first)} than “{first.name}”" if is_other else ""
-        return f"{who_is_cheapest(summary.winners)}: {best.answer}{against}."
+        return f"{bill}{who_is_cheapest(summary.winners)}: {best.answer}{against}."
     whole = best.usage.total_input
     share = percent(Decimal(best.usage.read) / whole) if whole else percent(0)
-    cost = f"{best.answer} for {tokens(whole)} tokens of input, {share} of them read from the cache"
+    read = f"for {tokens(whole)} tokens of input, {share} of them read from the cache"
     gap = change(best.total, billed.dollars) if billed else None
-    return f"{cost}; that is {change_text(gap)} than was billed." if gap else f"{cost}."
+    if billed and gap is not None:
+        return f"{dollars(billed.dollars)} billed; simulated {best.answer}, {change_text(gap)}, {read}."
+    return f"{best.answer} {read}."

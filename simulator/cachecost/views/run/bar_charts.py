@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 from cachecost.analysis.comparison.sentences import dollars_title, question_title
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, Line, Summary, ranked
 from cachecost.base.formatting import percent
-from cachecost.ledger.results import Cost
+from cachecost.ledger.results import ZERO, Cost
 from cachecost.views.charts.palette import CLASS_COLOURS, INK, MUTED, RULE
 from cachecost.views.charts.style import (
     MARGIN,
@@ -27,12 +28,16 @@ from cachecost.views.charts.style import (
     widest,
     wrap_text,
 )
+from cachecost.views.run.line_groups import MOST_NAMED, ChartGroups, group_lines, money_range
 
 ROW = 0.40
 BAR = 0.62
 """Inches of a row, and the part of it that the bar fills."""
 LEGEND = 0.42
-NAME_WIDTH = 3.1
+NAME_WIDTH = 4.2
+REST = "rest"
+"""The part of the bar of the others: they differ in what they paid for."""
+COLOURS = {**CLASS_COLOURS, REST: RULE}
 GAP = 0.09
 PALE = 0.45
 HAIRLINE = 0.001
@@ -52,10 +57,16 @@ class Bar:
     remark: str
     strong: bool
     pale: bool
+    reach: float = 0.0
+    """Of several strategies, where the longest of their bars would end."""
 
     @property
     def total(self) -> float:
-        return sum(self.parts.values())
+        return max(sum(self.parts.values()), self.reach)
+
+    def shows(self, name: str, bars: Sequence[Bar]) -> bool:
+        """Whether a part of it can be seen among `bars`."""
+        return self.parts.get(name, 0) > max(bar.total for bar in bars) * HAIRLINE
 
     @property
     def words(self) -> float:
@@ -65,7 +76,14 @@ class Bar:
 
 def dollars_figure(summary: Summary) -> Figure:
     """What the session costs under each strategy, by token class; in tokens where no price is known."""
-    bars = [_session_bar(line, summary) for line in summary.lines]
+    groups = _groups(summary, summary.lines, lambda line: (line.money, line.total, line.usage), _session_end)
+    bars = [replace(_session_bar(group.line, summary), name=group.name) for group in groups.named]
+    if groups.others:
+        ends = [float(_session_end(line)) for line in groups.others]
+        label = (
+            money_range(groups.others, lambda line: line.total, groups.others[0].places) if summary.is_priced else ""
+        )
+        bars.append(_others_bar(groups, ends, label))
     return _figure(dollars_title(summary), bars, summary.shown_classes)
 
 
@@ -74,8 +92,39 @@ def question_figure(summary: Summary) -> Figure:
     asking = [line for line in summary.lines if line.questions]
     known = [line.question for line in ranked(asking) if line.question is not None]
     cheapest = min(known, default=None)
-    bars = [_question_bar(line, strong=not line.is_apart and line.question == cheapest) for line in asking]
+    groups = _groups(summary, asking, lambda line: (line.question_money, line.question_cost), _question_end)
+    bars = [
+        replace(_question_bar(line, strong=not line.is_apart and line.question == cheapest), name=group.name)
+        for group in groups.named
+        for line in (group.line,)
+    ]
+    if groups.others:
+        ends = [float(_question_end(line)) for line in groups.others]
+        label = money_range(groups.others, lambda line: line.question, groups.others[0].question_places)
+        bars.append(_others_bar(groups, ends, label))
     return _figure(question_title(summary), bars, summary.shown_classes)
+
+
+def _groups(
+    summary: Summary, lines: Sequence[Line], look: Callable[[Line], Hashable], end: Callable[[Line], Decimal]
+) -> ChartGroups:
+    """A bar a strategy; where they are many, one for all that are alike."""
+    kept = [line for line in (summary.first, summary.best) if line is not None]
+    own = (lambda line: line.name) if len(lines) <= MOST_NAMED else look
+    return group_lines(lines, own, end, kept)
+
+
+def _session_end(line: Line) -> Decimal:
+    return line.cost.total if line.is_priced else Decimal(line.usage.total_input + line.usage.output_tokens)
+
+
+def _question_end(line: Line) -> Decimal:
+    return line.question or ZERO
+
+
+def _others_bar(groups: ChartGroups, ends: Sequence[float], label: str) -> Bar:
+    """Pale, from the shortest to the longest of their bars."""
+    return Bar(groups.others_name, {REST: min(ends)}, label, "", strong=False, pale=True, reach=max(ends))
 
 
 def _session_bar(line: Line, summary: Summary) -> Bar:
@@ -109,6 +158,7 @@ def _tokens(line: Line, summary: Summary) -> dict[str, float]:
 
 def _figure(title: str, bars: Sequence[Bar], classes: Mapping[str, str]) -> Figure:
     with house_style():
+        classes = {name: words for name, words in classes.items() if any(bar.shows(name, bars) for bar in bars)}
         head = MARGIN + title_height(title) + LEGEND
         height = head + ROW * max(len(bars), 1) + MARGIN
         figure = Figure(figsize=(WIDTH, height))
@@ -136,10 +186,11 @@ def _draw(axes: Axes, bars: Sequence[Bar]) -> None:
     for row, bar in enumerate(bars):
         start = 0.0
         for name, width in _visible_parts(bar, axes.get_xlim()[1]).items():
-            axes.barh(
-                row, width, BAR, left=start, color=CLASS_COLOURS[name], linewidth=0, alpha=PALE if bar.pale else 1
-            )
+            axes.barh(row, width, BAR, left=start, color=COLOURS[name], linewidth=0, alpha=PALE if bar.pale else 1)
             start += width
+        if bar.reach > start:
+            axes.plot([start, bar.reach], [row, row], color=MUTED, linewidth=1.2, solid_capstyle="butt")
+            axes.plot([bar.reach, bar.reach], [row - BAR / 4, row + BAR / 4], color=MUTED, linewidth=1.2)
         _words(axes, row, bar)
 
 

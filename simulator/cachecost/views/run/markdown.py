@@ -17,7 +17,8 @@ from cachecost.analysis.comparison.sentences import (
 )
 from cachecost.analysis.comparison.summary import AGAINST_FIRST, Summary, shared_notes, summarise
 from cachecost.ledger.results import RunResult
-from cachecost.views.run.files import CUMULATIVE, DOLLARS, QUESTION
+from cachecost.views.run.files import CUMULATIVE, DOLLARS, PROVIDERS, QUESTION
+from cachecost.views.run.provider_titles import providers_title
 from cachecost.views.run.question_variants import TITLE, question_variants
 from cachecost.views.run.tables import (
     cause_table,
@@ -42,7 +43,7 @@ def report_markdown(result: RunResult, pictures: Collection[str] = (), again: st
     main = summaries[0]
     sections = [
         _head(result),
-        _comparison(main, pictures),
+        _comparison(summaries, pictures),
         _assumptions(result),
         _question(main, pictures),
         _over_calls(main, pictures),
@@ -71,7 +72,8 @@ def _assumptions(result: RunResult) -> list[str]:
     return ["## What the answer assumes", *listed] if listed else []
 
 
-def _comparison(summary: Summary, pictures: Collection[str]) -> list[str]:
+def _comparison(summaries: Sequence[Summary], pictures: Collection[str]) -> list[str]:
+    summary = summaries[0]
     if not summary.lines:
         return ["No strategy to compare."]
     key = f"Tokens are sums over all calls; {bold_words(summary)}"
@@ -90,6 +92,7 @@ def _comparison(summary: Summary, pictures: Collection[str]) -> list[str]:
         _list([f"{sentence}." for sentence in apart_sentences(summary)]),
         error_margin,
         _list(refusals),
+        *([picture_link(PROVIDERS, providers_title(summaries), pictures)] if PROVIDERS in pictures else []),
         picture_link(DOLLARS, dollars_title(summary), pictures),
     ]
 

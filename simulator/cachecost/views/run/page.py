@@ -1,9 +1,9 @@
-"""The page of a run: the answer, the strategies side by side, their prompts as strips, why, how sure, which rules."""
+"""The page of a run: the answer, the prompt timelines, the strategies side by side, why, how sure, which rules."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -20,16 +20,26 @@ from cachecost.analysis.comparison.sentences import (
     rules_sentence,
     token_sentences,
 )
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary, shared_notes, summarise
-from cachecost.base.formatting import UNKNOWN, change_text, count_text, dollars, percent, rough_dollars, tokens
+from cachecost.analysis.comparison.summary import (
+    CLASS_FIELDS,
+    CLASS_NAMES,
+    LIFETIMES,
+    Line,
+    Summary,
+    shared_notes,
+    summarise,
+)
+from cachecost.base.formatting import UNKNOWN, change_text, dollar_column, dollars, tokens
 from cachecost.ledger.findings import Explanation
-from cachecost.ledger.results import Ledger, RunResult
+from cachecost.ledger.results import RunResult
 from cachecost.views.charts.pictures import inline
 from cachecost.views.explain.tables import findings_table, group_findings
 from cachecost.views.explain.text import headline
 from cachecost.views.html.frame import render_page
 from cachecost.views.run.area_charts import area_figure
 from cachecost.views.run.line_charts import cumulative_figure
+from cachecost.views.run.provider_chart import compares_providers, providers_figure
+from cachecost.views.run.provider_titles import providers_title
 from cachecost.views.run.question_variants import question_variants
 from cachecost.views.run.tables import (
     assumption_table,
@@ -42,13 +52,13 @@ from cachecost.views.run.tables import (
     variant_costs,
     variant_table,
 )
-from cachecost.views.run.timeline_columns import MOST, columns_of, most_columns, most_spots
-from cachecost.views.run.timeline_svg import BAND_HEIGHT, BAND_TOP, HEIGHT, Paths, paths_of
-from cachecost.views.run.timeline_text import HoverSpot, call_table, spots
+from cachecost.views.run.timelines import SHOWN, anchors_of, run_timelines
 from cachecost.views.tables.lower_bounds import lower_bound_sentence
 from cachecost.views.tables.table import Column, Table
+from cachecost.views.timeline.picture import TimelineView, timeline_key
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+BILLED = "billed"
 HAIRLINE = Decimal("0.0005")
 FIRST = ("cache_hit_rate", "cost", "vs_first", "lower_bound", "question", "error_margin")
 """Columns before the bar; the others stand after it."""
@@ -70,17 +80,13 @@ class StrategyRow:
 
 
 @dataclass(frozen=True, slots=True)
-class TimelineView:
-    """The picture of a strategy's calls with its words."""
+class BilledRow:
+    """What a recording was billed: its cells by the key of their column, and `saving`: the amount in large type with
+    its words."""
 
-    name: str
-    anchor: str
-    says: str
-    paths: Paths
-    spots: list[HoverSpot]
-    table: Table
-    thinned: str
-    is_open: bool
+    cost: Decimal
+    cells: Mapping[str, str]
+    saving: tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +99,15 @@ class ChartView:
     table: Table
 
 
-def run_page(result: RunResult, again: str | None = None) -> str:
-    """The whole page. `again` is the command that makes it; by default that of a scenario in `scenarios/`."""
+def run_page(result: RunResult, again: str | None = None, billed: BilledRow | None = None) -> str:
+    """The whole page. `again` is the command that makes it; by default that of a scenario in `scenarios/`.
+
+    What was `billed` stands before what is simulated.
+    """
     summaries = [summarise(comparison) for comparison in result.comparisons]
     main = summaries[0]
+    timelines = run_timelines(main, result.explanations)
+    rows = _rows(main, anchors_of(timelines), billed)
     first, *rest = SENTENCE_END.split(result.verdict) if result.verdict else [""]
     return render_page(
         "run.html",
@@ -104,11 +115,12 @@ def run_page(result: RunResult, again: str | None = None) -> str:
         result=result,
         answer=first,
         more=rest,
-        saving=_saving(main),
+        saving=billed.saving if billed else _saving(main),
         summary=main,
         headers=[(column.key, column.header) for column in _columns(main)],
         before_bar=FIRST,
-        rows=_rows(main),
+        rows=rows,
+        bar_classes=[name for name in main.classes if any(part[0] == name for row in rows for part in row.bar)],
         error_margins=token_sentences(main),
         lower_bound=lower_bound_sentence(main.comparison.ledgers),
         refusals=refusal_sentences(main),
@@ -116,11 +128,10 @@ def run_page(result: RunResult, again: str | None = None) -> str:
         bold=bold_words(main),
         questions=question_table(main) if main.has_questions else None,
         class_names=main.class_names,
-        strips=_strips(main),
-        shape={"height": HEIGHT, "band_top": BAND_TOP, "band_height": BAND_HEIGHT},
-        has_turns=any(row.turn for ledger in main.comparison.ledgers for row in ledger.rows)
-        or any(strip.is_human for ledger in main.comparison.ledgers for strip in ledger.strips),
-        longest=tokens(_longest(main)),
+        strips=_open_first(timelines)[:SHOWN],
+        more_strips=_open_first(timelines)[SHOWN:],
+        strip_key=timeline_key(timelines, next((ledger.ttls for ledger in main.comparison.ledgers), LIFETIMES)),
+        providers=_providers(summaries),
         charts=[*_cumulative(main), *_parts(main)],
         layers=layer_table(main) if main.lines else None,
         findings=[_finding_section(explanation) for explanation in result.explanations],
@@ -147,13 +158,19 @@ def _saving(summary: Summary) -> tuple[str, str] | None:
     return change_text(best.vs_first), f"{best.answer} instead of {first.answer}: {join_names(summary.winners)}"
 
 
-def _rows(summary: Summary) -> list[StrategyRow]:
+def _open_first(timelines: Sequence[TimelineView]) -> list[TimelineView]:
+    return sorted(timelines, key=lambda view: not view.is_open)
+
+
+def _rows(summary: Summary, anchors: Mapping[str, str], billed: BilledRow | None) -> list[StrategyRow]:
     columns = _columns(summary)
-    largest = max((_length(line, summary) for line in summary.lines), default=Decimal(0))
-    return [
+    amounts = [_length(line, summary) for line in summary.lines]
+    largest = max([*amounts, *([billed.cost] if billed else [])], default=Decimal(0))
+    first = [_billed_row(billed, columns, largest)] if billed and summary.is_priced else []
+    return first + [
         StrategyRow(
             line.name,
-            f"strip-{number + 1}",
+            anchors.get(line.name, "strategies"),
             [(column.key, column.cells[number].strip()) for column in columns],
             _bar(line, largest, summary),
             line in summary.best_lines,
@@ -164,17 +181,25 @@ def _rows(summary: Summary) -> list[StrategyRow]:
     ]
 
 
+def _billed_row(billed: BilledRow, columns: Sequence[Column], largest: Decimal) -> StrategyRow:
+    cells = [(column.key, billed.cells.get(column.key, "")) for column in columns]
+    width = f"{billed.cost / largest * 100:.2f}" if largest else "0"
+    return StrategyRow(BILLED, "", cells, [(BILLED, width, f"billed {dollars(billed.cost)}")], False, False)
+
+
 def _columns(summary: Summary) -> list[Column]:
     """The columns of every other view, what it costs first: that is what a narrow page shows."""
     if not summary.lines:
         return []
-    margins = Column("error_margin", "error margin", [_error_margin(line) for line in summary.lines])
+    margins = Column("error_margin", "error margin", _error_margins(summary.lines))
     columns = [*strategy_table(summary).columns[1:], margins]
     return sorted(columns, key=lambda column: FIRST.index(column.key) if column.key in FIRST else len(FIRST))
 
 
-def _error_margin(line: Line) -> str:
-    return UNKNOWN if line.total is None else f"±{rough_dollars(line.error)}"
+def _error_margins(lines: Sequence[Line]) -> list[str]:
+    """In one precision: "±$0.04", "<$0.01"."""
+    cells = dollar_column([None if line.total is None else line.error for line in lines])
+    return [cell if cell.startswith(("<", UNKNOWN)) else f"±{cell}" for cell in cells]
 
 
 def _length(line: Line, summary: Summary) -> Decimal:
@@ -200,54 +225,13 @@ def _amount(amount: Decimal, summary: Summary) -> str:
     return dollars(amount) if summary.is_priced else tokens(int(amount))
 
 
-def _longest(summary: Summary) -> int:
-    rows = (row for ledger in summary.comparison.ledgers for row in ledger.rows)
-    return max((row.usage.total_input for row in rows), default=0)
-
-
-def _strips(summary: Summary) -> list[TimelineView]:
-    """The first and the best strategy open, then the others in their order."""
-    ledgers = [ledger for ledger in summary.comparison.ledgers if ledger.rows]
-    shown = [line.name for line in (summary.first, summary.best) if line is not None]
-    order = sorted(ledgers, key=lambda ledger: (_place(ledger.strategy, shown), ledgers.index(ledger)))
-    longest, others = _longest(summary), len(ledgers) - len(set(shown))
-    anchors = {line.name: f"strip-{number + 1}" for number, line in enumerate(summary.lines)}
-    return [_strip(ledger, anchors[ledger.strategy], longest, ledger.strategy in shown, others) for ledger in order]
-
-
-def _place(name: str, shown: Sequence[str]) -> int:
-    return shown.index(name) if name in shown else len(shown)
-
-
-def _strip(ledger: Ledger, anchor: str, longest: int, is_open: bool, others: int) -> TimelineView:
-    columns = columns_of(ledger, MOST if is_open else most_columns(others))
-    most = MOST if is_open else most_spots(others)
-    thinned = ""
-    if len(columns) < len(ledger.rows):
-        each = columns[0].stands_for
-        thinned = f"{len(ledger.rows):,} calls: each column is the one of {each} that paid most for what was not read."
-    return TimelineView(
-        ledger.strategy,
-        anchor,
-        _strip_says(ledger),
-        paths_of(columns, longest),
-        spots(columns, most),
-        call_table(columns, most),
-        thinned,
-        is_open,
-    )
-
-
-def _strip_says(ledger: Ledger) -> str:
-    """The picture in one sentence."""
-    usage, whole = ledger.usage, ledger.usage.total_input
-    if not whole:
-        return f"{count_text(len(ledger.rows), 'call')}, none with a usage"
-    written = Decimal(usage.write_5m + usage.write_1h) / whole
-    read, uncached = Decimal(usage.read) / whole, Decimal(usage.input_tokens) / whole
-    shares = f"{percent(read)} read, {percent(written)} written, {percent(uncached)} uncached"
-    cost = f" · {dollars(ledger.cost.total)}" if ledger.is_priced else ""
-    return f"{count_text(len(ledger.rows), 'call')}, {tokens(whole)} tokens: {shares}{cost}"
+def _providers(summaries: Sequence[Summary]) -> ChartView | None:
+    """What it costs on each provider, where the variants are several; their table stands below."""
+    if not compares_providers(summaries):
+        return None
+    title = providers_title(summaries)
+    picture = inline(providers_figure(summaries, headed=False), "providers", title)
+    return ChartView("providers", title, picture, question_variants(summaries) or variant_costs(summaries))
 
 
 def _cumulative(summary: Summary) -> list[ChartView]:

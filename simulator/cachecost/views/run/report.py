@@ -11,6 +11,7 @@ from tempfile import mkdtemp
 from cachecost.analysis.comparison.summary import summarise
 from cachecost.base.inert import inert_text
 from cachecost.ledger.results import RunResult
+from cachecost.views.bound_units import bind_units_in_markdown
 from cachecost.views.run.files import CALLS, OURS, PAGE, REPORT, RESULT
 from cachecost.views.run.json_output import calls_csv, run_json
 from cachecost.views.run.markdown import report_markdown
@@ -39,14 +40,17 @@ def report_files(result: RunResult) -> dict[str, bytes]:
     from cachecost.views.run.charts import chart_files
     from cachecost.views.run.page import run_page
 
-    charts = chart_files(summarise(result.main))
+    summaries = [summarise(comparison) for comparison in result.comparisons]
+    charts = chart_files(summaries[0], summaries)
     texts = {
         REPORT: report_markdown(result, tuple(charts)),
-        PAGE: run_page(result),
         CALLS: calls_csv(result),
         RESULT: run_json(result),
     }
-    return {name: inert_text(text).encode("utf-8") for name, text in texts.items()} | charts
+    inert = {name: inert_text(text) for name, text in texts.items()}
+    inert[REPORT] = bind_units_in_markdown(inert[REPORT])
+    inert[PAGE] = run_page(result)
+    return {name: text.encode("utf-8") for name, text in inert.items()} | charts
 
 
 def _make(folder: Path) -> list[Path]:

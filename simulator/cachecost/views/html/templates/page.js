@@ -21,8 +21,7 @@ for (const strip of document.querySelectorAll(".strip")) {
 }
 const open = () => {
   const target = location.hash && document.getElementById(location.hash.slice(1));
-  const folded = target && target.closest("details");
-  if (folded) folded.open = true;
+  for (let folded = target && target.closest("details"); folded; folded = folded.parentElement.closest("details")) folded.open = true;
 };
 addEventListener("hashchange", open);
 open();

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from cachecost.ledger.results import CallRow, Ledger
+from cachecost.ledger.findings import Explanation
+from cachecost.ledger.results import ZERO, CallRow, Ledger
 from cachecost.ledger.timelines import EMPTY_TIMELINE, CallTimeline
 
 MOST = 400
@@ -23,8 +24,14 @@ class CallColumn:
     """A call, and how many calls it stands for: it is the one of them that paid most for what was not read."""
 
     row: CallRow
-    strip: CallTimeline
+    strip: CallTimeline = EMPTY_TIMELINE
     stands_for: int = 1
+    rewritten: Decimal = ZERO
+    """USD that it paid to write again what had been cached."""
+    place: str = ""
+    """When and by whom it was sent, for its tooltip."""
+    words: str = ""
+    """What happened, for its tooltip and its table; "" where that is its cause."""
 
     @property
     def tops(self) -> tuple[int, int, int, int]:
@@ -35,12 +42,30 @@ class CallColumn:
         return usage.read, hour, five, five + usage.input_tokens
 
 
-def columns_of(ledger: Ledger, most: int = MOST) -> list[CallColumn]:
-    """At most `most` columns, from neighbouring calls as many each as it takes."""
+NOTHING_REWRITTEN: Mapping[int, Decimal] = {}
+
+
+def columns_of(
+    ledger: Ledger, most: int = MOST, rewritten: Mapping[int, Decimal] = NOTHING_REWRITTEN
+) -> list[CallColumn]:
+    """At most `most` columns of a ledger; `rewritten` are USD by the number of the call."""
     strips = ledger.strips or [EMPTY_TIMELINE] * len(ledger.rows)
-    pairs = [CallColumn(row, strip) for row, strip in zip(ledger.rows, strips, strict=True)]
-    step = -(-len(pairs) // most) if pairs else 1
-    return [_most_expensive(group) for group in in_groups(pairs, step)]
+    pairs = zip(ledger.rows, strips, strict=True)
+    return thin([CallColumn(row, strip, rewritten=rewritten.get(row.call, ZERO)) for row, strip in pairs], most)
+
+
+def thin(columns: Sequence[CallColumn], most: int = MOST) -> list[CallColumn]:
+    """At most `most` columns, from neighbouring calls as many each as it takes."""
+    step = -(-len(columns) // most) if columns else 1
+    return [_most_expensive(group) for group in in_groups(columns, step)]
+
+
+def rewritten_by_call(explanation: Explanation) -> dict[int, Decimal]:
+    """USD above the price of a read that calls paid for what had been cached, by the number of the call."""
+    found: dict[int, Decimal] = {}
+    for one in (*explanation.findings, *explanation.not_explained, *explanation.notes):
+        found[one.call] = found.get(one.call, ZERO) + one.paid_again
+    return found
 
 
 def in_groups(columns: Sequence[CallColumn], step: int) -> Iterator[Sequence[CallColumn]]:
@@ -60,8 +85,8 @@ def most_spots(others: int) -> int:
 
 
 def _most_expensive(group: Sequence[CallColumn]) -> CallColumn:
-    highest = max(group, key=lambda column: (_unread(column.row), -column.row.call))
-    return CallColumn(highest.row, highest.strip, len(group))
+    highest = max(group, key=lambda column: (column.rewritten, _unread(column.row), -column.row.call))
+    return replace(highest, stands_for=len(group))
 
 
 def _unread(row: CallRow) -> Decimal:

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import groupby
 
+from cachecost.ledger.results import ZERO
 from cachecost.prompts.blocks import Layer
-from cachecost.views.run.timeline_columns import CallColumn
+from cachecost.views.timeline.columns import CallColumn
 
 HEIGHT = 200
 """Units of the longest prompt."""
 BAND_TOP, BAND_HEIGHT = 206, 9
+LANE_END, LANE_HEIGHT = -6, 54
+"""Above the prompts the rewritten dollars have a lane: where it ends, and units of the highest ones."""
 STATES = ("read", "write_1h", "write_5m", "input")
+FEWEST_UNITS = 12
+"""Units that a picture is wide at least, so that a few columns are no walls."""
 GAPS_UP_TO = 140
 """Columns that are wide enough for a gap between them."""
 
@@ -35,22 +41,44 @@ class Paths:
     questions: str
     turns: str
     refused: str
+    rewritten: str
+    most_rewritten: Decimal
+    """USD of the highest column of the lane; 0: there is no lane."""
+
+    @property
+    def top(self) -> int:
+        """Where the picture begins: above the prompts where there is a lane."""
+        return LANE_END - LANE_HEIGHT if self.rewritten else 0
+
+    @property
+    def bottom(self) -> int:
+        """Where it ends: the band of loops, questions and turns is the last."""
+        return BAND_TOP + BAND_HEIGHT + 3 if self.loops or self.questions or self.turns else HEIGHT
 
 
 def paths_of(columns: Sequence[CallColumn], longest: int) -> Paths:
     """The picture of the columns, on the scale of a prompt of `longest` tokens."""
     tops = [[_height(top, longest) for top in column.tops] for column in columns]
+    most = max((column.rewritten for column in columns), default=ZERO)
     return Paths(
-        len(columns),
+        max(len(columns), FEWEST_UNITS),
         [(name, _steps([each[number] for each in tops])) for number, name in _visible_states(tops)],
         "".join(_line([_height(end, longest) for end in ends]) for ends in _layer_ends(columns)),
         _ticks(columns, longest),
         "".join(f"M{at} 0V{HEIGHT}" for at in range(1, len(columns))) if len(columns) <= GAPS_UP_TO else "",
-        _band(columns, lambda column: column.row.inquiry is None),
+        _band(columns, lambda column: column.row.inquiry is None) if _has_questions(columns) else "",
         _band(columns, lambda column: column.row.inquiry is not None),
         _turns(columns),
         "".join(f"M{at} {HEIGHT}h1v-12h-1z" for at, column in enumerate(columns) if column.row.error is not None),
+        _lane(columns, most),
+        most,
     )
+
+
+def _lane(columns: Sequence[CallColumn], most: Decimal) -> str:
+    """The rewritten dollars of each column, in a lane of their own; what was paid is at least a unit high."""
+    parts = ((at, column.rewritten) for at, column in enumerate(columns) if column.rewritten > 0)
+    return "".join(f"M{at} {LANE_END}v-{max(1, round(usd * LANE_HEIGHT / most))}h1V{LANE_END}z" for at, usd in parts)
 
 
 def _height(tokens: int, longest: int) -> int:
@@ -115,6 +143,11 @@ def _stretches(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
             start = number
         last = number
     yield start, last + 1
+
+
+def _has_questions(columns: Sequence[CallColumn]) -> bool:
+    """Whether there is anything to tell tool loops from."""
+    return any(column.row.inquiry is not None for column in columns)
 
 
 def _band(columns: Sequence[CallColumn], fits: Callable[[CallColumn], bool]) -> str:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.comparison.summary import CLASS_NAMES
-from cachecost.base.formatting import count_text, dollars, tokens
+from cachecost.base.formatting import count_text, dollar_column, dollars, tokens
 from cachecost.ledger.results import ZERO, CallRow, LayerTokens
 from cachecost.ledger.timelines import BreakpointAt, CallTimeline
 from cachecost.prompts.blocks import Layer
-from cachecost.views.run.timeline_columns import CallColumn, in_groups
 from cachecost.views.tables.table import Table, build_table
+from cachecost.views.timeline.columns import CallColumn, in_groups
 
-STATES = {name: CLASS_NAMES[name] for name in ("read", "write_1h", "write_5m", "input")}
+STATES = {"read": "read", "write_1h": "written 1h", "write_5m": "written 5m", "input": "uncached"}
+"""The words of the page of `cachecost view`, in the order in which they lie in a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,13 @@ def spots(columns: Sequence[CallColumn], most: int) -> list[HoverSpot]:
 
 
 def call_table(columns: Sequence[CallColumn], most: int) -> Table:
-    """The same figures as a table, a row a spot."""
+    """The same figures as a table, a row a spot; without the classes of tokens that do not occur."""
     step = -(-len(columns) // most) if columns else 1
-    headers = ["call", "for", *STATES.values(), "output", "cost", "new blocks, or why there is no usage"]
-    rows = [_cells(group) for group in in_groups(columns, step)]
+    states = {name: word for name, word in STATES.items() if _sum(columns, name)}
+    headers = ["call", "for", *states.values(), "output", "cost", "new blocks, or why there is no usage"]
+    groups = list(in_groups(columns, step))
+    costs = dollar_column([_usd(group) for group in groups])
+    rows = [_cells(group, [*states, "output"], cost) for group, cost in zip(groups, costs, strict=True)]
     return build_table("Tokens by outcome, call by call", headers, rows, words=2)
 
 
@@ -45,14 +48,14 @@ def _says(group: Sequence[CallColumn]) -> str:
     if len(group) > 1:
         return _sums_say(group)
     row, strip = group[0].row, group[0].strip
-    lines = [" · ".join([_who(row), _cost(group)])]
+    lines = [" · ".join(filter(None, [_who(row), group[0].place, _cost(group)]))]
     if row.error is not None:
         return f"{lines[0]}\n{row.error}"
-    lines += [_layer(layer, row) for layer in Layer if _any(row, layer)]
+    lines += [_layer(layer, row) for layer in Layer if _any(row, layer)] or [_prompt(group)]
     lines.append(f"output {tokens(row.usage.output_tokens)}{_dollars(row, row.cost.output)}")
     lines += [f"not read: {_kinds(strip)}"] if strip.fresh else []
     lines += [f"breakpoints at {_breakpoints(strip.breakpoints)}"] if strip.breakpoints else []
-    return "\n".join([*lines, (row.cause or "").replace("_", " ")]).rstrip()
+    return "\n".join([*lines, group[0].words or (row.cause or "").replace("_", " ")]).rstrip()
 
 
 def _who(row: CallRow) -> str:
@@ -76,10 +79,23 @@ def _dollars(row: CallRow, amount: Decimal) -> str:
     return f" · {dollars(amount)}" if row.is_priced else ""
 
 
+def _prompt(group: Sequence[CallColumn]) -> str:
+    """ "prompt 41k: 8.6k read, 33k written 5m"."""
+    parts = [f"{tokens(_sum(group, name))} {word}" for name, word in STATES.items() if _sum(group, name)]
+    whole = f"prompt {tokens(sum(_sum(group, name) for name in STATES))}"
+    return f"{whole}: {', '.join(parts)}" if parts else whole
+
+
 def _cost(group: Sequence[CallColumn]) -> str:
-    """Dollars of all its calls; unknown where those of one are."""
+    """ "$0.21, of which $0.19 rewritten"."""
+    again = sum((column.rewritten for column in group), ZERO)
+    return f"{dollars(_usd(group))}, of which {dollars(again)} rewritten" if again else dollars(_usd(group))
+
+
+def _usd(group: Sequence[CallColumn]) -> Decimal | None:
+    """USD of all its calls; unknown where those of one are."""
     is_known = all(column.row.is_priced for column in group)
-    return dollars(sum((column.row.cost.total for column in group), ZERO) if is_known else None)
+    return sum((column.row.cost.total for column in group), ZERO) if is_known else None
 
 
 def _breakpoints(breakpoints: Sequence[BreakpointAt]) -> str:
@@ -91,8 +107,8 @@ def _kinds(strip: CallTimeline) -> str:
 
 
 def _sums_say(group: Sequence[CallColumn]) -> str:
-    parts = [f"{tokens(_sum(group, name))} {word}" for name, word in STATES.items() if _sum(group, name)]
-    return f"{_range(group)} · {_cost(group)}\n{', '.join(parts)}"
+    words = list(dict.fromkeys(column.words for column in group if column.words))
+    return "\n".join([f"{_range(group)} · {_cost(group)}", _prompt(group), *words])
 
 
 def _range(group: Sequence[CallColumn]) -> str:
@@ -105,10 +121,10 @@ def _sum(group: Sequence[CallColumn], name: str) -> int:
     return sum(getattr(column.row.usage, field) for column in group)
 
 
-def _cells(group: Sequence[CallColumn]) -> list[str]:
-    counts = [tokens(_sum(group, name)) for name in (*STATES, "output")]
+def _cells(group: Sequence[CallColumn], classes: Sequence[str], cost: str) -> list[str]:
+    counts = [tokens(_sum(group, name)) for name in classes]
     if len(group) > 1:
-        return [_range(group).partition(" ")[2], count_text(len(group), "call"), *counts, _cost(group), ""]
+        return [_range(group).partition(" ")[2], count_text(len(group), "call"), *counts, cost, ""]
     row, strip = group[0].row, group[0].strip
     what = f"question {row.inquiry}" if row.inquiry is not None else row.purpose
-    return [f"{row.call:,}", what, *counts, _cost(group), row.error or _kinds(strip)]
+    return [f"{row.call:,}", what, *counts, cost, row.error or _kinds(strip)]

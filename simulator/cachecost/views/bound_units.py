@@ -1,0 +1,50 @@
+"""Numbers that never break from their unit or sign: "3 ×", "6 min", "±$0.043", "$4.31–38.66"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+Change = Callable[[str], str]
+NO_BREAK_SPACE = "\u00a0"
+WORD_JOINER = "\u2060"
+UNITS = r"×|%|s|min|h|days?|ms|k?B|[MG]i?B|KiB|tokens?|calls?|sessions?|blocks?"
+MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+BEFORE_UNIT = re.compile(rf"(?<=[\d]) (?=(?:{UNITS}|{MONTHS})(?![\w-]))|(?<=\d[kMB]) (?=(?:{UNITS})(?![\w-]))")
+BREAKING = re.compile(
+    r"(?:[±+−<≈]|&lt;)+\\?\$[\d.,]*\d(?:–[\d.,]*\d)?%?|\\?\$[\d.,]*\d–[\d.,]*\d|\d[\d.,]*–[\d.,]*\d%?"
+)
+"""A sign before a dollar sign, and a range: browsers break lines there."""
+MARKUP = re.compile(r"<(style|script|pre|title|code)\b.*?</\1>|<[^>]*>", re.DOTALL)
+CODE = re.compile(r"^```.*?^```|`[^`\n]*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
+
+
+def bind_units(text: str) -> str:
+    """`text` with no-break spaces before units."""
+    return BEFORE_UNIT.sub(NO_BREAK_SPACE, text)
+
+
+def bind_units_in_html(page: str) -> str:
+    """The page; numbers that a browser would break are in spans that do not wrap. Code and titles stay as they are."""
+    return _outside(MARKUP, page, lambda text: BREAKING.sub(_span, bind_units(text)))
+
+
+def bind_units_in_markdown(text: str) -> str:
+    """The same with word joiners, since Markdown has no spans. Code and addresses of links stay as they are."""
+    return _outside(CODE, text, lambda part: BREAKING.sub(_joined, bind_units(part)))
+
+
+def _span(found: re.Match[str]) -> str:
+    return f'<span class="number">{found[0]}</span>'
+
+
+def _joined(found: re.Match[str]) -> str:
+    return re.sub(r"(?<=[±+−<≈])(?=\\?\$)|(?<=–)(?=\d)", WORD_JOINER, found[0])
+
+
+def _outside(kept: re.Pattern[str], text: str, change: Change) -> str:
+    made, start = [], 0
+    for found in kept.finditer(text):
+        made += [change(text[start : found.start()]), found[0]]
+        start = found.end()
+    return "".join([*made, change(text[start:])])
