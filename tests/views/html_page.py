@@ -48,18 +48,22 @@ class Page(HTMLParser):
         if "data-strategy" in named:
             self._row = str(named["data-strategy"])
             self.strategies[self._row] = {}
+        if tag == "span" and named.get("class") == "number":
+            return
         self._key = str(named.get("data-figure") or named.get("data-key") or ("title" if tag == "title" else ""))
 
     def handle_data(self, data: str) -> None:
         if self._key == "title":
             self.titles.append(data)
         elif self._key in ("answer", "saving"):
-            self.figures[self._key] = data
+            self.figures[self._key] = self.figures.get(self._key, "") + data.replace("\u00a0", " ")
         elif self._key:
-            self.strategies[self._row][self._key] = data
+            row = self.strategies[self._row]
+            row[self._key] = row.get(self._key, "") + data.replace("\u00a0", " ")
 
     def handle_endtag(self, tag: str) -> None:
-        self._key = ""
+        if tag != "span":
+            self._key = ""
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [named for name, named in self.tags if name == tag]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -24,8 +26,11 @@ from cachecost.providers.usage import Usage
 from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS, PAPER
 from cachecost.views.charts.style import house_style
 from cachecost.views.run.charts import chart_files, figures
-from cachecost.views.run.files import DOLLARS, QUESTION
+from cachecost.views.run.files import DOLLARS, PROVIDERS, QUESTION
 from cachecost.views.run.line_charts import _curves, spread
+
+CSS_PIXELS, TALLEST = 96, 1_200
+"""Pixels of an inch of an SVG, and how high a chart may be."""
 
 
 @pytest.fixture(scope="module")
@@ -106,13 +111,69 @@ def test_there_is_no_picture_of_nothing() -> None:
 
 
 def test_the_cheapest_line_is_strong_solid_and_of_the_first_colour_at_any_place() -> None:
-    many = [ledger(f"s{number}", 0.9 - number / 20) for number in range(13)]
+    many = [ledger(f"s{number}", 0.9 - number / 20) for number in range(12)]
     curves = _curves(summary_of(result(comparison(many))))
-    assert [(curve.strong, curve.dashed) for curve in curves] == [(False, False)] * 9 + [(False, True)] * 3 + [
+    assert [(curve.strong, curve.dashed) for curve in curves] == [(False, False)] * 9 + [(False, True)] * 2 + [
         (True, False)
     ]
     assert curves[-1].colour == LINE_COLOURS[0]
-    assert len({(curve.colour, curve.dashed) for curve in curves}) == 13
+    assert len({(curve.colour, curve.dashed) for curve in curves}) == 12
+
+
+@pytest.mark.parametrize("count", [12, 13, 49, 120])
+def test_of_many_strategies_at_most_twelve_have_a_name(count: int) -> None:
+    summary = summary_of(result(comparison([ledger(f"strategy {number}", number / count) for number in range(count)])))
+    for name, figure in figures(summary).items():
+        words = [words for words, _ in _word_boxes(figure)]
+        named = [text for text in words if text.startswith("strategy ")]
+        assert len(named) == 12, name
+        assert sum(1 + _others(text) for text in named) == count, name
+        assert figure.get_size_inches()[1] * CSS_PIXELS <= TALLEST, name
+
+
+def _others(words: str) -> int:
+    found = re.search(r" and (?:(\d+) others|strategy \d+)", words)
+    return int(found[1] or 1) if found else 0
+
+
+def test_strategies_that_are_the_same_line_are_one() -> None:
+    alike = [ledger(f"s{number}", 0.4) for number in range(28)]
+    curves = _curves(summary_of(result(comparison([*alike, ledger("dear", 0.9), ledger("cheap", 0.1)]))))
+    assert [curve.label.partition("  ")[0] for curve in curves] == ["s0 and 27 others", "dear", "cheap"]
+    assert [curve.low == curve.high for curve in curves] == [True, True, True]
+
+
+def test_the_legend_of_a_chart_shows_what_occurs() -> None:
+    words = [words for words, _ in _word_boxes(figures(summary_of(small()))[DOLLARS])]
+    usage = [line.usage for line in summary_of(small()).lines]
+    assert ("write 1h" in words) == any(one.write_1h for one in usage)
+    unwritten = Ledger("a", [row("a", 1, Usage(input_tokens=50_000, output_tokens=900))])
+    words = [words for words, _ in _word_boxes(figures(summary_of(result(comparison([unwritten]))))[DOLLARS])]
+    assert "uncached" in words and "output" in words and "write 5m" not in words and "read" not in words
+
+
+def test_several_hosts_have_a_picture_of_their_own() -> None:
+    shown = on_hosts("anthropic", "bedrock", "gemini", "openai")
+    summaries = [summarise(one) for one in shown.comparisons]
+    drawn = figures(summaries[0], summaries)
+    assert PROVIDERS in drawn
+    boxes = _word_boxes(drawn[PROVIDERS])
+    words = [text for text, _ in boxes]
+    assert {"anthropic, as written", "bedrock", "gemini", "openai", "dear", "cheap"} <= set(words)
+    width, height = drawn[PROVIDERS].get_size_inches() * drawn[PROVIDERS].dpi
+    assert all(box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height for _, box in boxes)
+    assert not [(one, other) for (one, a), (other, b) in combinations(boxes, 2) if a.overlaps(b)]
+    assert PROVIDERS not in figures(summaries[0], summaries[:2])
+    files = chart_files(summaries[0], summaries)
+    assert files["chart.png"] != chart_files(summaries[0])["chart.png"]
+
+
+def on_hosts(*hosts: str) -> RunResult:
+    made = [
+        replace(comparison([ledger("dear", 0.8), ledger("cheap", 0.1 * number)]), host=host, variant=host)
+        for number, host in enumerate(hosts, 1)
+    ]
+    return result(replace(made[0], variant=""), *made[1:])
 
 
 def test_titles_say_the_finding() -> None:

@@ -83,7 +83,7 @@ def test_arrows_walk_through_the_calls(tmp_path: Path) -> None:
 
 
 def test_a_link_opens_what_is_folded_and_paper_shows_all(tmp_path: Path) -> None:
-    assert json.loads(probed(arms()[0], tmp_path, FOLDED)) == [0, 1, 9]
+    assert json.loads(probed(arms()[0], tmp_path, FOLDED)) == [0, 1, 10]
 
 
 def test_it_prints(tmp_path: Path, page: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 import pytest
 from fake_results import ledger, refused, row
@@ -11,9 +12,10 @@ from cachecost.ledger.results import LayerTokens, Ledger
 from cachecost.ledger.timelines import EMPTY_TIMELINE, BreakpointAt, CallTimeline
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
-from cachecost.views.run.timeline_columns import ALL_TOGETHER, FEWEST, MOST, CallColumn, columns_of, most_columns
-from cachecost.views.run.timeline_svg import HEIGHT, Paths, paths_of
-from cachecost.views.run.timeline_text import call_table, spots
+from cachecost.views.timeline.columns import ALL_TOGETHER, FEWEST, MOST, CallColumn, columns_of, most_columns, thin
+from cachecost.views.timeline.paths import HEIGHT, LANE_END, LANE_HEIGHT, Paths, paths_of
+from cachecost.views.timeline.picture import TimelineScale, timeline_key, timeline_view
+from cachecost.views.timeline.words import call_table, spots
 
 
 def column(usage: Usage, call: int = 1, strip: CallTimeline = EMPTY_TIMELINE, **fields: object) -> CallColumn:
@@ -131,6 +133,51 @@ def test_many_strategies_share_the_room() -> None:
     assert most_columns(0) == most_columns(ALL_TOGETHER // MOST) == MOST
     assert most_columns(47) == ALL_TOGETHER // 47
     assert most_columns(10_000) == FEWEST
+
+
+def test_rewritten_dollars_have_a_lane_above_the_prompts() -> None:
+    made = [
+        CallColumn(row("a", at, Usage(0, 100)), rewritten=Decimal(usd))
+        for at, usd in enumerate(("0", "4", "2", "0.01"))
+    ]
+    paths = paths_of(made, 100)
+    assert paths.most_rewritten == 4
+    tops = re.findall(r"M(\d+) (-\d+)v-(\d+)h1V(-\d+)z", paths.rewritten)
+    assert [(int(at), int(height)) for at, _, height, _ in tops] == [(1, LANE_HEIGHT), (2, LANE_HEIGHT // 2), (3, 1)]
+    assert {int(ground) for _, ground, _, end in tops for ground in (ground, end)} == {LANE_END}
+    assert paths.top == LANE_END - LANE_HEIGHT
+    assert paths_of([column(Usage(0, 100))], 100).top == 0
+
+
+def test_of_neighbours_the_one_that_rewrote_most_is_shown() -> None:
+    costs = [Decimal(0)] * 900
+    costs[451] = Decimal("0.01")
+    made = thin([CallColumn(row("a", at, Usage(100, 0)), rewritten=usd) for at, usd in enumerate(costs)])
+    assert [one.row.call for one in made if one.rewritten] == [451]
+
+
+def test_the_legend_has_what_occurs_and_nothing_else() -> None:
+    def key(*columns: CallColumn) -> list[str]:
+        scale = TimelineScale(100)
+        return [words for _, words in timeline_key([timeline_view("a", "a", "", columns, scale)])]
+
+    read = column(Usage(0, 100))
+    assert key(read) == ["read"]
+    assert key(read, column(Usage(0, 50, 50))) == ["read", "written 5m"]
+    assert key(read, column(Usage(0, 50, 0, 50))) == ["read", "written 1h"]
+    assert key(column(Usage(100))) == ["uncached"]
+    assert key(CallColumn(read.row, rewritten=Decimal(1))) == ["read", "dollars rewritten"]
+    assert key(read, column(Usage(0, 100), inquiry=1)) == ["read", "tool loop", "question"]
+    strip = CallTimeline((BreakpointAt(50, "5m"),), is_human=True)
+    assert key(column(Usage(0, 100), strip=strip)) == ["read", "breakpoint", "human turn"]
+
+
+def test_few_columns_are_no_walls_and_their_axis_ends_with_them() -> None:
+    made = [column(Usage(0, 100), call) for call in (1, 2, 3)]
+    view = timeline_view("a", "a", "", made, TimelineScale(100))
+    assert (view.paths.width, view.filled) == (12, 25)
+    long = timeline_view("a", "a", "", made * 10, TimelineScale(100))
+    assert (long.paths.width, long.filled) == (30, 100)
 
 
 def test_spots_cover_every_column_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -61,8 +62,18 @@ def test_the_answer_comes_first(text: str) -> None:
 def test_every_session_has_a_row_and_the_expensive_ones_a_picture(text: str) -> None:
     assert text.count('<figure class="strip">') == 3
     assert 'id="session-1">1e0816ef · work/api</h3>' in text and "<b>1e0816f0 · play/api</b>" in text
-    assert text.count("<rect ") == 2 + 15 + 2, "days, calls and a pause of the first, calls of the second"
-    assert "idle for 13 min</title>" in text
+    assert text.count("<rect ") == 2 + 14 + 2, "days, calls of the first, calls of the second"
+    assert re.search(r"^idle for 13 min; ", text, re.MULTILINE)
+
+
+def test_a_session_is_a_prompt_timeline_with_its_rewritten_dollars_above(text: str) -> None:
+    first = text[text.index('id="session-1"') : text.index('id="session-2"')]
+    assert "rewritten</span>" in first and 'class="rewritten" d="M' in first
+    key = re.findall(r'<li><i class="(\w+)"></i>([^<]*)</li>', text[text.index('id="timelines"') :])
+    assert dict(key)["rewritten"] == "dollars rewritten" and dict(key)["turn"] == "human turn"
+    assert {kind for kind, _ in key} <= {"read", "write_5m", "write_1h", "input", "rewritten", "turn"}
+    for kind in ("read", "write_5m", "write_1h", "input"):
+        assert (kind in dict(key)) == (f'class="s-{kind}"' in text[text.index('id="timelines"') :])
 
 
 def test_no_word_of_a_person_or_model_is_in_it(text: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 Change = Callable[[str], str]
 NO_BREAK_SPACE = "\u00a0"
 WORD_JOINER = "\u2060"
-UNITS = r"×|%|s|min|h|days?|ms|k?B|[MG]i?B|KiB|tokens?|calls?|sessions?|blocks?"
+UNITS = r"×|%|s|min|h|days?|ms|k?B|[MG]i?B|KiB|tokens?"
 MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 BEFORE_UNIT = re.compile(rf"(?<=[\d]) (?=(?:{UNITS}|{MONTHS})(?![\w-]))|(?<=\d[kMB]) (?=(?:{UNITS})(?![\w-]))")
 BREAKING = re.compile(

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
+from cachecost.views.bound_units import bind_units
 from cachecost.views.charts.palette import INK, MUTED, PAPER
 
 WIDTH = 9.6
@@ -102,7 +103,7 @@ def cut(text: str, inches: float, size: float = TEXT_SIZE) -> str:
 
 def draw_title(figure: Figure, title: str) -> float:
     """Write `title` at the top left; returns the inches it takes from the top."""
-    lines = wrap_text(title, WIDTH - 2 * MARGIN, TITLE_SIZE, bold=True)
+    lines = wrap_text(bind_units(title), WIDTH - 2 * MARGIN, TITLE_SIZE, bold=True)
     height = figure.get_size_inches()[1]
     figure.text(
         MARGIN / WIDTH,
@@ -118,7 +119,7 @@ def draw_title(figure: Figure, title: str) -> float:
 
 def title_height(title: str) -> float:
     """Inches of a title, one or two lines."""
-    lines = wrap_text(title, WIDTH - 2 * MARGIN, TITLE_SIZE, bold=True)
+    lines = wrap_text(bind_units(title), WIDTH - 2 * MARGIN, TITLE_SIZE, bold=True)
     return len(lines) * TITLE_SIZE * 1.35 / POINTS_PER_INCH
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,15 +13,18 @@ from cachecost.analysis.comparison.summary import CLASS_NAMES
 from cachecost.ledger.results import CallRow, Ledger
 from cachecost.prompts.blocks import Layer
 from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS, RULE
-from cachecost.views.charts.style import MARGIN, SMALL_SIZE, WIDTH, house_style
+from cachecost.views.charts.style import MARGIN, SMALL_SIZE, TEXT_SIZE, WIDTH, house_style
 from cachecost.views.run.line_charts import dollar_ticks
 from cachecost.views.run.tables import Split, cost_by_class, cost_by_layer, running_parts, sample_numbers
 
-HEIGHT = 2.9
+HEIGHT = 3.2
+UNSEEN = 0.002
+"""Part of the height below which an area is not seen."""
 LAYER_COLOURS = {
     **dict(zip([layer.value for layer in Layer], (LINE_COLOURS[2], LINE_COLOURS[3], LINE_COLOURS[0]), strict=True)),
     "output": CLASS_COLOURS["output"],
 }
+TITLE: dict[str, Any] = {"loc": "left", "fontsize": TEXT_SIZE, "fontweight": "bold", "pad": 22, "x": 0}
 
 
 def area_figure(ledger: Ledger, top: float) -> Figure:
@@ -28,9 +32,11 @@ def area_figure(ledger: Ledger, top: float) -> Figure:
     with house_style():
         figure = Figure(figsize=(WIDTH, HEIGHT))
         left, right = figure.subplots(1, 2, sharey=True)
-        figure.subplots_adjust(left=0.07, right=1 - MARGIN / WIDTH, top=0.9, bottom=0.16, wspace=0.08)
-        _stack(left, ledger.rows, cost_by_class, CLASS_COLOURS, CLASS_NAMES)
-        _stack(right, ledger.rows, cost_by_layer, LAYER_COLOURS, {name: name for name in LAYER_COLOURS})
+        figure.subplots_adjust(left=0.07, right=1 - MARGIN / WIDTH, top=0.83, bottom=0.145, wspace=0.08)
+        left.set_title("By token class", **TITLE)
+        right.set_title("By layer of the prompt", **TITLE)
+        _stack(left, ledger.rows, cost_by_class, CLASS_COLOURS, CLASS_NAMES, top)
+        _stack(right, ledger.rows, cost_by_layer, LAYER_COLOURS, {name: name for name in LAYER_COLOURS}, top)
         _axis(left, len(ledger.rows), top)
         _axis(right, len(ledger.rows), top)
     return figure
@@ -42,10 +48,11 @@ def _stack(
     split: Split,
     colours: Mapping[str, str],
     names: Mapping[str, str],
+    top: float,
 ) -> None:
     at = sample_numbers(len(rows))
     sums = {name: running_parts(rows, split, name) for name in colours}
-    drawn = [name for name in colours if sums[name][-1]]
+    drawn = [name for name in colours if float(sums[name][-1]) > top * UNSEEN]
     if drawn:
         heights = [[float(sums[name][number]) for number in at] for name in drawn]
         axes.stackplot(at, *heights, colors=[colours[name] for name in drawn], linewidth=0)

@@ -28,18 +28,17 @@ from cachecost.views.charts.style import (
     widest,
     wrap_text,
 )
-from cachecost.views.run.line_groups import MOST_NAMED, ChartGroups, group_lines, money_range
+from cachecost.views.run.line_groups import MOST_NAMED, LineGroup, group_lines
 
 ROW = 0.40
 BAR = 0.62
 """Inches of a row, and the part of it that the bar fills."""
 LEGEND = 0.42
 NAME_WIDTH = 4.2
-REST = "rest"
-"""The part of the bar of the others: they differ in what they paid for."""
-COLOURS = {**CLASS_COLOURS, REST: RULE}
 GAP = 0.09
 PALE = 0.45
+WHISKER = 0.005
+"""Part of the width of the axes from which on it is shown that bars of a group end further out."""
 HAIRLINE = 0.001
 """Part of the width of the axes below which nothing is drawn: half a point."""
 
@@ -77,13 +76,7 @@ class Bar:
 def dollars_figure(summary: Summary) -> Figure:
     """What the session costs under each strategy, by token class; in tokens where no price is known."""
     groups = _groups(summary, summary.lines, lambda line: (line.money, line.total, line.usage), _session_end)
-    bars = [replace(_session_bar(group.line, summary), name=group.name) for group in groups.named]
-    if groups.others:
-        ends = [float(_session_end(line)) for line in groups.others]
-        label = (
-            money_range(groups.others, lambda line: line.total, groups.others[0].places) if summary.is_priced else ""
-        )
-        bars.append(_others_bar(groups, ends, label))
+    bars = [_group_bar(group, _session_bar(group.line, summary), _session_end) for group in groups]
     return _figure(dollars_title(summary), bars, summary.shown_classes)
 
 
@@ -94,24 +87,32 @@ def question_figure(summary: Summary) -> Figure:
     cheapest = min(known, default=None)
     groups = _groups(summary, asking, lambda line: (line.question_money, line.question_cost), _question_end)
     bars = [
-        replace(_question_bar(line, strong=not line.is_apart and line.question == cheapest), name=group.name)
-        for group in groups.named
-        for line in (group.line,)
+        _group_bar(
+            group,
+            _question_bar(group.line, strong=not group.line.is_apart and group.line.question == cheapest),
+            _question_end,
+        )
+        for group in groups
     ]
-    if groups.others:
-        ends = [float(_question_end(line)) for line in groups.others]
-        label = money_range(groups.others, lambda line: line.question, groups.others[0].question_places)
-        bars.append(_others_bar(groups, ends, label))
     return _figure(question_title(summary), bars, summary.shown_classes)
 
 
 def _groups(
     summary: Summary, lines: Sequence[Line], look: Callable[[Line], Hashable], end: Callable[[Line], Decimal]
-) -> ChartGroups:
-    """A bar a strategy; where they are many, one for all that are alike."""
+) -> list[LineGroup]:
+    """A bar a strategy; where they are many, one for all that are alike, and for those that are near."""
     kept = [line for line in (summary.first, summary.best) if line is not None]
     own = (lambda line: line.name) if len(lines) <= MOST_NAMED else look
     return group_lines(lines, own, end, kept)
+
+
+def _group_bar(group: LineGroup, bar: Bar, end: Callable[[Line], Decimal]) -> Bar:
+    """The bar of the first, up to the longest of the others. It has a remark only where it stands for all of them."""
+    ends = [end(line) for line in group.lines]
+    if min(ends) == max(ends):
+        return replace(bar, name=group.name)
+    label = group.money(end, group.line.places) if group.line.is_priced else ""
+    return replace(bar, name=group.name, label=label, remark="" if "–" in label else bar.remark, reach=float(max(ends)))
 
 
 def _session_end(line: Line) -> Decimal:
@@ -120,11 +121,6 @@ def _session_end(line: Line) -> Decimal:
 
 def _question_end(line: Line) -> Decimal:
     return line.question or ZERO
-
-
-def _others_bar(groups: ChartGroups, ends: Sequence[float], label: str) -> Bar:
-    """Pale, from the shortest to the longest of their bars."""
-    return Bar(groups.others_name, {REST: min(ends)}, label, "", strong=False, pale=True, reach=max(ends))
 
 
 def _session_bar(line: Line, summary: Summary) -> Bar:
@@ -186,9 +182,11 @@ def _draw(axes: Axes, bars: Sequence[Bar]) -> None:
     for row, bar in enumerate(bars):
         start = 0.0
         for name, width in _visible_parts(bar, axes.get_xlim()[1]).items():
-            axes.barh(row, width, BAR, left=start, color=COLOURS[name], linewidth=0, alpha=PALE if bar.pale else 1)
+            axes.barh(
+                row, width, BAR, left=start, color=CLASS_COLOURS[name], linewidth=0, alpha=PALE if bar.pale else 1
+            )
             start += width
-        if bar.reach > start:
+        if bar.reach > start + axes.get_xlim()[1] * WHISKER:
             axes.plot([start, bar.reach], [row, row], color=MUTED, linewidth=1.2, solid_capstyle="butt")
             axes.plot([bar.reach, bar.reach], [row - BAR / 4, row + BAR / 4], color=MUTED, linewidth=1.2)
         _words(axes, row, bar)

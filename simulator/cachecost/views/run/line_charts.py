@@ -14,7 +14,7 @@ from cachecost.analysis.comparison.sentences import cumulative_title
 from cachecost.analysis.comparison.summary import Line, Summary
 from cachecost.base.formatting import dollars
 from cachecost.ledger.results import ZERO, Ledger
-from cachecost.views.charts.palette import LINE_COLOURS, MUTED, RULE
+from cachecost.views.charts.palette import LINE_COLOURS, RULE
 from cachecost.views.charts.style import (
     MARGIN,
     SMALL_SIZE,
@@ -25,7 +25,7 @@ from cachecost.views.charts.style import (
     title_height,
     widest,
 )
-from cachecost.views.run.line_groups import ChartGroups, LineGroup, group_lines, money_range
+from cachecost.views.run.line_groups import LineGroup, group_lines
 
 PLOT_HEIGHT = 3.4
 AXIS_LABELS = 0.5
@@ -37,14 +37,17 @@ POINTS = 240
 LEVELS = 400
 """Heights that can be told apart: lines that are everywhere on the same one look the same."""
 NAME_WIDTH = 3.6
+PALE = 0.22
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The dollars of one strategy after each call."""
+    """The dollars of one strategy after each call; of several, with the least and the most of them, if they differ."""
 
     label: str
     values: list[float]
+    low: list[float]
+    high: list[float]
     colour: str
     dashed: bool
     strong: bool
@@ -54,37 +57,23 @@ class Curve:
         return self.values[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
-    """The strategies without a line of their own: between which dollars they are after each call."""
-
-    label: str
-    low: list[float]
-    high: list[float]
-
-    @property
-    def end(self) -> float:
-        return (self.low[-1] + self.high[-1]) / 2
-
-
 def cumulative_figure(summary: Summary, headed: bool = True) -> Figure:
     """Dollars so far after each call, of every strategy that was not wholly refused; `headed` by its title.
 
-    At most twelve lines have a name; what is left is a pale band.
+    At most twelve lines: strategies that are near one another are one of them, on a pale band.
     """
     title = cumulative_title(summary)
     with house_style():
-        curves, band = _curves(summary)
-        labels = [curve.label for curve in curves] + ([band.label] if band else [])
-        plot = max(PLOT_HEIGHT, LABEL_STEP * (len(labels) + 1))
+        curves = _curves(summary)
+        plot = max(PLOT_HEIGHT, LABEL_STEP * (len(curves) + 1))
         head = MARGIN + (title_height(title) + 0.12 if headed else 0)
         height = head + plot + AXIS_LABELS + MARGIN / 2
         figure = Figure(figsize=(WIDTH, height))
         if headed:
             draw_title(figure, title)
-        axes = _axes(figure, curves, labels, plot, height)
-        _draw(axes, curves, band)
-        _label_ends(axes, curves, band, plot)
+        axes = _axes(figure, curves, plot, height)
+        _draw(axes, curves)
+        _label_ends(axes, curves, plot)
     return figure
 
 
@@ -110,7 +99,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _curves(summary: Summary) -> tuple[list[Curve], Band | None]:
+def _curves(summary: Summary) -> list[Curve]:
     """In the scenario's order; the cheapest strategy has the first colour."""
     lines = [line for line in summary.lines if line.total is not None and line.calls]
     ledgers = {ledger.strategy: ledger for ledger in summary.comparison.ledgers}
@@ -122,26 +111,24 @@ def _curves(summary: Summary) -> tuple[list[Curve], Band | None]:
         lambda line: line.total or ZERO,
         [line for line in (summary.first, summary.best) if line is not None],
     )
-    order = sorted(groups.named, key=lambda group: summary.best not in group.lines)
+    order = sorted(groups, key=lambda group: summary.best not in group.lines)
     numbers = {group.name: number for number, group in enumerate(order)}
-    curves = [_curve(group, running, numbers[group.name], summary.best) for group in groups.named]
-    return curves, _band(groups, running)
+    return [_curve(group, running, numbers[group.name], summary.best) for group in groups]
 
 
 def _curve(group: LineGroup, running: dict[str, list[float]], number: int, best: Line | None) -> Curve:
-    label = f"{cut(group.name, NAME_WIDTH, SMALL_SIZE)}  {dollars(group.line.total, group.line.places)}"
+    money = group.money(lambda line: line.total, group.line.places)
+    label = f"{cut(group.name, NAME_WIDTH, SMALL_SIZE)}  {money}"
     colour, dashed = LINE_COLOURS[number % len(LINE_COLOURS)], number >= len(LINE_COLOURS)
-    return Curve(label, running[group.line.name], colour, dashed, strong=best in group.lines)
+    values = running[group.line.name]
+    ends = [_padded(running[line.name], len(values)) for line in group.lines]
+    low, high = list(map(min, zip(*ends, strict=True))), list(map(max, zip(*ends, strict=True)))
+    return Curve(label, values, low, high, colour, dashed, strong=best in group.lines)
 
 
-def _band(groups: ChartGroups, running: dict[str, list[float]]) -> Band | None:
-    if not groups.others:
-        return None
-    all_values = [running[line.name] for line in groups.others]
-    longest = max(map(len, all_values))
-    padded = [values + [values[-1]] * (longest - len(values)) for values in all_values]
-    label = f"{groups.others_name}  {money_range(groups.others, lambda line: line.total, groups.others[0].places)}"
-    return Band(label, list(map(min, zip(*padded, strict=True))), list(map(max, zip(*padded, strict=True))))
+def _padded(values: list[float], length: int) -> list[float]:
+    """`length` values: the last one goes on."""
+    return [*values, *[values[-1]] * (length - len(values))][:length]
 
 
 def _running(ledger: Ledger) -> list[float]:
@@ -152,11 +139,11 @@ def _running(ledger: Ledger) -> list[float]:
     return values
 
 
-def _axes(figure: Figure, curves: Sequence[Curve], names: Sequence[str], plot: float, height: float) -> Axes:
+def _axes(figure: Figure, curves: Sequence[Curve], plot: float, height: float) -> Axes:
     top = (max((curve.end for curve in curves), default=0) or 1) * 1.03
     ticks, labels = dollar_ticks(top)
     left = MARGIN + widest(labels, SMALL_SIZE) + 0.1
-    right = LEADER + widest(names, SMALL_SIZE, bold=True) + MARGIN
+    right = LEADER + widest([curve.label for curve in curves], SMALL_SIZE, bold=True) + MARGIN
     axes = figure.add_axes((left / WIDTH, AXIS_LABELS / height, (WIDTH - left - right) / WIDTH, plot / height))
     axes.set_xlim(0, max((len(curve.values) - 1 for curve in curves), default=0) or 1)
     axes.set_ylim(0, top)
@@ -176,23 +163,15 @@ def dollar_ticks(top: float) -> tuple[list[float], list[str]]:
     return ticks, [f"${tick:,.0f}" if whole else dollars(Decimal(f"{tick:.10g}")) for tick in ticks]
 
 
-def _draw(axes: Axes, curves: Sequence[Curve], band: Band | None) -> None:
-    if band:
-        at = _points(len(band.low))
-        low, high = [band.low[number] for number in at], [band.high[number] for number in at]
-        axes.fill_between(at, low, high, color=RULE, linewidth=0, zorder=1)
+def _draw(axes: Axes, curves: Sequence[Curve]) -> None:
     for curve in curves:
         style = (0, (5, 2)) if curve.dashed else "-"
         width, order = (2.6, 3) if curve.strong else (1.5, 2)
         at = _points(len(curve.values))
-        axes.plot(
-            at,
-            [curve.values[number] for number in at],
-            color=curve.colour,
-            linewidth=width,
-            linestyle=style,
-            zorder=order,
-        )
+        low, values, high = ([ys[number] for number in at] for ys in (curve.low, curve.values, curve.high))
+        if low != high:
+            axes.fill_between(at, low, high, color=curve.colour, alpha=PALE, linewidth=0, zorder=1)
+        axes.plot(at, values, color=curve.colour, linewidth=width, linestyle=style, zorder=order)
 
 
 def _points(count: int) -> list[int]:
@@ -200,29 +179,26 @@ def _points(count: int) -> list[int]:
     return [*range(0, count - 1, -(-count // POINTS)), count - 1]
 
 
-def _label_ends(axes: Axes, curves: Sequence[Curve], band: Band | None, plot: float) -> None:
+def _label_ends(axes: Axes, curves: Sequence[Curve], plot: float) -> None:
     """Each line's name at its end, with a thin leader where labels had to be moved apart."""
     top = axes.get_ylim()[1]
-    ended: list[Curve | Band] = [*curves, *([band] if band else [])]
-    places = spread([one.end / top * plot for one in ended], LABEL_STEP, 0.05, plot)
-    for one, place in zip(ended, places, strict=True):
-        _label(axes, one, one.end / top, place / plot)
+    places = spread([curve.end / top * plot for curve in curves], LABEL_STEP, 0.05, plot)
+    for curve, place in zip(curves, places, strict=True):
+        _label(axes, curve, curve.end / top, place / plot)
 
 
-def _label(axes: Axes, one: Curve | Band, end: float, place: float) -> None:
+def _label(axes: Axes, curve: Curve, end: float, place: float) -> None:
     """The label at height `place` beside the axes, led to from the line's end (both are shares of the height)."""
-    count = len(one.values if isinstance(one, Curve) else one.low)
-    last = (count - 1) / axes.get_xlim()[1]
-    colour, strong = (one.colour, one.strong) if isinstance(one, Curve) else (MUTED, False)
+    last = (len(curve.values) - 1) / axes.get_xlim()[1]
     inch = 1 / (axes.get_position().width * WIDTH)
     path = ([last, 1 + 0.05 * inch, 1 + (LEADER - 0.1) * inch], [end, end, place])
-    axes.plot(*path, transform=axes.transAxes, clip_on=False, color=colour, linewidth=0.8)
+    axes.plot(*path, transform=axes.transAxes, clip_on=False, color=curve.colour, linewidth=0.8)
     axes.text(
         1 + (LEADER - 0.04) * inch,
         place,
-        one.label,
+        curve.label,
         transform=axes.transAxes,
         size=SMALL_SIZE,
-        weight="bold" if strong else "normal",
+        weight="bold" if curve.strong else "normal",
         va="center_baseline",
     )

@@ -1,4 +1,4 @@
-"""Strategies of a chart in groups: those that look the same are one, and at most twelve have a name."""
+"""Strategies of a chart in groups: those that look the same are one line or bar, and of many those that are near."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.analysis.comparison.summary import Line
-from cachecost.base.formatting import count_text, dollar_range
+from cachecost.base.formatting import dollar_range
 
 MOST_NAMED = 12
-"""Lines or bars with a name in one chart; of more, the last one stands for all that have none."""
+"""Lines or bars of one chart."""
+Amount = Callable[[Line], Decimal | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +29,10 @@ class LineGroup:
         """ "claude-code and 27 others"."""
         return group_name([line.name for line in self.lines])
 
-
-@dataclass(frozen=True, slots=True)
-class ChartGroups:
-    """The groups that have a name, in their order, and the strategies that have none."""
-
-    named: Sequence[LineGroup]
-    others: Sequence[Line]
-
-    @property
-    def others_name(self) -> str:
-        return count_text(len(self.others), "other")
+    def money(self, amount: Amount, places: int | None) -> str:
+        """ "$2.07"; "$2.03–2.08" where they differ."""
+        known = [usd for line in self.lines if (usd := amount(line)) is not None]
+        return dollar_range(min(known, default=None), max(known, default=None), places)
 
 
 def group_name(names: Sequence[str]) -> str:
@@ -49,47 +43,27 @@ def group_name(names: Sequence[str]) -> str:
     return f"{first} and {others[0] if len(others) == 1 else f'{len(others)} others'}"
 
 
-def money_range(lines: Sequence[Line], money: Callable[[Line], Decimal | None], places: int | None) -> str:
-    """ "$2.08–3.79" over the lines whose dollars are known."""
-    known = [amount for line in lines if (amount := money(line)) is not None]
-    return dollar_range(min(known, default=None), max(known, default=None), places)
-
-
 def group_lines(
     lines: Sequence[Line], look: Callable[[Line], Hashable], end: Callable[[Line], Decimal], kept: Sequence[Line] = ()
-) -> ChartGroups:
-    """The groups of lines of the same `look`. Of more than twelve, those with one of `kept` and those whose `end`s
-    differ most have a name."""
+) -> list[LineGroup]:
+    """At most twelve groups in the order of their first lines: lines of the same `look`, then those whose `end`s are
+    nearest. Lines of `kept` stay apart from one another and lend their group its name."""
     found: dict[Hashable, list[Line]] = {}
     for line in lines:
         found.setdefault(look(line), []).append(line)
-    groups = [LineGroup(_kept_first(members, kept)) for members in found.values()]
-    if len(groups) <= MOST_NAMED:
-        return ChartGroups(groups, ())
-    named = _most_different(groups, end, kept)
-    return ChartGroups(
-        [group for group in groups if group in named],
-        [line for group in groups if group not in named for line in group.lines],
-    )
+    groups = sorted(found.values(), key=lambda group: (bool(group[0].refused), end(group[0])))
+    while len(groups) > MOST_NAMED:
+        at = min(range(len(groups) - 1), key=lambda at: _gap(groups[at], groups[at + 1], end, kept))
+        groups[at : at + 2] = [groups[at] + groups[at + 1]]
+    places = {line.name: place for place, line in enumerate(lines)}
+    named = [LineGroup(sorted(group, key=lambda line: (line not in kept, places[line.name]))) for group in groups]
+    return sorted(named, key=lambda group: min(places[line.name] for line in group.lines))
 
 
-def _kept_first(members: Sequence[Line], kept: Sequence[Line]) -> Sequence[Line]:
-    """A strategy that a sentence names lends its name to its group."""
-    return sorted(members, key=lambda line: line not in kept)
-
-
-def _most_different(
-    groups: Sequence[LineGroup], end: Callable[[Line], Decimal], kept: Sequence[Line]
-) -> list[LineGroup]:
-    """One group fewer than may have a name: those of `kept`, the largest, then one by one the one farthest from all."""
-    named = [group for group in groups if group.line in kept]
-    named += [max(groups, key=lambda group: len(group.lines))]
-    named = list({id(group): group for group in named}.values())
-    while len(named) < MOST_NAMED - 1:
-        left = [group for group in groups if group not in named]
-        named.append(max(left, key=lambda group: _distance(group, named, end)))
-    return named
-
-
-def _distance(group: LineGroup, named: Sequence[LineGroup], end: Callable[[Line], Decimal]) -> Decimal:
-    return min((abs(end(group.line) - end(other.line)) for other in named), default=Decimal(0))
+def _gap(
+    group: Sequence[Line], other: Sequence[Line], end: Callable[[Line], Decimal], kept: Sequence[Line]
+) -> tuple[bool, bool, Decimal]:
+    """How little two neighbours belong together: refused lines and those of `kept` stay apart as long as others do."""
+    both_kept = all(any(line in kept for line in lines) for lines in (group, other))
+    ends = [end(line) for line in (*group, *other)]
+    return bool(group[0].refused) != bool(other[0].refused), both_kept, max(ends) - min(ends)

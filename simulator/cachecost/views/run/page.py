@@ -29,7 +29,7 @@ from cachecost.analysis.comparison.summary import (
     shared_notes,
     summarise,
 )
-from cachecost.base.formatting import UNKNOWN, change_text, dollar_column, dollars, tokens
+from cachecost.base.formatting import UNKNOWN, change_text, dollars, tokens
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import RunResult
 from cachecost.views.charts.pictures import inline
@@ -197,8 +197,9 @@ def _columns(summary: Summary) -> list[Column]:
 
 
 def _error_margins(lines: Sequence[Line]) -> list[str]:
-    """In one precision: "±$0.04", "<$0.01"."""
-    cells = dollar_column([None if line.total is None else line.error for line in lines])
+    """In the precision of the costs: "±$0.04", "<$0.01"."""
+    places = next((line.places for line in lines), None)
+    cells = [dollars(None if line.total is None else line.error, places) for line in lines]
     return [cell if cell.startswith(("<", UNKNOWN)) else f"±{cell}" for cell in cells]
 
 

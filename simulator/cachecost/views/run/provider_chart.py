@@ -25,7 +25,7 @@ from cachecost.views.charts.style import (
     title_height,
     widest,
 )
-from cachecost.views.run.line_groups import MOST_NAMED, group_lines
+from cachecost.views.run.line_groups import group_lines
 from cachecost.views.run.provider_titles import provider_name, providers_title
 
 ROW, LEGEND_LINE, AXIS_LABELS = 0.3, 0.24, 0.5
@@ -88,7 +88,7 @@ def _strategies(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
 
     kept = [line for line in (main.first, main.best) if line is not None]
     groups = group_lines(main.lines, look, lambda line: line.total or Decimal(0), kept)
-    return [(group.line.name, group.name) for group in groups.named][:MOST_NAMED]
+    return [(group.line.name, group.name) for group in groups]
 
 
 def _dots(summary: Summary, names: Sequence[tuple[str, str]]) -> list[Dot]:
@@ -148,7 +148,7 @@ def _axes(
     what = "dollars of one question" if summaries[0].has_questions else "dollars of the session"
     ranges = any(dot.most > dot.least for dots in rows for dot in dots)
     lines = "; a line to the right of a dot: up to the cost without any best-effort hit" if ranges else ""
-    axes.set_xlabel(f"{what}; the same distance is the same factor{lines}", x=-left / axes_width, ha="left")
+    axes.set_xlabel(f"{what}; the same distance is the same factor{lines}", x=(MARGIN - left) / axes_width, ha="left")
     for row, (name, dots) in enumerate(zip(names, rows, strict=True)):
         _beside(axes, name, (0, row), -GAP, ha="right")
         _beside(axes, _range_words(dots), (1, row), GAP, size=SMALL_SIZE, color=MUTED)
@@ -174,6 +174,9 @@ def _range_words(dots: Sequence[Dot]) -> str:
 
 def _draw(axes: Axes, rows: Sequence[Sequence[Dot]]) -> None:
     for row, dots in enumerate(rows):
+        axes.axhline(row, color=RULE, linewidth=0.6, zorder=0)
+        least = [dot.least for dot in dots]
+        axes.plot([min(least, default=1), max(least, default=1)], [row, row], color=RULE, linewidth=4, zorder=1)
         for place, dot in enumerate(dots):
             y = row + SPREAD * (place - (len(dots) - 1) / 2)
             if dot.most > dot.least:

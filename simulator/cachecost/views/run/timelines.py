@@ -27,7 +27,7 @@ def run_timelines(summary: Summary, explanations: Sequence[Explanation] = ()) ->
     order = sorted(ledgers, key=lambda ledger: (_place(ledger.strategy, shown), ledgers.index(ledger)))
     longest = max((row.usage.total_input for ledger in ledgers for row in ledger.rows), default=0)
     rewritten = {one.strategy: rewritten_by_call(one) for one in explanations}
-    groups = _alike(order, longest, rewritten)
+    groups = _alike(order, longest)
     others = len(groups) - len(set(shown))
     anchors = {line.name: f"strip-{number + 1}" for number, line in enumerate(summary.lines)}
     return [
@@ -45,13 +45,12 @@ def _place(name: str, shown: Sequence[str]) -> int:
     return shown.index(name) if name in shown else len(shown)
 
 
-def _alike(ledgers: Sequence[Ledger], longest: int, rewritten: Rewritten) -> list[list[Ledger]]:
+def _alike(ledgers: Sequence[Ledger], longest: int) -> list[list[Ledger]]:
     """The strategies in groups whose columns are the same to the eye; where breakpoints stand makes no difference."""
     groups: dict[tuple[object, ...], list[Ledger]] = {}
     for ledger in ledgers:
-        paths = paths_of(columns_of(ledger, MOST, rewritten.get(ledger.strategy, {})), longest)
-        look = (len(ledger.rows), *paths.states, paths.rewritten, paths.refused)
-        groups.setdefault(look, []).append(ledger)
+        paths = paths_of(columns_of(ledger, MOST), longest)
+        groups.setdefault((len(ledger.rows), *paths.states, paths.refused), []).append(ledger)
     return list(groups.values())
 
 

@@ -33,7 +33,7 @@ def lower_bound_sentence(ledgers: Sequence[Ledger]) -> str:
         return f"Lower bounds, each for the requests that a strategy sends: {each}."
     [(usd, of)] = bounds.items()
     places = dollar_places([usd, *(ledger.cost.total for ledger in ledgers)])
-    whose = "" if len(of) == len(ledgers) else f" for {_names(of)}"
+    whose = "" if len(of) == len(ledgers) else f" for {_whose(of, ledgers)}"
     words = "no choice of breakpoints and TTLs makes these requests cheaper"
     above = change(min(ledger.cost.total for ledger in of), usd)
     return f"Lower bound{whose}: {dollars(usd, places)}; {words}{_distance(above)}."
@@ -45,6 +45,12 @@ def _distance(above: Decimal | None) -> str:
     return (
         f", and the cheapest strategy is {percent(above)} above it" if above else ", and the cheapest strategy is at it"
     )
+
+
+def _whose(of: Sequence[Ledger], ledgers: Sequence[Ledger]) -> str:
+    """Names, or where they are most, those of the others."""
+    others = [ledger for ledger in ledgers if ledger not in of]
+    return _names(of) if len(of) <= len(others) + 1 else f"all but {_names(others)}"
 
 
 def _names(ledgers: Sequence[Ledger]) -> str:
