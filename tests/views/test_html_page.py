@@ -257,6 +257,38 @@ def test_replay_writes_a_page_of_a_recording(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["page.html"]
 
 
+def test_what_was_billed_comes_before_what_is_simulated(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cachecost, ["replay", str(SESSION), "--html", str(tmp_path / "page.html")])
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "page.html").read_text()
+    page = Page(text)
+    assert page.figures["answer"].startswith("$5.17 billed; simulated $5.13, 0.8% less")
+    assert page.figures["saving"] == "$5.17"
+    assert text.index('data-billed="billed"') < text.index('data-strategy="as recorded"')
+
+
+def test_error_margins_have_the_precision_of_the_costs() -> None:
+    margins = {row["error_margin"] for row in arms()[1].strategies.values() if "error_margin" in row}
+    assert all(re.fullmatch(r"±\$\d+\.\d\d|<\$0\.01|–", cell) for cell in margins), margins
+
+
+def test_strategies_whose_calls_look_the_same_share_a_timeline() -> None:
+    alike = [ledger(f"s{number}", 0.4) for number in range(9)]
+    text = run_page(result(comparison([*alike, ledger("other", 0.8)])))
+    page = Page(text)
+    assert text.count('<figure class="strip">') == 2
+    assert ">s0 and 8 others</h3>" in text
+    rows = re.findall(r'data-strategy="([^"]*)"><th[^>]*><a href="#([^"]*)"', text)
+    assert dict(rows) == {**{f"s{n}": "strip-1" for n in range(9)}, "other": "strip-10"}
+    assert not {link[1:] for link in page.links if link[0] == "#"} - set(page.ids)
+
+
+def test_what_scrolls_shows_that_it_does() -> None:
+    style = arms()[0].split("</style>")[0]
+    assert re.search(r"\.scroll \{[^}]*background-attachment: local, local, scroll, scroll", style)
+    assert 'content: "scroll →"' in style
+
+
 def test_replay_with_a_page_prints_the_same_json(tmp_path: Path) -> None:
     asked = ["replay", str(SESSION), "--json", "--strategy", "automatic", "--strategy", "none"]
     plain = CliRunner().invoke(cachecost, asked)
@@ -299,6 +331,9 @@ def test_explain_writes_its_page(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     page = Page((tmp_path / "page.html").read_text())
     whole(page)
+    key = {named["class"] for name, named in page.tags if name == "i"}
+    assert {"read", "write_5m", "rewritten", "tick", "turn"} <= key and not {"write_1h", "asked"} & key
+    assert sum(title.startswith("call ") for title in page.titles) == 287
     assert page.figures["answer"] == "$5.17 billed · $0.21 avoidable (4%) · $0.0395 not explained (0.8%) · 3 causes"
 
 

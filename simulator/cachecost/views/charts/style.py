@@ -26,6 +26,7 @@ WIDTH = 9.6
 """Inches; 691 points, which a page of GitHub shows unscaled."""
 MARGIN = 0.25
 TITLE_SIZE = 12.5
+TITLE_LINES = 3
 TEXT_SIZE = 9.5
 SMALL_SIZE = 8.5
 PNG_DPI = 160
@@ -103,7 +104,7 @@ def cut(text: str, inches: float, size: float = TEXT_SIZE) -> str:
 
 def draw_title(figure: Figure, title: str) -> float:
     """Write `title` at the top left; returns the inches it takes from the top."""
-    lines = wrap_text(bind_units(title), WIDTH - 2 * MARGIN, TITLE_SIZE, bold=True)
+    lines = wrap_text(bind_units(title), WIDTH - 2 * MARGIN, TITLE_SIZE, lines=TITLE_LINES, bold=True)
     height = figure.get_size_inches()[1]
     figure.text(
         MARGIN / WIDTH,
@@ -118,8 +119,8 @@ def draw_title(figure: Figure, title: str) -> float:
 
 
 def title_height(title: str) -> float:
-    """Inches of a title, one or two lines."""
-    lines = wrap_text(bind_units(title), WIDTH - 2 * MARGIN, TITLE_SIZE, bold=True)
+    """Inches of a title, one to three lines."""
+    lines = wrap_text(bind_units(title), WIDTH - 2 * MARGIN, TITLE_SIZE, lines=TITLE_LINES, bold=True)
     return len(lines) * TITLE_SIZE * 1.35 / POINTS_PER_INCH
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cachecost.base.atomic_files import write_whole
 from cachecost.ledger.results import Evidence, Fidelity
+from cachecost.views.bound_units import bind_units_in_markdown
 from cachecost.views.charts.pictures import inline
 from cachecost.views.charts.style import svg
 from cachecost.views.fidelity.chart import residual_figure
@@ -34,7 +35,8 @@ def write_evidence(
     title = headline(score("all", anthropic_judgements(fidelity)))
     write_whole(folder / PICTURE, svg(residual_figure(fidelity, title)))
     write_whole(folder / RESULT, (json.dumps(fidelity_object(fidelity), indent=1) + "\n").encode())
-    write_whole(folder / PAGE, evidence_markdown(fidelity, evidence, claims, PICTURE, again).encode())
+    text = bind_units_in_markdown(evidence_markdown(fidelity, evidence, claims, PICTURE, again))
+    write_whole(folder / PAGE, text.encode())
     return folder / PAGE
 
 
