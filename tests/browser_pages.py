@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.demo_sessions import SESSION
 
+from tools.pages import running_view
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page, Request
 
-ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+/[\w-]{22}/)\S*  \(Ctrl-C stops it\)\n")
-ENVIRONMENT = {"CACHECOST_STORE": "off", "CACHECOST_CACHE": "off", "CACHECOST_TOKENS": "tiktoken"}
 PATIENCE_MS = 20_000.0
-ROOT = Path(__file__).parents[1]
 
 
 @contextmanager
-def served(*words: object, cwd: Path = ROOT) -> Iterator[str]:
-    """The address of `cachecost view WORDS`, in a process of its own."""
-    command = [sys.executable, "-m", "cachecost", "view", *map(str, words), "--no-browser"]
-    environment = {**os.environ, **ENVIRONMENT}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, cwd=cwd) as process:
-        assert process.stderr
-        said: list[str] = []
-        try:
-            for line in process.stderr:
-                said.append(line)
-                if found := ADDRESS.fullmatch(line):
-                    yield found[1]
-                    return
-            raise AssertionError("".join(said))
-        finally:
-            process.kill()
+def served(*words: object) -> Iterator[str]:
+    """The address of `cachecost view WORDS`."""
+    with running_view(*words) as server:
+        yield server.address
 
 
 @dataclass

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.browser import browser, running_browser
+from tests.browser import browser
 from tests.browser_checks import accessibility_faults, layout_faults
+
+from tools.pages import running_browser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.bill_sessions import SessionWriter
-from tests.browser import browser, running_browser
+from tests.browser import browser
 from tests.browser_checks import layout_faults
 from tests.browser_pages import Window, opened_window, served
 from tests.command_runs import run_here
 from tests.viewer_logs import CACHED, MODEL, write_log
+
+from tools.pages import running_browser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.browser import browser, running_browser
+from tests.browser import browser
 from tests.browser_pages import EXPENSIVE, Window, opened_window, served
 from tests.demo_sessions import SESSION, write_demo
+
+from tools.pages import running_browser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.browser import browser, running_browser
+from tests.browser import browser
 from tests.browser_checks import accessibility_faults, layout_faults
 from tests.browser_pages import VIEWS, View, Window, opened_window, served
 from tests.command_runs import run_here
 from tests.demo_sessions import SESSION, write_demo
+
+from tools.pages import running_browser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
