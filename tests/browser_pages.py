@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.demo_sessions import SESSION
 
-from tools.pages import running_view
+from tools.pages import ROOT, running_view
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page, Request
@@ -18,9 +19,9 @@ PATIENCE_MS = 20_000.0
 
 
 @contextmanager
-def served(*words: object) -> Iterator[str]:
+def served(*words: object, cwd: Path = ROOT) -> Iterator[str]:
     """The address of `cachecost view WORDS`."""
-    with running_view(*words) as server:
+    with running_view(*words, cwd=cwd) as server:
         yield server.address
 
 
@@ -49,7 +50,7 @@ class Window:
 
     def strangers(self, base: str) -> list[str]:
         """What was asked for elsewhere than below `base`."""
-        return [url for url in self.asked if not url.startswith((base, "data:"))]
+        return [url for url in self.asked if not url.startswith((base, "data:", "about:"))]
 
     def wait_until_shown(self) -> None:
         self.page.wait_for_selector("#main:not([aria-busy]) > *")
@@ -80,14 +81,14 @@ def opened_window(browser: Browser, width: int = 1280, height: int = 900, theme:
 class View:
     """A view: the part of the address behind "#", what has to be there, and what is done then.
 
-    `words` are what a server of its own is started with behind `cachecost view`, below ROOT; without any, the demo's.
+    `words` stand behind `cachecost view`, below the demo's folder: views with the same words have one server.
     """
 
     name: str
     place: str
     awaits: str
     act: Callable[[Page], object] = lambda page: None
-    words: tuple[str, ...] = ()
+    words: tuple[str, ...] = ("sessions",)
 
     def open(self, window: Window, base: str) -> None:
         window.go(f"{base}{self.place}")
@@ -101,8 +102,14 @@ def _ask_what_if(page: Page) -> None:
     page.wait_for_selector(".result:not(.waiting) pre")
 
 
+def _open_table(page: Page) -> None:
+    page.click("details.data summary")
+    page.wait_for_selector(".calls .body .line")
+
+
 EXPENSIVE = f"#/session/{SESSION}/call/34"
 """The call of the demo's log after midnight."""
+BESIDE = ("sessions/release-bot.jsonl", "fixed.jsonl", "--beside")
 VIEWS = (
     View("sessions", "#/", ".sessions .body .line"),
     View("session", f"#/session/{SESSION}", ".moment"),
@@ -110,5 +117,13 @@ VIEWS = (
     View("call", EXPENSIVE, ".call .blocks"),
     View("block", f"{EXPENSIVE}/block/5", ".block[open] .text"),
     View("what-if", f"#/session/{SESSION}", ".what-if", _ask_what_if),
+    View("table", f"#/session/{SESSION}", ".moment", _open_table),
+    View("run", "#/run", ".timeline .row canvas", words=(f"{ROOT}/reports/ttl",)),
+    View(
+        "compare",
+        "#/compare",
+        ".timeline .row + .row canvas",
+        words=("sessions/release-bot.jsonl", "fixed.jsonl", "--beside"),
+    ),
 )
-"""What a server of the demo shows. A saved page, which has no server, is opened by its tests."""
+"""A saved page, which has no server, is opened by its tests."""

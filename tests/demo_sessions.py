@@ -81,8 +81,9 @@ NEW_TOOL = tool("post_draft", "Posts a draft of the notes for review.")
 
 @dataclass
 class ReleaseBot:
-    """Plays the agent of the log; `rows` are its requests with their times."""
+    """Plays the agent of the log; `rows` are its requests with their times. `date` is how its prompt says the day."""
 
+    date: str = "%Y-%m-%d"
     random: Random = field(default_factory=lambda: Random("release bot"))
     at: datetime = BEGIN
     model: str = MODEL
@@ -94,7 +95,7 @@ class ReleaseBot:
         self.rules = text_of(RULES, 30_000, Random("rules"))
 
     def system(self) -> str:
-        return f"You write release notes for a shop.\n\nToday's date: {self.at:%Y-%m-%d}\n\n{self.rules}"
+        return f"You write release notes for a shop.\n\nToday's date: {self.at.strftime(self.date)}\n\n{self.rules}"
 
     def ask(self, content: JSON) -> None:
         """One request, which ends with this block of a person or of a tool."""
@@ -153,7 +154,7 @@ def write_rows(path: Path, rows: list[JSON]) -> Path:
     calls = list(read_logs(Logs([path])))
     simulation = recorded_workload("log", calls, replay_setup().with_recorded(calls, None)).simulation()
     for number, (row, call) in enumerate(zip(rows, calls, strict=True)):
-        row["usage"] = {**simulation.row(call).usage.wire(), "output_tokens": 120 + number * 37 % 400}
+        row["usage"] = {**simulation.row(call).usage.wire(), "output_tokens": 500 + number * 137 % 900}
     _dump(path, rows)
     return path
 
@@ -164,9 +165,10 @@ def _dump(path: Path, rows: list[JSON]) -> None:
 
 
 def write_demo(folder: Path) -> Path:
-    """The demo's sessions below `folder`."""
-    event_project(sessions=5, copied=True, version="2.1.290").write(folder / "projects")
-    write_rows(folder / "release-bot.jsonl", ReleaseBot().play())
+    """The demo below `folder`: `sessions/`, and `fixed.jsonl`, the log of an agent that is told the month only."""
+    event_project(sessions=5, copied=True, version="2.1.290").write(folder / "sessions" / "projects")
+    write_rows(folder / "sessions" / "release-bot.jsonl", ReleaseBot().play())
+    write_rows(folder / "fixed.jsonl", ReleaseBot("%B %Y").play())
     return folder
 
 

@@ -7,9 +7,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,3 +81,10 @@ def _address(process: subprocess.Popen[str]) -> str:
             return found[1]
         said.append(line)
     raise RuntimeError("".join(said))
+
+
+@contextmanager
+def running_views(folder: Path) -> Iterator[Callable[[tuple[str, ...]], str]]:
+    """A function that gives the address of `cachecost view WORDS` in `folder`, started when it is first asked for."""
+    with ExitStack() as servers:
+        yield cache(lambda words: servers.enter_context(running_view(*words, cwd=folder)).address)

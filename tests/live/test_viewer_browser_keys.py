@@ -31,7 +31,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def base(demo: Path) -> Iterator[str]:
-    with served(demo) as address:
+    with served(demo / "sessions") as address:
         yield address
 
 
@@ -161,7 +161,7 @@ def test_the_search_looks_at_models_and_causes_and_can_be_left(window: Window) -
 
 def test_addresses_are_valid_after_a_restart(demo: Path, chromium: Browser, base: str) -> None:
     places = ((EXPENSIVE, ".call .difference ins", "3"), (f"{EXPENSIVE}/block/5", ".block[open] .text ins", "13"))
-    with served(demo) as other, opened_window(chromium) as window:
+    with served(demo / "sessions") as other, opened_window(chromium) as window:
         assert other != base
         for place, awaited, text in places:
             window.page.goto("about:blank")

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.browser import browser
 from tests.browser_checks import accessibility_faults, layout_faults
-from tests.browser_pages import VIEWS, View, Window, opened_window, served
+from tests.browser_pages import VIEWS, View, Window, opened_window
 from tests.command_runs import run_here
 from tests.demo_sessions import SESSION, write_demo
 
-from tools.pages import running_browser
+from tools.pages import running_browser, running_views
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+Served = Callable[[tuple[str, ...]], str]
 WIDTHS = (1280, 768, 390)
 THEMES = ("light", "dark")
 
@@ -34,9 +35,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def base(demo: Path) -> Iterator[str]:
-    with served(demo) as address:
-        yield address
+def served(demo: Path) -> Iterator[Served]:
+    with running_views(demo) as address_of:
+        yield address_of
 
 
 @pytest.fixture(scope="module")
@@ -47,36 +48,58 @@ def window(chromium: Browser) -> Iterator[Window]:
 
 
 def faults_of(window: Window, name: str) -> list[str]:
-    """What is wrong in any theme at any width."""
+    """What is wrong with what is shown, in any theme."""
     found = [f"{name}: {words}" for words in window.said]
-    for width in WIDTHS:
-        window.page.set_viewport_size({"width": width, "height": 1400})
-        for theme in THEMES:
-            window.page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
-            window.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-            found += [f"{name} {width} {theme}: {fault}" for fault in layout_faults(window.page)]
+    for theme in THEMES:
+        window.page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+        window.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        found += [f"{name} {theme}: {fault}" for fault in layout_faults(window.page)]
     return found
 
 
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-def test_nothing_is_cut_covered_or_pale(view: View, window: Window, base: str) -> None:
+def test_nothing_is_cut_covered_or_pale(view: View, width: int, window: Window, served: Served) -> None:
     window.said.clear()
-    window.page.set_viewport_size({"width": 1280, "height": 900})
-    view.open(window, base)
+    window.asked.clear()
+    window.page.set_viewport_size({"width": width, "height": 1400})
+    window.page.goto("about:blank")
+    view.open(window, served(view.words))
     assert "\n".join(faults_of(window, view.name)) == ""
-    assert window.strangers(base) == []
+    assert window.strangers(served(view.words)) == []
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-def test_axe_finds_nothing_serious(view: View, window: Window, base: str) -> None:
+def test_a_window_that_becomes_narrow_shows_the_same(view: View, window: Window, served: Served) -> None:
+    window.page.set_viewport_size({"width": 1280, "height": 1400})
+    view.open(window, served(view.words))
     window.page.set_viewport_size({"width": 390, "height": 1400})
-    view.open(window, base)
+    assert "\n".join(faults_of(window, view.name)) == ""
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+def test_axe_finds_nothing_serious(view: View, window: Window, served: Served) -> None:
+    window.page.set_viewport_size({"width": 390, "height": 1400})
+    view.open(window, served(view.words))
     assert "\n".join(accessibility_faults(window.page)) == ""
+
+
+def test_the_table_of_calls_is_filled_at_once(window: Window, served: Served) -> None:
+    view = next(view for view in VIEWS if view.name == "table")
+    window.page.set_viewport_size({"width": 1280, "height": 1400})
+    window.page.goto("about:blank")
+    view.open(window, served(view.words))
+    rows = window.page.locator(".calls .body .line")
+    bottoms = rows.evaluate_all("rows => rows.map(row => row.getBoundingClientRect().bottom)")
+    box = window.page.locator(".calls-box").bounding_box()
+    assert box and max(bottoms) >= box["y"] + box["height"] - 2
 
 
 def test_a_saved_page_is_as_sound_and_asks_for_nothing(demo: Path, chromium: Browser, tmp_path: Path) -> None:
     saved = tmp_path / "saved.html"
-    assert run_here("view", demo / "release-bot.jsonl", "--session", SESSION, "--save", saved).returncode == 0
+    assert (
+        run_here("view", demo / "sessions" / "release-bot.jsonl", "--session", SESSION, "--save", saved).returncode == 0
+    )
     with opened_window(chromium) as window:
         window.go(saved.as_uri())
         assert window.page.locator(".moment").count() == 5
