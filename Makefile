@@ -10,7 +10,7 @@ CACHECOST_FUZZ_FROM = 0
 BIN = .venv/bin
 
 .NOTPARALLEL:
-.PHONY: help demo test lint format differential fuzz bench reports evidence lock clean clients docs prices
+.PHONY: help demo test lint format differential fuzz bench reports evidence lock clean clients docs pictures prices
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,10 @@ docs: ## update all generated pages and the scenario schema, build the documenta
 	@sh .ci/setup test $(PYTHON)
 	@$(BIN)/python -m tools.reference
 	@$(BIN)/python -m mkdocs build --strict --quiet
+
+pictures: ## draw the pictures of cachecost view anew (needs Chromium: .ci/browser)
+	@sh .ci/setup test $(PYTHON)
+	@PYTHONPATH=.:tests $(BIN)/python -m tools.pictures
 
 prices: ## write the table of public prices anew from the installed genai-prices
 	@sh .ci/setup test $(PYTHON)
