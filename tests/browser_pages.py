@@ -90,6 +90,9 @@ class View:
     act: Callable[[Page], object] = lambda page: None
     words: tuple[str, ...] = ("sessions",)
 
+    def __str__(self) -> str:
+        return self.name
+
     def open(self, window: Window, base: str) -> None:
         window.go(f"{base}{self.place}")
         window.page.wait_for_selector(self.awaits)

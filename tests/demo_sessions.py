@@ -165,11 +165,15 @@ def _dump(path: Path, rows: list[JSON]) -> None:
 
 
 def write_demo(folder: Path) -> Path:
-    """The demo below `folder`: `sessions/`, and `fixed.jsonl`, the log of an agent that is told the month only."""
+    """The demo's sessions in `folder`/sessions."""
     event_project(sessions=5, copied=True, version="2.1.290").write(folder / "sessions" / "projects")
     write_rows(folder / "sessions" / "release-bot.jsonl", ReleaseBot().play())
-    write_rows(folder / "fixed.jsonl", ReleaseBot("%B %Y").play())
     return folder
+
+
+def write_fixed(folder: Path) -> Path:
+    """`folder`/fixed.jsonl, the log of an agent that is told the month only."""
+    return write_rows(folder / "fixed.jsonl", ReleaseBot("%B %Y").play())
 
 
 if __name__ == "__main__":

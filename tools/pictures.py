@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PIL import Image
-from tests.demo_sessions import SESSION, write_demo
+from tests.demo_sessions import SESSION, write_demo, write_fixed
 
 from tools.pages import ENVIRONMENT, ROOT, find_chromium, running_browser, running_views
 
@@ -170,6 +170,7 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         write_demo(Path(folder))
+        write_fixed(Path(folder))
         (Path(folder) / "report").symlink_to(REPORT)
         with running_views(Path(folder)) as address_of, running_browser(chromium) as browser:
             size = draw_views(browser, address_of) + draw_strip(browser, address_of)
