@@ -51,6 +51,7 @@ export class WindowRows {
     this.element.setAttribute("aria-rowcount", String(count + 1));
     this.range = "";
     this.render();
+    this.schedule(); // what a row and the box measure is known when both are in the page
   }
 
   schedule() {
