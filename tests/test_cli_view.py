@@ -98,7 +98,9 @@ def test_calls_that_cannot_be_shown_are_said(tmp_path: Path) -> None:
     done = run_here("view", log)
     assert done.returncode == 0
     assert "2 calls without a bill left out: unknown model 'nobody-1'" in done.stderr
-    assert done.stderr.endswith("no sessions to show: no call has a bill or can be simulated\n")
+    assert done.stderr.endswith(
+        "no sessions to show: no call has a bill or can be simulated; try cachecost view PATH\n"
+    )
 
 
 def test_files_of_which_none_can_be_read_are_an_error(tmp_path: Path) -> None:

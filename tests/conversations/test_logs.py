@@ -150,7 +150,7 @@ def test_a_conversation_among_logs_is_planned_and_never_replayed(tmp_path: Path)
     talk.write_text('[{"type": "turn_start", "timestamp": "2026-01-02T10:00:00Z"}]')
     logs, said = reading(log, talk)
     assert texts(logs) == ["a"]
-    assert f"{talk} is a conversation without calls: choose a --strategy" in said
+    assert f"{talk} is a conversation without calls; cachecost replay --strategy NAME plans them" in said
     conversations, calls = read_sessions(reading(log, talk)[0])
     assert (len(conversations), len(calls)) == (2, 1)
 

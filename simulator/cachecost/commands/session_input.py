@@ -72,7 +72,9 @@ def _nothing_found(paths: Sequence[Path], command: str) -> str:
     """Where was looked, and what to do."""
     from cachecost.sessions.locations import locations
 
-    looked = ", ".join(map(str, paths)) or f"{Path.home()} ({', '.join(one.name for one in locations())})"
+    looked = (
+        ", ".join(map(str, paths)) or f"{Path.home()} ({', '.join(dict.fromkeys(one.name for one in locations()))})"
+    )
     return f"no sessions found in {looked}; name files or folders: cachecost {command} PATH"
 
 

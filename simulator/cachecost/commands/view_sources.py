@@ -101,7 +101,7 @@ def find_sessions(options: ViewOptions, paths: Sequence[Path]) -> SessionListing
     for why, number in sorted(logged.unknown.items()):
         print_diagnostic(f"{count_text(number, 'call')} without a bill left out: {why}")
     if (found.sessions or found.logs or found.skipped) and not any(account.calls()):
-        print_diagnostic("no sessions to show: no call has a bill or can be simulated")
+        print_diagnostic("no sessions to show: no call has a bill or can be simulated; try cachecost view PATH")
     return SessionListing(account, logged, found.skipped, options.format_)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
 
 NO_LOGS = "has no file of a known format"
-NO_CALLS = "is a conversation without calls: choose a --strategy"
+NO_CALLS = "is a conversation without calls; cachecost replay --strategy NAME plans them"
 
 
 class Logs:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 Change = Callable[[str], str]
 NO_BREAK_SPACE = "\u00a0"
-WORD_JOINER = "\u2060"
 UNITS = r"×|%|s|min|h|days?|ms|k?B|[MG]i?B|KiB|tokens?"
 MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 BEFORE_UNIT = re.compile(rf"(?<=[\d]) (?=(?:{UNITS}|{MONTHS})(?![\w-]))|(?<=\d[kMB]) (?=(?:{UNITS})(?![\w-]))")
@@ -30,16 +29,12 @@ def bind_units_in_html(page: str) -> str:
 
 
 def bind_units_in_markdown(text: str) -> str:
-    """The same with word joiners, since Markdown has no spans. Code and addresses of links stay as they are."""
-    return _outside(CODE, text, lambda part: BREAKING.sub(_joined, bind_units(part)))
+    """The same with no-break spaces alone, so that "±$0.04" can be searched for. Code and links stay as they are."""
+    return _outside(CODE, text, bind_units)
 
 
 def _span(found: re.Match[str]) -> str:
     return f'<span class="number">{found[0]}</span>'
-
-
-def _joined(found: re.Match[str]) -> str:
-    return re.sub(r"(?<=[±+−<≈])(?=\\?\$)|(?<=–)(?=\d)", WORD_JOINER, found[0])
 
 
 def _outside(kept: re.Pattern[str], text: str, change: Change) -> str:

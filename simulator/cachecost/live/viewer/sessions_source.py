@@ -11,6 +11,7 @@ from cachecost.analysis.viewing.call_view import ViewedCall, view_call
 from cachecost.analysis.viewing.listing import SessionListing, ViewedSession
 from cachecost.analysis.viewing.replay import NoRequests, Reading, SessionReplay
 from cachecost.analysis.viewing.what_if import SessionAlternatives
+from cachecost.base.inert import inert
 from cachecost.live.viewer.source import Answer, NotHere, PageSource
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.views.bill.words import session_names
@@ -20,6 +21,8 @@ from cachecost.views.viewer.session import session_object, simulated_object
 from cachecost.views.viewer.sessions import sessions_object, start_object
 
 KEPT_SESSIONS = 4
+MOST_SHOWN = 60
+"""Characters of an id that is not known, in the words that say so."""
 Watch = Callable[[str, Sequence[str]], AbstractContextManager[object]]
 """Shows that something is done with these files for as long as it takes."""
 
@@ -111,7 +114,7 @@ class SessionsSource(PageSource):
                 try:
                     found = OpenSession(self.listing.open(id_))
                 except KeyError:
-                    raise NotHere("no such session") from None
+                    raise NotHere(f"no such session: {inert(id_[:MOST_SHOWN])}") from None
             self._open[id_] = found
             while len(self._open) > KEPT_SESSIONS:
                 del self._open[next(iter(self._open))]
