@@ -7,7 +7,10 @@ from html import escape, unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
-from browser import FLAGS, browser
+from browser import browser
+from tools.pages import FLAGS
+
+STARTED = (*FLAGS, "--headless", "--enable-logging=stderr", "--hide-scrollbars")
 
 LINKS = ("href", "src", "xlink:href", "srcset", "action", "data", "poster")
 PROBE = """
@@ -71,7 +74,7 @@ class Page(HTMLParser):
 
 def opened(path: Path, *flags: str) -> tuple[str, str]:
     """What the browser prints, and what it logs."""
-    command = [browser(), *FLAGS, "--hide-scrollbars", f"--user-data-dir={path.parent}/profile", *flags, path.as_uri()]
+    command = [browser(), *STARTED, f"--user-data-dir={path.parent}/profile", *flags, path.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     return done.stdout, done.stderr
 

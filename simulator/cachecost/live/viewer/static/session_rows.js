@@ -45,7 +45,7 @@ export function sessionCells(row, places) {
     make(
       "span",
       { title: `${row.project} · ${row.client} · ${row.models.join(", ")}` },
-      row.title || shortProject(row.project),
+      row.title || shortProject(row.project) || row.name || row.id,
     ),
     dayText(secondsOf(row.last)),
     make("span", {}, grouped(row.calls), make("span", { class: "unit" }, ` ${row.calls === 1 ? "call" : "calls"}`)),
@@ -77,9 +77,9 @@ export function searchedText(row) {
     .toLowerCase();
 }
 
-/** The last folder. @param {string} project */
+/** The last folder; "" where none is known. @param {string} project */
 function shortProject(project) {
-  return project.split(/[\\/]/).filter(Boolean).pop() ?? UNKNOWN;
+  return project.split(/[\\/]/).filter(Boolean).pop() ?? "";
 }
 
 /** "8 Jan 2026 – 9 Jan 2026 · caching saved $259.73 · $54.44 necessary" @param {SessionsAnswer["total"]} total */
