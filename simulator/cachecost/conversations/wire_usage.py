@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cachecost.base.limits import MOST_TOKENS, is_tokens
-from cachecost.conversations.calls import Iteration
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
+
+if TYPE_CHECKING:
+    from cachecost.conversations.calls import Iteration
 
 NOTHING: dict[str, Any] = {}
 
@@ -41,6 +43,8 @@ def _tokens(value: Any, name: str, path: str) -> int:
 
 
 def parse_iterations(usage: Any, path: str) -> tuple[Iteration, ...]:
+    from cachecost.conversations.calls import Iteration
+
     passes = usage.get("iterations") if isinstance(usage, dict) else None
     if not isinstance(passes, list) or not all(isinstance(one, dict) for one in passes):
         return ()

@@ -14,6 +14,7 @@ from typing import Any
 
 from cachecost.providers.pricerows import (
     ANY_MODEL,
+    CLASSES,
     Holiday,
     Modifier,
     Peak,
@@ -30,7 +31,6 @@ SHIPPED_TABLE = FOLDER / "genai-prices.json"
 OVERLAY = FOLDER / "overlay.toml"
 HOSTS = FOLDER / "hosts.toml"
 
-CLASSES = ("input", "read", "write_5m", "write_1h", "output")
 DEFAULT_HOST = "anthropic"
 
 

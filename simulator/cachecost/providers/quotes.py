@@ -8,8 +8,7 @@ from decimal import ROUND_UP, Decimal
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
-from cachecost.providers.pricefile import CLASSES
-from cachecost.providers.pricerows import PriceRow, PriceSubstitute, Storage
+from cachecost.providers.pricerows import CLASSES, PriceRow, PriceSubstitute, Storage
 from cachecost.providers.usage import TOKEN_CLASSES, ZERO, Usage
 
 PER_TOKEN = -6

@@ -7,11 +7,14 @@ ended; what follows it has 5m (rule 15).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from cachecost.conversations.billed_calls import BilledCall
-from cachecost.providers.rules import ModelRules
+
+if TYPE_CHECKING:
+    from cachecost.providers.rules import ModelRules
 
 UNKNOWN_TTLS: Mapping[str, float] = {"5m": 300.0, "1h": 3600.0}
 """Of a model that no rules are known for."""

@@ -44,6 +44,11 @@ class CallPrices:
         found = quote.tiers[0] if len(quote.tiers) == 1 else quote.of(total_input)
         return found if found.are_known else None
 
+    def quote(self, call: BilledCall) -> Quote | None:
+        """The prices of a call's model for every length of its prompt; None where none is known."""
+        quote = self._quote(call, call.model)
+        return None if isinstance(quote, str) else quote
+
     def why_unpriced(self, call: BilledCall) -> Sequence[str]:
         """Why a call, or a pass of it of another model, has no price; empty if all has one."""
         models = dict.fromkeys([call.model, *(model or call.model for model, _ in call.extra)])

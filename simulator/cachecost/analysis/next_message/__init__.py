@@ -1,0 +1,1 @@
+"""What the next message of a session costs: now, when its cache has expired, and after a change."""

@@ -1,0 +1,75 @@
+"""What of a model's rules and prices the price of a message needs: small enough to be remembered with a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from cachecost.base.structs import value
+from cachecost.conversations.billed_calls import BilledCall
+from cachecost.providers.quotes import PER_TOKEN, Quote
+from cachecost.providers.usage import ZERO, Usage
+
+if TYPE_CHECKING:
+    from cachecost.analysis.bill.call_prices import CallPrices
+
+NO_TTLS: Mapping[str, float] = {}
+
+
+@value
+class BilledModel:
+    """A model on a host and day: its prices (None: unknown), TTLs in seconds, and shortest prompt that is cached."""
+
+    model: str
+    host: str = "anthropic"
+    quote: Quote | None = None
+    ttl_s: Mapping[str, float] = NO_TTLS
+    is_automatic: bool = False
+    minimum_tokens: int = 0
+
+    def cost(self, usage: Usage) -> Decimal | None:
+        """USD of a call; None where no price is known."""
+        found = self.quote.of(usage.total_input) if self.quote else None
+        return found.total_cost(usage) if found and found.are_known else None
+
+
+FindModel = Callable[[BilledCall, str], BilledModel]
+"""The model of a call on its day, or another model ("": its own) on the same host and day."""
+
+
+def models_in(prices: CallPrices) -> FindModel:
+    """Finds models in these rules and prices."""
+
+    def find(call: BilledCall, model: str = "") -> BilledModel:
+        asked = replace_model(call, model) if model else call
+        rules, quote = prices.rules_of(asked), prices.quote(asked)
+        host = call.host or prices.host
+        if rules is None:
+            return BilledModel(asked.model, host, quote)
+        return BilledModel(asked.model, host, quote, rules.ttl_s, rules.is_automatic, rules.minimum_tokens)
+
+    return find
+
+
+def replace_model(call: BilledCall, model: str) -> BilledCall:
+    """The call as one of another model, in the same way and on the same day."""
+    return BilledCall(call.number, call.line, model, call.tokens, call.start, modes=call.modes, host=call.host)
+
+
+def cost_of_call(call: BilledCall, find: FindModel) -> Decimal | None:
+    """USD of a call and of the passes that its usage leaves out; None where no price is known."""
+    total = find(call, "").cost(call.usage)
+    if total is None:
+        return None
+    extra = (find(call, model).cost(Usage(*tokens)) for model, tokens in call.extra)
+    return total + sum((cost or ZERO for cost in extra), ZERO)
+
+
+def price_per_token(quote: Quote | None, length: int, name: str) -> Decimal | None:
+    """USD of one token of a class ("read") in a prompt of this length; None: unknown."""
+    found = quote.of(length) if quote else None
+    if found is None or not found.are_known:
+        return None
+    price: Decimal = getattr(found, name)
+    return price.scaleb(PER_TOKEN)

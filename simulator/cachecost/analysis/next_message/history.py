@@ -1,0 +1,146 @@
+"""The state of a session from its billed calls."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from decimal import Decimal
+from itertools import pairwise
+from statistics import median_low
+
+from cachecost.analysis.bill.cache_states import CacheState, state_after
+from cachecost.analysis.next_message.billed_models import BilledModel, FindModel, cost_of_call
+from cachecost.analysis.next_message.state import DEFAULT_TTLS, SessionState
+from cachecost.base.structs import replace
+from cachecost.conversations.billed_calls import BilledCall
+from cachecost.providers.usage import ZERO
+
+MOST_PAUSES = 50
+"""The latest that are kept: habits change."""
+RESTARTS = frozenset({"compaction", "clear"})
+
+
+def session_state(
+    calls: Sequence[BilledCall],
+    find: FindModel,
+    project: str = "",
+    static_warm_until: float | None = None,
+    pending: Collection[str] = (),
+) -> SessionState | None:
+    """The state after the calls of a session, in the order of time; None where its main thread has none.
+
+    `pending` are the events since the last call: a history that was compacted or cleared is not sent again.
+    """
+    main = [call for call in calls if not call.agent and not call.is_summed]
+    if not main:
+        return None
+    last = main[-1]
+    model, cache = find(last, ""), _cache_after(main, find)
+    static = _static_tokens(main)
+    summary = _summary_tokens(main)
+    state = SessionState(
+        last.model,
+        model.host,
+        last.session,
+        project,
+        last.version,
+        last.modes,
+        len(main),
+        _total_cost(calls, find),
+        _hit_rate(main),
+        last.total_input + last.tokens[4],
+        cache.tokens,
+        cache.hour_tokens,
+        last.tokens[0],
+        cache.ttl,
+        dict(model.ttl_s or DEFAULT_TTLS),
+        cache.touched,
+        min(static, cache.tokens),
+        static_warm_until,
+        *_typical_sizes(main),
+        pauses=_pauses(main),
+        summary_tokens=summary,
+        is_automatic=model.is_automatic,
+        minimum_tokens=model.minimum_tokens,
+    )
+    return _after_events(state, pending)
+
+
+def _after_events(state: SessionState, pending: Collection[str]) -> SessionState:
+    """The state where the history was compacted or cleared after the last call."""
+    kept = state.summary_tokens if "compaction" in pending else 0
+    if RESTARTS.isdisjoint(pending):
+        return state
+    static = state.static_tokens
+    return replace(state, prompt_tokens=static + kept, cached_tokens=static, hour_tokens=min(static, state.hour_tokens))
+
+
+def _cache_after(main: Sequence[BilledCall], find: FindModel) -> CacheState:
+    """The cache after the last call."""
+    state: CacheState | None = None
+    for call in main:
+        model = find(call, "")
+        state = state_after(call, None if "clear" in call.events else state, None)
+        state.ttl_s = model.ttl_s or state.ttl_s
+        if model.is_automatic:
+            state.tokens = call.total_input
+    assert state is not None
+    return state
+
+
+def _static_tokens(main: Sequence[BilledCall]) -> int:
+    """What tools and system prompt measure: what the last compaction kept, else what the first call read or cached."""
+    kept = [call.read for call in main if "compaction" in call.events and call.read]
+    first = main[0]
+    return kept[-1] if kept else first.read or first.cached
+
+
+def _summary_tokens(main: Sequence[BilledCall]) -> int:
+    written = [call.written for call in main if "compaction" in call.events and call.written]
+    return median_low(written) if written else 0
+
+
+def _total_cost(calls: Sequence[BilledCall], find: FindModel) -> Decimal | None:
+    total = ZERO
+    for call in calls:
+        cost = cost_of_call(call, find)
+        if cost is None:
+            return None
+        total += cost
+    return total
+
+
+def _hit_rate(main: Sequence[BilledCall]) -> Decimal | None:
+    sent = sum(call.total_input for call in main)
+    return Decimal(sum(call.read for call in main)) / sent if sent else None
+
+
+def _typical_sizes(main: Sequence[BilledCall]) -> tuple[int, int, int]:
+    """Medians: the tokens that a person's message added, those of an answer, the calls of a message."""
+    added: list[int] = []
+    lengths: list[int] = []
+    for position, call in enumerate(main):
+        is_message = "human" in call.events or not position
+        if is_message:
+            lengths.append(0)
+        lengths[-1] += 1
+        if is_message and position and RESTARTS.isdisjoint(call.events):
+            before = main[position - 1]
+            added.append(max(0, call.total_input - before.total_input - before.tokens[4]))
+    answers = [call.tokens[4] for call in main]
+    return median_low(added) if added else 0, median_low(answers), median_low(lengths)
+
+
+def _pauses(main: Sequence[BilledCall]) -> tuple[float, ...]:
+    """Seconds between a person's message and the call before it, the latest last."""
+    found = [
+        call.start - before.start
+        for before, call in pairwise(main)
+        if "human" in call.events and call.start is not None and before.start is not None and call.start > before.start
+    ]
+    return tuple(found[-MOST_PAUSES:])
+
+
+def model_of_state(state: SessionState, find: FindModel, model: str = "", at: float | None = None) -> BilledModel:
+    """The session's model, or another one, on the day of `at`."""
+    call = BilledCall(0, 0, state.model, (0, 0, 0, 0, 0), at, modes=state.modes, host=state.host)
+    return find(call, model)
