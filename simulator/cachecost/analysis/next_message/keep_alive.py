@@ -29,9 +29,9 @@ class KeepAliveAdvice:
     """Keep-alives for one pause, each `cost` USD: `max_tokens: 0`, the first at `send_at`, then every `interval_s`.
 
     `worth_up_to` is the break-even: one more costs more than writing the prefix again. `advised` of them save most on
-    average, `saved` USD, in `pauses` of this session that were as long as this one. With 0 pauses, where too few are
-    known, one is advised, and `saved` is what it saves if the person is back before that has expired. `stop_at` is when the
-    last advised one has expired, too.
+    average, `saved` USD, in `pauses` of this session that were as long as this one. Where too few are known (`pauses`
+    is 0), one is advised, and `saved` is what it saves if the person is back before that has expired. `stop_at` is
+    when the last advised one has expired, too.
     """
 
     cost: Decimal

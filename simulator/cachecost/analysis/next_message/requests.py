@@ -1,0 +1,130 @@
+"""The next message of a conversation whose requests are known: simulated, so that `serve` then bills the same tokens.
+
+The next request is the last one with its answer and the new message. Breakpoints on messages move with the end, as far
+from it as they were; one that stayed on its message between the last two calls stays there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from cachecost.analysis.next_message.message import NextMessage, Price
+from cachecost.analysis.replays.steps import conversation_of
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
+from cachecost.caches.warm_starts import WarmPrefixes
+from cachecost.conversations.calls import Call, derive_call
+from cachecost.prompts.blocks import Layer, Message, Thread, given_block
+from cachecost.prompts.request import Breakpoint, Request
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.workload import Workload
+
+ANSWER, NEW = "answer", "next message"
+RequestChange = Callable[[Request], Request]
+
+
+def unchanged(request: Request) -> Request:
+    return request
+
+
+def with_model(model: str) -> RequestChange:
+    """The request to another model."""
+    return lambda request: replace(request, model=model)
+
+
+def with_effort(effort: str) -> RequestChange:
+    """The request with another effort level."""
+
+    def change(request: Request) -> Request:
+        config = request.params.get("output_config")
+        own = dict(config) if isinstance(config, Mapping) else {}
+        return replace(request, params={**request.params, "output_config": {**own, "effort": effort}})
+
+    return change
+
+
+class KnownConversation:
+    """The last conversation of a workload, which a next message continues.
+
+    Raises CannotEvaluate where no call of it shows what was sent.
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        sent = [call for call in workload.calls if not (call.has_failed or call.why_unknown)]
+        if not sent:
+            raise CannotEvaluate(f"{workload.name}: no call shows what was sent")
+        self.workload = workload
+        self.last = max(sent, key=_start)
+        here = [call for call in sent if conversation_of(call) == conversation_of(self.last)]
+        self._before = here[-2] if len(here) > 1 and here[-1] is self.last else None
+
+    def next_call(self, message: Message, start: float, change: RequestChange = unchanged) -> Call:
+        """The call that continues with a message of a person at `start`."""
+        request = self.last.request
+        thread = self._answered().then(message)
+        before = self._before.request if self._before else None
+        moved = replace(request, thread=thread, breakpoints=_moved(request, before, thread))
+        return derive_call(self.last, change(moved), start, 0, "next")
+
+    def _answered(self) -> Thread:
+        """The thread with the answer of the last call; where the log has none, with one as long as was billed."""
+        thread, blocks = self.last.request.thread, self.last.response or self.last.output
+        if not blocks and self.last.output_tokens:
+            blocks = (given_block("text", "assistant", ANSWER, self.last.output_tokens),)
+        return thread.then(Message.of("assistant", tuple(blocks))) if blocks else thread
+
+    def simulate(self, call: Call, is_cold: bool = False) -> Price:
+        """What a call after those of the workload costs; `is_cold`: with nothing cached. Raises CannotEvaluate."""
+        row = self._simulation(is_cold).row(call)
+        if row.error is not None:
+            raise CannotEvaluate(f"the next message: {row.error}")
+        return Price(row.usage, row.cost.total if row.is_priced else None)
+
+    def _simulation(self, is_cold: bool) -> Simulation:
+        preparer = self.workload.setup.preparer().fork()
+        if is_cold:
+            preparer.warm = WarmPrefixes()
+        simulation = self.workload.simulation(preparer=preparer)
+        for call in () if is_cold else self.workload.calls:
+            simulation.row(call)
+        return simulation
+
+    def next_message(self, message: Message, now: float, change: RequestChange = unchanged) -> NextMessage:
+        """The next message at `now`. Raises CannotEvaluate where the host would refuse it or has no price."""
+        call = self.next_call(message, now, change)
+        warm, cold = self.simulate(call), self.simulate(call, is_cold=True)
+        return NextMessage(warm.usage.read > 0, warm.usage, warm.cost, cold)
+
+
+def _start(call: Call) -> float:
+    return call.start
+
+
+def message_of_size(tokens: int) -> Message:
+    """A message of a person of which only the length is known."""
+    return Message.of("user", (given_block("text", "user", NEW, tokens),))
+
+
+def _moved(last: Request, before: Request | None, thread: Thread) -> tuple[Breakpoint, ...]:
+    fixed = {one.block_key for one in before.breakpoints} if before else set()
+    found = {one.block_key: one for one in _each_moved(last, fixed, thread)}
+    return tuple(sorted(found.values(), key=lambda one: one.prompt_order))
+
+
+def _each_moved(last: Request, fixed: set[tuple[Layer, int, int]], thread: Thread) -> Iterator[Breakpoint]:
+    for one in last.breakpoints:
+        if one.node is None or one.block_key in fixed:
+            yield one
+        elif (moved := _at_same_distance(one, last.thread, thread)) is not None:
+            yield moved
+
+
+def _at_same_distance(one: Breakpoint, old: Thread, thread: Thread) -> Breakpoint | None:
+    """The breakpoint as many messages from the end, and blocks from the end of its message, as it was."""
+    assert one.node is not None and one.node.message is not None
+    node = thread.up_to(thread.length - (old.length - one.node.length))
+    if node.message is None:
+        return None
+    from_end = len(one.node.message.blocks) - one.index
+    index = max(0, len(node.message.blocks) - from_end)
+    return None if node.message.blocks[index].is_thinking else replace(one, node=node, index=index)
