@@ -22,6 +22,10 @@ COMMAND_GROUPS = {
             "view:view",
             "Look around sessions in the browser: each call's prompt, what was written again and why, and what if.",
         ),
+        "next": CommandPlace(
+            "next_message:next_",
+            "Show what the next message of a session costs, until when its cache is warm, and what a change would do.",
+        ),
         "import": CommandPlace(
             "importing:import_",
             "Convert logs of any known format to recordings.",

@@ -7,6 +7,7 @@ from it as they were; one that stayed on its message between the last two calls 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 
 from cachecost.analysis.next_message.message import NextMessage, Price
 from cachecost.analysis.replays.steps import conversation_of
@@ -57,6 +58,13 @@ class KnownConversation:
         self.last = max(sent, key=_start)
         here = [call for call in sent if conversation_of(call) == conversation_of(self.last)]
         self._before = here[-2] if len(here) > 1 and here[-1] is self.last else None
+        self._output_tokens = 0
+
+    def with_answer(self, output_tokens: int) -> KnownConversation:
+        """The same conversation; the answer to the next message has so many tokens."""
+        made = copy(self)
+        made._output_tokens = output_tokens
+        return made
 
     def next_call(self, message: Message, start: float, change: RequestChange = unchanged) -> Call:
         """The call that continues with a message of a person at `start`."""
@@ -64,7 +72,7 @@ class KnownConversation:
         thread = self._answered().then(message)
         before = self._before.request if self._before else None
         moved = replace(request, thread=thread, breakpoints=_moved(request, before, thread))
-        return derive_call(self.last, change(moved), start, 0, "next")
+        return derive_call(self.last, change(moved), start, self._output_tokens, "next")
 
     def _answered(self) -> Thread:
         """The thread with the answer of the last call; where the log has none, with one as long as was billed."""

@@ -1,0 +1,155 @@
+"""`cachecost next`: what the next message of a session costs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cachecost.base.exit_codes import ExitCode
+from cachecost.base.times import seconds
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.memory import no_garbage_collection
+from cachecost.commands.options import COUNTERS_HELP, SharedOptions, format_option, json_option, shared_options
+from cachecost.commands.session_input import read_session_files
+from cachecost.commands.work_bar import work_bar
+from cachecost.tokens.factory import CALIBRATED, COUNTERS
+
+if TYPE_CHECKING:
+    from cachecost.analysis.next_message.found_sessions import NextSession
+    from cachecost.prompts.blocks import Message
+    from cachecost.sessions.reading import SessionFiles
+    from cachecost.simulation.workload import Workload
+
+NO_SESSION = "no call of a main thread with a bill was found"
+SIMULATED = "Simulated from the requests of the log."
+FROM_BILLS = "From the bills of the session: what the next prompt repeats is taken to be as long as they say."
+
+
+def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) -> float:
+    """A moment in seconds since the epoch; now where none is named. Raises BadParameter."""
+    if value is None:
+        return time.time()
+    try:
+        return seconds(value)
+    except (ValueError, OverflowError):
+        raise click.BadParameter(f"expected a time like 2026-03-07T14:30 (UTC); got '{value}'") from None
+
+
+@click.command("next", cls=SectionedCommand)
+@click.argument("session", required=False, metavar="[SESSION|PATH]")
+@click.option("--tokens", type=click.IntRange(0, 10**8), metavar="N", help="Length of the message in tokens.")
+@click.option(
+    "--message",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The message itself: a text, or JSON with role and content.",
+)
+@click.option(
+    "--output", type=click.IntRange(0, 10**8), default=0, metavar="N", help="Also price an answer of N tokens."
+)
+@click.option("--at", metavar="TIME", callback=parse_time, help="When it is sent (UTC).  [default: now]")
+@click.option("--model", "models", multiple=True, metavar="MODEL", help="Also with this model; repeatable.")
+@click.option("--tools", type=click.IntRange(0, 10**8), metavar="TOKENS", help="Also with tools of this size added.")
+@click.option(
+    "--counter",
+    type=click.Choice((CALIBRATED, *COUNTERS)),
+    help=f"{COUNTERS_HELP} calibrated is calibrated on the bills of the log.  [default: calibrated, else auto]",
+)
+@format_option
+@json_option
+@shared_options
+@no_garbage_collection()
+def next_(
+    session: str | None,
+    tokens: int | None,
+    message: Path | None,
+    output: int,
+    at: float,
+    models: tuple[str, ...],
+    tools: int | None,
+    counter: str | None,
+    format_: str,
+    as_json: bool,
+    shared: SharedOptions,
+) -> int:
+    """Show what the next message of a session costs, until when its cache is warm, and what a change would do.
+
+    SESSION is the beginning of an id among the sessions of this machine, PATH a session file, a request log or a
+    folder, whose latest session is meant; without either, the latest session of this machine. A message is as long as
+    those of the session typically are. Nothing is ever sent.
+    """
+    from cachecost.analysis.next_message.found_sessions import NextRequest
+    from cachecost.base.errors import CannotEvaluate
+    from cachecost.views.next.json_output import next_object
+    from cachecost.views.next.text import print_next
+
+    if tokens is not None and message is not None:
+        raise click.UsageError("--tokens: not with --message, which has its own length")
+    found = _find(session, counter, format_, shared)
+    if found is None:
+        raise CannotEvaluate(NO_SESSION)
+    content, length = _read_message(message, found, counter, shared) if message else (None, tokens)
+    asked = NextRequest(at, length, content, output, models, tools)
+    choice, state = found.choose(asked), found.state
+    new = state.typical_new_tokens if length is None else length
+    if as_json:
+        made = next_object(choice, state, at, new, found.is_simulated)
+        sys.stdout.write(json.dumps(made, ensure_ascii=False) + "\n")
+    else:
+        source = SIMULATED if found.is_simulated else FROM_BILLS
+        print_next(choice, state, at, new, source, local_time, sys.stdout)
+    return ExitCode.NOT_EVALUATED if choice.message.cost is None else ExitCode.OK
+
+
+def local_time(at: float) -> str:
+    """A time of the day as this machine shows it, with the date where it is another day."""
+    moment, today = datetime.fromtimestamp(at).astimezone(), datetime.now().astimezone()
+    return f"{moment:%H:%M}" if moment.date() == today.date() else f"{moment:%Y-%m-%d %H:%M}"
+
+
+def _find(named: str | None, counter: str | None, format_: str, shared: SharedOptions) -> NextSession | None:
+    """The session that is named, or the latest one. Raises UsageError, CannotEvaluate."""
+    from cachecost.analysis.bill.found_sessions import account_of_found
+    from cachecost.analysis.bill.timeline import sessions_by_time
+    from cachecost.analysis.next_message.found_sessions import next_session
+    from cachecost.commands.session_choice import choose_session
+    from cachecost.conversations.input_files import input_path, is_url
+
+    is_path = named is not None and (is_url(named) or Path(named).exists())
+    paths = (input_path(named),) if named is not None and is_path else ()
+    with work_bar() as bar:
+        found = read_session_files(paths, format_, bar, command="next")
+        with bar.reading(found.logs):
+            account = account_of_found(found, shared.setup, format_)
+            sessions = sessions_by_time(account)
+            if named is not None and not is_path:
+                key = choose_session(named, sessions, "SESSION")
+            elif not sessions:
+                return None
+            else:
+                key = sessions[0]
+            return next_session(account, key, _workload(found, format_, counter, shared))
+
+
+def _workload(found: SessionFiles, format_: str, counter: str | None, shared: SharedOptions) -> Workload | None:
+    """The calls of the logs that were read; None where there are none."""
+    from cachecost.conversations.logs import Logs
+    from cachecost.simulation.workload import read_workload
+
+    if not found.logs:
+        return None
+    return read_workload(Logs(found.logs, format_), shared.setup, counter)
+
+
+def _read_message(path: Path, found: NextSession, counter: str | None, shared: SharedOptions) -> tuple[Message, int]:
+    """The message in a file, and its length in tokens. Raises InputError, CannotEvaluate."""
+    from cachecost.analysis.next_message.contents import count_message, parse_content
+    from cachecost.base.limits import read_whole
+
+    content = parse_content(read_whole(path).decode("utf-8", "replace"), str(path))
+    return content, count_message(content, shared.setup, found.state, counter)
