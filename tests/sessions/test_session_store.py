@@ -20,7 +20,8 @@ from tests.sessions.small_sessions import answer, line, write
 
 from cachecost.conversations.readers.claude_code import bill as transcript_bill
 from cachecost.sessions import reading, store
-from cachecost.sessions.reading import TAIL_BYTES, SessionFiles, SessionReading
+from cachecost.sessions.file_tails import TAIL_BYTES
+from cachecost.sessions.reading import SessionFiles, SessionReading
 from cachecost.sessions.store import APPLICATION, FOREIGN, SessionStore
 
 CALLS = [answer(at, (3, 100 * at, 100, 0, 9)) for at in range(1, 40)]

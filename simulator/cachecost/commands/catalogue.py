@@ -22,10 +22,6 @@ COMMAND_GROUPS = {
             "view:view",
             "Look around sessions in the browser: each call's prompt, what was written again and why, and what if.",
         ),
-        "next": CommandPlace(
-            "next_message:next_",
-            "Show what the next message of a session costs, until when its cache is warm, and what a change would do.",
-        ),
         "import": CommandPlace(
             "importing:import_",
             "Convert logs of any known format to recordings.",
@@ -45,6 +41,20 @@ COMMAND_GROUPS = {
         "serve": CommandPlace(
             "serve:serve",
             "Serve a simulated Messages API on this machine, to see what the caching of a client costs.",
+        ),
+    },
+    "While you work": {
+        "next": CommandPlace(
+            "next_message:next_",
+            "Show what the next message of a session costs, until when its cache is warm, and what a change would do.",
+        ),
+        "statusline": CommandPlace(
+            "statusline:statusline",
+            "Print one line for Claude Code's status line: the cache, the next message warm and cold, dollars.",
+        ),
+        "hook": CommandPlace(
+            "statusline:hook",
+            "Say one sentence before an expensive message, compaction, resume or model switch, as a hook.",
         ),
     },
     "Design": {

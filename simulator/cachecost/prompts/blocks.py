@@ -18,12 +18,8 @@ from typing import Any
 
 import msgspec
 
+from cachecost.base.digests import blake2b
 from cachecost.base.structs import identity_struct
-
-try:
-    from _blake2 import blake2b  # as `random` does: hashlib loads OpenSSL, which takes milliseconds
-except ImportError:  # missing in some Pythons
-    from hashlib import blake2b
 
 DIGEST_BYTES = 16
 MOST_BEGUN = 256

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 from stat import S_ISREG
 
@@ -17,11 +16,9 @@ from cachecost.conversations.input_files import is_url
 from cachecost.conversations.readers.claude_code.transcript import sniff
 from cachecost.conversations.readers.detect import UNRECOGNIZED, Unrecognized, detect, is_companion
 from cachecost.sessions.bill_readers import BILL_READERS
+from cachecost.sessions.file_tails import tail_digest
 from cachecost.sessions.store import FileIdentity, RememberedFile, SessionStore
 
-TAIL_BYTES = 1024
-"""A file has only grown if the bytes before its old end are the same. A change before them that kept their place is
-not seen if the file grew, too; a change that kept size and time is never seen."""
 BATCH_BYTES = 32 << 20
 """Written to the store at once: states are not kept in memory for longer."""
 decode_sessions = msgspec.msgpack.Decoder(list[SessionFile]).decode
@@ -155,7 +152,7 @@ class SessionReading:
         self.found.add(sessions, path)
         self.found.read_bytes += identity.size
         if self.store and reader.is_whole and is_unicode(str(path)) and not is_url(path):
-            tail = _tail(path, identity.size)
+            tail = tail_digest(path, identity.size)
             self._remember(str(path.absolute()), RememberedFile(identity, tail, encode(sessions)), state)
 
     def _state(self, path: str) -> bytes:
@@ -215,11 +212,4 @@ def _has_grown(path: Path, identity: FileIdentity, remembered: RememberedFile) -
     """Whether a file is the one that was read, with more at its end."""
     old = remembered.identity
     may_be = old.inode == identity.inode and isinstance(old.size, int) and identity.size > old.size
-    return may_be and _tail(path, old.size) == remembered.tail
-
-
-def _tail(path: Path, size: int) -> bytes:
-    """The digest of the bytes before `size`."""
-    with path.open("rb") as stream:
-        stream.seek(max(0, size - TAIL_BYTES))
-        return blake2b(stream.read(min(size, TAIL_BYTES)), digest_size=16).digest()
+    return may_be and tail_digest(path, old.size) == remembered.tail

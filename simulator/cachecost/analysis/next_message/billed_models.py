@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from cachecost.analysis.next_message.state import SessionState
 from cachecost.base.structs import value
 from cachecost.conversations.billed_calls import BilledCall
 from cachecost.providers.quotes import PER_TOKEN, Quote
@@ -73,3 +74,9 @@ def price_per_token(quote: Quote | None, length: int, name: str) -> Decimal | No
         return None
     price: Decimal = getattr(found, name)
     return price.scaleb(PER_TOKEN)
+
+
+def model_of_state(state: SessionState, find: FindModel, model: str = "", at: float | None = None) -> BilledModel:
+    """The session's model, or another one, on the day of `at`."""
+    call = BilledCall(0, 0, state.model, (0, 0, 0, 0, 0), at, modes=state.modes, host=state.host)
+    return find(call, model)

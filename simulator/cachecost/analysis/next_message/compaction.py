@@ -10,13 +10,11 @@ from decimal import ROUND_CEILING, Decimal
 
 from cachecost.analysis.next_message.billed_models import price_per_token
 from cachecost.analysis.next_message.message import Price, next_message, price_of, usage_of
-from cachecost.analysis.next_message.state import SessionState
+from cachecost.analysis.next_message.state import SUMMARY_TOKENS, SessionState
 from cachecost.base.structs import replace, value
 from cachecost.providers.quotes import Quote
 
 INSTRUCTION_TOKENS = 500
-SUMMARY_TOKENS = 2_000
-"""Where the session had no compaction: as `whatif` assumes."""
 SIDE_TTL = "5m"
 """What the call writes: everything but the main thread has the short TTL unless set otherwise."""
 

@@ -17,8 +17,8 @@ from cachecost.analysis.next_message.alternatives import (
     NextChoice,
     choose_next,
 )
-from cachecost.analysis.next_message.billed_models import BilledModel, FindModel, models_in
-from cachecost.analysis.next_message.history import model_of_state, session_state
+from cachecost.analysis.next_message.billed_models import BilledModel, FindModel, model_of_state, models_in
+from cachecost.analysis.next_message.history import session_state
 from cachecost.analysis.next_message.requests import KnownConversation, message_of_size, with_effort, with_model
 from cachecost.analysis.next_message.state import SessionState
 from cachecost.base.errors import CannotEvaluate

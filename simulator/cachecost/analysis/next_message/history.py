@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from decimal import Decimal
 from itertools import pairwise
-from statistics import median_low
 
 from cachecost.analysis.bill.cache_states import CacheState, state_after
-from cachecost.analysis.next_message.billed_models import BilledModel, FindModel, cost_of_call
-from cachecost.analysis.next_message.state import DEFAULT_TTLS, SessionState
+from cachecost.analysis.next_message.billed_models import FindModel, cost_of_call
+from cachecost.analysis.next_message.state import DEFAULT_TTLS, SUMMARY_TOKENS, SessionState
 from cachecost.base.structs import replace
 from cachecost.conversations.billed_calls import BilledCall
 from cachecost.providers.usage import ZERO
@@ -67,7 +66,7 @@ def session_state(
 
 def _after_events(state: SessionState, pending: Collection[str]) -> SessionState:
     """The state where the history was compacted or cleared after the last call."""
-    kept = state.summary_tokens if "compaction" in pending else 0
+    kept = (state.summary_tokens or SUMMARY_TOKENS) if "compaction" in pending else 0
     if RESTARTS.isdisjoint(pending):
         return state
     static = state.static_tokens
@@ -96,7 +95,7 @@ def _static_tokens(main: Sequence[BilledCall]) -> int:
 
 def _summary_tokens(main: Sequence[BilledCall]) -> int:
     written = [call.written for call in main if "compaction" in call.events and call.written]
-    return median_low(written) if written else 0
+    return _median(written) if written else 0
 
 
 def _total_cost(calls: Sequence[BilledCall], find: FindModel) -> Decimal | None:
@@ -127,7 +126,7 @@ def _typical_sizes(main: Sequence[BilledCall]) -> tuple[int, int, int]:
             before = main[position - 1]
             added.append(max(0, call.total_input - before.total_input - before.tokens[4]))
     answers = [call.tokens[4] for call in main]
-    return median_low(added) if added else 0, median_low(answers), median_low(lengths)
+    return _median(added) if added else 0, _median(answers), _median(lengths)
 
 
 def _pauses(main: Sequence[BilledCall]) -> tuple[float, ...]:
@@ -140,7 +139,6 @@ def _pauses(main: Sequence[BilledCall]) -> tuple[float, ...]:
     return tuple(found[-MOST_PAUSES:])
 
 
-def model_of_state(state: SessionState, find: FindModel, model: str = "", at: float | None = None) -> BilledModel:
-    """The session's model, or another one, on the day of `at`."""
-    call = BilledCall(0, 0, state.model, (0, 0, 0, 0, 0), at, modes=state.modes, host=state.host)
-    return find(call, model)
+def _median(numbers: Sequence[int]) -> int:
+    """The lower median. `statistics` takes milliseconds to load, which a status line has not."""
+    return sorted(numbers)[(len(numbers) - 1) // 2]

@@ -10,6 +10,8 @@ from cachecost.base.structs import value
 from cachecost.providers.usage import ZERO
 
 DEFAULT_TTLS: Mapping[str, float] = {"5m": 300.0, "1h": 3600.0}
+SUMMARY_TOKENS = 2_000
+"""Of a compaction where the session had none: as `whatif` assumes."""
 
 
 @value

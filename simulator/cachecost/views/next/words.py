@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from cachecost.analysis.next_message.keep_alive import KeepAliveAdvice
 from cachecost.analysis.next_message.state import SessionState
 from cachecost.base.formatting import count_text, dollars, duration, percent, tokens
+
+if TYPE_CHECKING:
+    from cachecost.analysis.next_message.keep_alive import KeepAliveAdvice
 
 ClockText = Callable[[float], str]
 NOTHING_SENT = "Nothing is ever sent by cachecost."

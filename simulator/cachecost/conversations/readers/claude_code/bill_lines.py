@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from hashlib import blake2b
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from cachecost.base.digests import blake2b
 from cachecost.base.limits import MOST_TOKENS, json_value
 from cachecost.conversations.json_object import parse_json, reason
 from cachecost.conversations.readers.claude_code.line import PRICED, kind_of

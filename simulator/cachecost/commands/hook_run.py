@@ -1,0 +1,173 @@
+"""The hook itself: from Claude Code's JSON on stdin to what its hooks print, without click.
+
+Hooks and their JSON (Claude Code docs, Hooks, 2026-11): `systemMessage` is shown to the person and not to the model;
+`decision: "block"` stops a message or a compaction; `permissionDecision: "ask"` makes a switch of the model ask first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
+
+from cachecost.analysis.next_message.billed_models import model_of_state
+from cachecost.analysis.next_message.client_facts import Facts, is_same_model, message_on, text_at
+from cachecost.analysis.next_message.compaction import price_compaction
+from cachecost.analysis.next_message.message import next_message
+from cachecost.analysis.next_message.state import SessionState
+from cachecost.base.inert import inert
+from cachecost.commands.remembered_session import SessionMemory, remembered_folder
+from cachecost.commands.statusline_run import read_facts, write_line
+from cachecost.providers.quotes import Quote
+from cachecost.views.next.warnings import (
+    compaction_warning,
+    is_expensive,
+    message_warning,
+    resume_warning,
+    rewritten_tokens,
+    switch_warning,
+)
+
+USD_VARIABLE, TOKENS_VARIABLE = "CACHECOST_HOOK_LEAST_USD", "CACHECOST_HOOK_LEAST_TOKENS"
+LEAST_USD, LEAST_TOKENS = Decimal("0.10"), 20_000
+CHARACTERS_PER_TOKEN = 4
+"""Rough: a person's message is a small part of the prompt."""
+RESUMES = ("resume", "fork")
+OWN_COMMANDS = ("/compact", "/clear")
+"""Messages that send no conversation; a compaction has a hook of its own."""
+
+
+class HookOptions(NamedTuple):
+    """When to say anything, and whether to stop what is expensive."""
+
+    least_usd: Decimal = LEAST_USD
+    least_tokens: int = LEAST_TOKENS
+    blocks: bool = False
+
+
+class _Moment(NamedTuple):
+    """What a hook knows: the event, the session, its prices, and the time."""
+
+    facts: Facts
+    state: SessionState
+    prices: Quote | None
+    memory: SessionMemory
+    now: float
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Answer the JSON on stdin. Always 0; silent where there is nothing to say or anything fails."""
+    options, problem = parse_options(arguments, os.environ)
+    answer = hook_answer(sys.stdin.buffer, options, time.time())
+    if answer:
+        write_line(msgspec.json.encode(answer).decode())
+    if problem:
+        sys.stderr.write(f"cachecost hook: {problem}\n")
+    return 0
+
+
+def parse_options(arguments: Sequence[str], environment: Any) -> tuple[HookOptions, str]:
+    """The options, and what was wrong with one (then it has its default)."""
+    named = {"--least-usd": environment.get(USD_VARIABLE, ""), "--least-tokens": environment.get(TOKENS_VARIABLE, "")}
+    words = [part for word in arguments for part in word.split("=", 1)]
+    for name, value in pairwise(words):
+        if name in named:
+            named[name] = value
+    problem = ""
+    try:
+        usd = Decimal(named["--least-usd"] or LEAST_USD)
+        tokens = int(named["--least-tokens"] or LEAST_TOKENS)
+    except (InvalidOperation, ValueError):
+        usd, tokens, problem = LEAST_USD, LEAST_TOKENS, "--least-usd and --least-tokens take numbers"
+    return HookOptions(usd, tokens, "--block" in words), problem
+
+
+def hook_answer(stream: BinaryIO, options: HookOptions, now: float) -> dict[str, Any] | None:
+    """What the hook prints; None: nothing."""
+    try:
+        facts = read_facts(stream)
+        path, event = text_at(facts, "transcript_path"), text_at(facts, "hook_event_name")
+        if not path or event not in EVENTS:
+            return None
+        memory = SessionMemory(Path(path), remembered_folder())
+        state = memory.read()
+        if state is None:
+            return None
+        prices = model_of_state(state, memory.find, at=now).quote
+        found = EVENTS[event](_Moment(facts, state, prices, memory, now), options)
+        memory.save_models()
+        return found
+    except Exception:  # a hook never stands in the way
+        return None
+
+
+def _before_message(moment: _Moment, options: HookOptions) -> dict[str, Any] | None:
+    _, state, prices, memory, now = moment
+    text = text_at(moment.facts, "prompt")
+    if text.startswith(OWN_COMMANDS):
+        return None
+    new = len(text) // CHARACTERS_PER_TOKEN
+    message = next_message(state, prices, now, new)
+    if not is_expensive(message.cost, rewritten_tokens(state, message), options.least_usd, options.least_tokens):
+        return None
+    words = message_warning(state, message, price_compaction(state, prices, now, new), now)
+    if options.blocks and memory.note_block(state.last_used):
+        return {"decision": "block", "reason": f"{words}. Send it again to go on."}
+    return _said(words)
+
+
+def _before_compaction(moment: _Moment, options: HookOptions) -> dict[str, Any] | None:
+    """An automatic compaction is never stopped: the request that needs it would fail."""
+    facts, state, prices, memory, now = moment
+    found = price_compaction(state, prices, now)
+    if not is_expensive(found.summary.cost, state.prompt_tokens, options.least_usd, options.least_tokens):
+        return None
+    words = compaction_warning(state, found, now)
+    if options.blocks and text_at(facts, "trigger") == "manual" and memory.note_block(state.last_used):
+        return {"decision": "block", "reason": f"{words}. /compact again to go on."}
+    return _said(words)
+
+
+def _before_session(moment: _Moment, options: HookOptions) -> dict[str, Any] | None:
+    facts, state, prices, _, now = moment
+    message = next_message(state, prices, now)
+    rewritten = rewritten_tokens(state, message)
+    is_resumed = text_at(facts, "source") in RESUMES
+    if not is_resumed or not is_expensive(message.cost, rewritten, options.least_usd, options.least_tokens):
+        return None
+    return _said(resume_warning(state, message, price_compaction(state, prices, now), now))
+
+
+def _before_switch(moment: _Moment, options: HookOptions) -> dict[str, Any] | None:
+    facts, state, prices, memory, now = moment
+    model = text_at(facts, "to_model").partition("[")[0]
+    if not model or is_same_model(model, state.model):
+        return None
+    message = message_on(state, model, model_of_state(state, memory.find, model, now).quote, now)
+    if not is_expensive(message.cost, message.usage.write, options.least_usd, options.least_tokens):
+        return None
+    words = inert(switch_warning(model, message, next_message(state, prices, now)))
+    if not options.blocks:
+        return _said(words)
+    asked = {"permissionDecision": "ask", "permissionDecisionReason": words}
+    return {"hookSpecificOutput": {"hookEventName": "PreModelSwitch", **asked}}
+
+
+def _said(words: str) -> dict[str, Any]:
+    return {"systemMessage": words}
+
+
+EVENTS = {
+    "UserPromptSubmit": _before_message,
+    "PreCompact": _before_compaction,
+    "SessionStart": _before_session,
+    "PreModelSwitch": _before_switch,
+}
+"""What is done at each event; any other is ignored."""
