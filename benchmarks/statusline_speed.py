@@ -83,7 +83,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--megabytes", type=int, nargs="+", default=[5, 50])
     asked = parser.parse_args()
-    print(f"{'milliseconds of ' + str(asked.runs) + ' runs':34}  {'p50':>7}  {'p99':>7}  {'least':>7}  {'processor':>9}")
+    print(
+        f"{'milliseconds of ' + str(asked.runs) + ' runs':34}  {'p50':>7}  {'p99':>7}  {'least':>7}  {'processor':>9}"
+    )
     with tempfile.TemporaryDirectory() as named:
         folder = Path(named)
         cache = folder / "cache"

@@ -13,8 +13,10 @@ def main() -> None:
     """Run the command in `sys.argv`; never returns."""
     words = sys.argv[1:]
     if words and words[0] in QUICK and not any(word in HELP for word in words):
+        import gc
         from importlib import import_module
 
+        gc.disable()  # the process is too short for a collection to find anything
         sys.exit(import_module(f"cachecost.commands.{QUICK[words[0]]}").main(words[1:]))
     from cachecost.cli import main as run
 

@@ -12,13 +12,14 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.limits import is_amount, is_tokens
 from cachecost.providers.pricefile import DEFAULT_HOST, sheet_of
-from cachecost.providers.pricerows import ANY_MODEL, CLASSES, PriceRow, Sheet
+from cachecost.providers.pricerows import ANY_MODEL, PriceRow, Sheet
 from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.toml_text import TomlLines, read_toml
+from cachecost.providers.usage import PRICED_CLASSES
 
 MODIFIERS = ("batch", "flex", "fast", "us", "regional", "discount")
 DAYS = ("from", "to")
-PRICE_KEYS = ("host", "model", *DAYS, "above", *CLASSES, "source")
+PRICE_KEYS = ("host", "model", *DAYS, "above", *PRICED_CLASSES, "source")
 MODIFIER_KEYS = ("name", "host", "models", "except", "multiplier", *DAYS, "not_with", "source")
 GPU_NEEDS = ("host", "usd_per_hour", "prefill_tokens_per_s")
 GPU_KEYS = (*GPU_NEEDS, "model", *DAYS, "output", "source")
@@ -101,7 +102,7 @@ def _day_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _price_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for name in CLASSES:
+    for name in PRICED_CLASSES:
         if name in entry and not is_amount(entry[name]):
             yield name, f"expected USD per 10**6 tokens, a number from 0; got {_show(entry[name])}"
     above = entry.get("above", 0)
@@ -109,8 +110,8 @@ def _price_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "above", f"expected tokens, a whole number from 0; got {_show(above)}"
     if "model" not in entry:
         yield "", "model is missing"
-    if not any(name in entry for name in CLASSES):
-        yield "", f"no price in it; expected one of {', '.join(CLASSES)}"
+    if not any(name in entry for name in PRICED_CLASSES):
+        yield "", f"no price in it; expected one of {', '.join(PRICED_CLASSES)}"
 
 
 def _modifier_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:

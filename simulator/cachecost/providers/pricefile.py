@@ -14,7 +14,6 @@ from typing import Any
 
 from cachecost.providers.pricerows import (
     ANY_MODEL,
-    CLASSES,
     Holiday,
     Modifier,
     Peak,
@@ -25,6 +24,7 @@ from cachecost.providers.pricerows import (
     Storage,
 )
 from cachecost.providers.rulefile import catalogue
+from cachecost.providers.usage import PRICED_CLASSES
 
 FOLDER = Path(__file__).with_name("prices")
 SHIPPED_TABLE = FOLDER / "genai-prices.json"
@@ -59,7 +59,7 @@ def _titles(data: Mapping[str, Any]) -> dict[str, str]:
 
 def _table_row(row: dict[str, Any], source: str) -> PriceRow:
     start, end = (date.fromisoformat(row[key]) if row[key] else None for key in ("from", "to"))
-    prices = {name: Decimal(row[name]) for name in CLASSES if name in row}
+    prices = {name: Decimal(row[name]) for name in PRICED_CLASSES if name in row}
     return PriceRow(start, end, row["above"], prices, source)
 
 
@@ -80,7 +80,7 @@ def sheet_of(data: dict[str, Any], name: str, id_of: Callable[[str, str], str] =
     for entry in data.get("price", []):
         host = entry.get("host", DEFAULT_HOST)
         source = titles.get(entry.get("source"), entry.get("source", name))
-        prices = {name: Decimal(entry[name]) for name in CLASSES if name in entry}
+        prices = {name: Decimal(entry[name]) for name in PRICED_CLASSES if name in entry}
         row = PriceRow(entry.get("from"), entry.get("to"), entry.get("above", 0), prices, source)
         rows.setdefault((host, id_of(host, entry["model"])), []).append(row)
     ordered = {key: tuple(sorted(found, key=lambda row: row.above)) for key, found in rows.items()}

@@ -9,8 +9,6 @@ from decimal import Decimal
 from cachecost.base.structs import value
 
 ANY_MODEL = "*"
-CLASSES = ("input", "read", "write_5m", "write_1h", "output")
-"""The classes of tokens that a row may price."""
 
 
 def _within(start: date | None, day: date, end: date | None) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from decimal import ROUND_UP, Decimal
+from typing import TYPE_CHECKING
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
-from cachecost.providers.pricerows import CLASSES, PriceRow, PriceSubstitute, Storage
-from cachecost.providers.usage import TOKEN_CLASSES, ZERO, Usage
+from cachecost.providers.usage import PRICED_CLASSES, TOKEN_CLASSES, ZERO, Usage
+
+if TYPE_CHECKING:
+    from cachecost.providers.pricerows import PriceRow, PriceSubstitute, Storage
 
 PER_TOKEN = -6
 """Prices are per 10**6 tokens."""
@@ -105,7 +108,7 @@ class ModelPricing:
         chosen = {name: row for row in self.rows if row.above <= length for name in row.prices}
         found: dict[str, Decimal] = {}
         sources: list[str] = []
-        for name in CLASSES:
+        for name in PRICED_CLASSES:
             found[name], source = self._price(name, chosen.get(name), found)
             sources.append(source)
         prices = {name: price * factor for name, price in found.items()}

@@ -10,6 +10,8 @@ ZERO = Decimal(0)
 """No dollars: the start of every sum of money."""
 TOKEN_CLASSES = ("read", "write_5m", "write_1h", "input", "output")
 """The classes that tokens are priced by."""
+PRICED_CLASSES = ("input", "read", "write_5m", "write_1h", "output")
+"""The same, in the order of a price file."""
 INPUT_CLASSES = TOKEN_CLASSES[:-1]
 """Those of a prompt."""
 

@@ -7,14 +7,15 @@ from decimal import Decimal
 from itertools import pairwise
 
 from cachecost.analysis.bill.cache_states import CacheState, state_after
-from cachecost.analysis.next_message.billed_models import FindModel, cost_of_call
+from cachecost.analysis.next_message.billed_models import BilledModel, FindModel, cost_of_call
 from cachecost.analysis.next_message.state import DEFAULT_TTLS, SUMMARY_TOKENS, SessionState
 from cachecost.base.structs import replace
 from cachecost.conversations.billed_calls import BilledCall
-from cachecost.providers.usage import ZERO
+from cachecost.providers.usage import ZERO, Usage
 
 MOST_PAUSES = 50
 """The latest that are kept: habits change."""
+DAY_S = 86400
 RESTARTS = frozenset({"compaction", "clear"})
 
 
@@ -74,16 +75,24 @@ def _after_events(state: SessionState, pending: Collection[str]) -> SessionState
 
 
 def _cache_after(main: Sequence[BilledCall], find: FindModel) -> CacheState:
-    """The cache after the last call."""
+    """The cache after the last call. What came before the last write for an hour, or else the last write, is no part
+    of it."""
+    hours = (at for at in range(len(main) - 1, -1, -1) if main[at].tokens[3])
+    writes = (at for at in range(len(main) - 1, -1, -1) if main[at].tokens[2])
+    begin = next(hours, None)
+    begin = next(writes, len(main) - 1) if begin is None else begin
     state: CacheState | None = None
-    for call in main:
-        model = find(call, "")
+    for call in main[begin:]:
         state = state_after(call, None if "clear" in call.events else state, None)
-        state.ttl_s = model.ttl_s or state.ttl_s
-        if model.is_automatic:
-            state.tokens = call.total_input
     assert state is not None
-    return state
+    model, last = find(main[-1], ""), main[-1]
+    return CacheState(
+        last.total_input if model.is_automatic else state.tokens,
+        state.ttl,
+        state.hour_tokens,
+        last.start,
+        model.ttl_s or state.ttl_s,
+    )
 
 
 def _static_tokens(main: Sequence[BilledCall]) -> int:
@@ -99,13 +108,29 @@ def _summary_tokens(main: Sequence[BilledCall]) -> int:
 
 
 def _total_cost(calls: Sequence[BilledCall], find: FindModel) -> Decimal | None:
+    """USD of all calls; None where a price is not known. Calls with the same prices are summed before they are
+    priced."""
+    sums: dict[tuple[str, str, int, tuple[str, ...]], list[int]] = {}
+    models: dict[tuple[str, str, int, tuple[str, ...]], BilledModel] = {}
     total = ZERO
     for call in calls:
-        cost = cost_of_call(call, find)
-        if cost is None:
+        key = call.model, call.host, int((call.start or -1) // DAY_S), call.modes
+        if key not in models:
+            models[key], sums[key] = find(call, ""), [0, 0, 0, 0, 0]
+        quote = models[key].quote
+        if quote is None:
             return None
-        total += cost
-    return total
+        if len(quote.tiers) > 1 or call.extra:
+            cost = cost_of_call(call, find)
+            if cost is None:
+                return None
+            total += cost
+        else:
+            row, tokens = sums[key], call.tokens
+            for place in range(5):
+                row[place] += tokens[place]
+    costs = [models[key].cost(Usage(*row)) for key, row in sums.items() if any(row)]
+    return None if None in costs else total + sum(filter(None, costs), ZERO)
 
 
 def _hit_rate(main: Sequence[BilledCall]) -> Decimal | None:

@@ -36,9 +36,7 @@ from cachecost.conversations.readers.claude_code.bill_lines import (
     modes_in,
     piece_types,
 )
-from cachecost.conversations.readers.claude_code.line import THINKING
-from cachecost.conversations.readers.claude_code.step_bills import is_content_free, read_step_bills
-from cachecost.conversations.readers.claude_code.transcript import BOUNDARIES, HANDLERS
+from cachecost.conversations.readers.claude_code.record_kinds import BOUNDARIES, MAIN_KINDS, THINKING
 
 CLIENT = "claude-code"
 CUT_OFF = "the last line is cut off (still being written?): skipped"
@@ -171,9 +169,9 @@ class TranscriptBill:
             self._note_request(line)
         if kind == SUMS_LINE:
             self.state.client_sums = client_sums(line)
-        if kind in HANDLERS and uuid in positions:
+        if kind in MAIN_KINDS and uuid in positions:
             return
-        if kind not in HANDLERS and uuid is None:
+        if kind not in MAIN_KINDS and uuid is None:
             return
         _check(line, kind)
         time = seconds(line.timestamp) if line.timestamp is not None else None
@@ -399,6 +397,8 @@ def read_sessions(path: Path, state: bytes = b"") -> tuple[list[SessionFile], by
 
     Raises InputError where the file cannot be read.
     """
+    from cachecost.conversations.readers.claude_code.step_bills import is_content_free, read_step_bills
+
     if not state and path.is_file() and is_content_free(path):
         return [SessionFile(str(path), CLIENT, calls=read_step_bills(path))], b""
     bill = TranscriptBill(path, decode_state(state) if state else None)

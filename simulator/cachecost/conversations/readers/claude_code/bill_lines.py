@@ -9,10 +9,7 @@ import msgspec
 
 from cachecost.base.digests import blake2b
 from cachecost.base.limits import MOST_TOKENS, json_value
-from cachecost.conversations.json_object import parse_json, reason
-from cachecost.conversations.readers.claude_code.line import PRICED, kind_of
-from cachecost.conversations.readers.claude_code.transcript import HANDLERS, SYNTHETIC
-from cachecost.prompts.wire import show_found
+from cachecost.conversations.readers.claude_code.record_kinds import MAIN_KINDS, PRICED, SYNTHETIC, kind_of
 
 TOKENS = tuple[int, int, int, int, int]
 Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
@@ -205,8 +202,10 @@ def _decode_other(line: bytes, error: msgspec.ValidationError) -> TranscriptLine
     """A line with fields of unexpected types: if it is of no call, only its place matters."""
     value = json_value(line)
     if not isinstance(value, dict):
+        from cachecost.prompts.wire import show_found
+
         raise ValueError(f"expected an object; got {show_found(value)}")
-    if not isinstance(value.get("type"), str) or value["type"] in HANDLERS:
+    if not isinstance(value.get("type"), str) or value["type"] in MAIN_KINDS:
         expected, _, place = str(error).partition(" - at `$.")
         raise ValueError(f"{place.removesuffix('`') or 'line'}: {expected[:1].lower()}{expected[1:]}")
     try:
@@ -220,6 +219,9 @@ def _repaired(line: bytes) -> bytes:
 
     Raises NotJson, and ValueError for another value than an object.
     """
+    from cachecost.conversations.json_object import parse_json, reason
+    from cachecost.prompts.wire import show_found
+
     value = parse_json(line)
     if isinstance(value, ValueError):
         raise NotJson(reason(value))

@@ -7,12 +7,10 @@ from typing import Annotated, Any
 import msgspec
 
 from cachecost.base.limits import MOST_TOKENS
+from cachecost.conversations.readers.claude_code.record_kinds import PRICED, THINKING, kind_of
 from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.providers.usage import Usage
 
-THINKING = ("thinking", "redacted_thinking")
-PRICED = {"service_tier": "batch", "speed": "fast", "inference_geo": "us"}
-"""Fields of a usage with the value that changes the price, in the order of `steps.MODES`."""
 Tokens = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
 
 
@@ -124,7 +122,3 @@ def content_of(message: LineMessage | None) -> list[Any]:
     if type(content) is list:
         return content
     return [] if content is None else [content]
-
-
-def kind_of(block: object) -> object:
-    return block.get("type") if isinstance(block, dict) else "text"

@@ -9,7 +9,7 @@ import msgspec
 from cachecost.base.structs import value
 from cachecost.conversations.billed_calls import BilledCall
 from cachecost.conversations.input_files import open_input
-from cachecost.conversations.readers.claude_code.transcript import SIDE, read_steps
+from cachecost.conversations.readers.claude_code.record_kinds import SIDE
 from cachecost.conversations.transcript_steps import KIND, TranscriptStep
 
 HEADER_BYTES = 4096
@@ -34,6 +34,8 @@ def is_content_free(path: Path) -> bool:
 
 def read_step_bills(path: Path) -> list[BilledCall]:
     """A call a step. Raises InputError with every error."""
+    from cachecost.conversations.readers.claude_code.transcript import read_steps
+
     return [_billed_call(step) for step in read_steps(path)]
 
 

@@ -38,7 +38,6 @@ from cachecost.conversations.readers.claude_code.line import (
     content_of,
     is_summed,
     is_zero,
-    kind_of,
     lengthen,
     modes_of,
     usage_on,
@@ -55,6 +54,7 @@ from cachecost.conversations.readers.claude_code.partial_steps import (
     new_step,
     request_blocks_of,
 )
+from cachecost.conversations.readers.claude_code.record_kinds import BOUNDARIES, MAIN, SIDE, SYNTHETIC, kind_of
 from cachecost.conversations.readers.claude_code.recorded_requests import RecordedBreakpoints, recorded_breakpoints
 from cachecost.conversations.readers.claude_code.transcript_blocks import BlockMaker
 from cachecost.conversations.readers.common.notes import ReaderNotes
@@ -65,10 +65,7 @@ from cachecost.prompts.exact_json import ENCODE
 from cachecost.prompts.wire import show_found
 
 __all__ = ["TranscriptStep", "read_steps", "sniff", "steps_to_records"]
-MAIN, SIDE = "main", "side"
-SYNTHETIC = "<synthetic>"
 REQUEST = "api-request"
-BOUNDARIES = {"compact_boundary": "compaction", "microcompact_boundary": "edit", "api_error": "error"}
 SILENT = (
     *("summary", "attachment", "progress", "file-history-snapshot", "file-history-delta", "queue-operation", "pr-link"),
     *("mode", "permission-mode", "last-prompt", "ai-title", "custom-title", "tag", "agent-name", "agent-color"),

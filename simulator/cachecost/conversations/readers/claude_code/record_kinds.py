@@ -1,0 +1,19 @@
+"""Names in a Claude Code transcript that its two readers share: of the conversation, and of its bill."""
+
+from __future__ import annotations
+
+SYNTHETIC = "<synthetic>"
+"""The model of answers that the client generated."""
+BOUNDARIES = {"compact_boundary": "compaction", "microcompact_boundary": "edit", "api_error": "error"}
+"""The event that a system record of each subtype stands for."""
+MAIN_KINDS = ("assistant", "user", "system")
+"""Kinds of lines that matter for a conversation."""
+MAIN, SIDE = "main", "side"
+"""The chain of a session, and those of its sub-agents."""
+THINKING = ("thinking", "redacted_thinking")
+PRICED = {"service_tier": "batch", "speed": "fast", "inference_geo": "us"}
+"""Fields of a usage with the value that changes the price, in the order of `steps.MODES`."""
+
+
+def kind_of(block: object) -> object:
+    return block.get("type") if isinstance(block, dict) else "text"
