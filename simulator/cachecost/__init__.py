@@ -4,8 +4,8 @@ import cachecost
 session = cachecost.read("recording.jsonl", tools_tokens=21_000, system_tokens=6_000)
 cachecost.compare(session, ["none", "automatic", "progressive"])
 
-`read`, `replay`, `compare`, `validate`, `check`, `explain`, `lint`, `optimize`, `whatif`: every result has `frame()`
-(pandas; tokens as int, dollars as Decimal), `plot()` (a matplotlib Figure) and a table for notebooks.
+`read`, `replay`, `compare`, `validate`, `check`, `explain`, `lint`, `optimize`, `whatif`, `next_message`: every result
+has `frame()` (pandas; tokens as int, dollars as Decimal), `plot()` (a matplotlib Figure) and a table for notebooks.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         LintFinding,
         LintResult,
         Monthly,
+        NextResult,
         OptimizeResult,
         Projection,
         Recording,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         compare,
         explain,
         lint,
+        next_message,
         optimize,
         read,
         replay,
@@ -56,6 +58,7 @@ __all__ = [
     "LintFinding",
     "LintResult",
     "Monthly",
+    "NextResult",
     "OptimizeResult",
     "Projection",
     "Recording",
@@ -67,6 +70,7 @@ __all__ = [
     "compare",
     "explain",
     "lint",
+    "next_message",
     "optimize",
     "read",
     "replay",

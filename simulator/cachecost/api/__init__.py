@@ -14,6 +14,7 @@ from cachecost.api.checking import CheckResult, check
 from cachecost.api.comparing import Replay, Result, compare, replay
 from cachecost.api.explaining import ExplainResult, explain
 from cachecost.api.linting import LintResult, lint
+from cachecost.api.next_messages import NextResult, next_message
 from cachecost.api.optimizing import OptimizeResult, optimize
 from cachecost.api.projection import Monthly, Projection
 from cachecost.api.recordings import Recording, read
@@ -32,6 +33,7 @@ __all__ = [
     "LintFinding",
     "LintResult",
     "Monthly",
+    "NextResult",
     "OptimizeResult",
     "Projection",
     "Recording",
@@ -43,6 +45,7 @@ __all__ = [
     "compare",
     "explain",
     "lint",
+    "next_message",
     "optimize",
     "read",
     "replay",

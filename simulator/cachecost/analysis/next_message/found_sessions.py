@@ -57,13 +57,14 @@ class NextSession:
     def choose(self, asked: NextRequest) -> NextChoice:
         """The next message and what could be done instead. Raises CannotEvaluate for an unknown model."""
         state, at = self.state, asked.at
-        model = model_of_state(state, self.find, at=at)
-        others = [self._known_model(name, at) for name in asked.models]
+        day = None if state.last_used is None else at  # without times the prices of the rule data's day hold
+        model = model_of_state(state, self.find, at=day)
+        others = [self._known_model(name, day) for name in asked.models]
         output, tools = asked.output_tokens, asked.tools_tokens
         found = choose_next(state, model.quote, at, asked.new_tokens, output, others, tools)
         return found if self.conversation is None else self._simulated(found, self.conversation, asked)
 
-    def _known_model(self, name: str, at: float) -> BilledModel:
+    def _known_model(self, name: str, at: float | None) -> BilledModel:
         """Another model. Raises CannotEvaluate where no price is known."""
         found = model_of_state(self.state, self.find, name, at)
         if found.quote is None:
@@ -72,9 +73,10 @@ class NextSession:
 
     def _simulated(self, found: NextChoice, known: KnownConversation, asked: NextRequest) -> NextChoice:
         """The same with the simulation's figures where a request can be simulated."""
+        at = asked.at if known.is_timed else known.last.start
         new = self.state.typical_new_tokens if asked.new_tokens is None else asked.new_tokens
         message, known = asked.message or message_of_size(new), known.with_answer(asked.output_tokens)
-        now = known.next_message(message, asked.at)
+        now = known.next_message(message, at)
         models = iter(asked.models)
         rows: list[NextAlternative] = []
         for row in found.alternatives:
@@ -83,10 +85,10 @@ class NextSession:
             elif row.kind == COLD:
                 rows.append(replace(row, usage=now.cold))
             elif row.kind == MODEL:
-                price = known.next_message(message, asked.at, with_model(next(models))).price
+                price = known.next_message(message, at, with_model(next(models))).price
                 rows.append(replace(row, usage=price, note="another model reads nothing of this cache"))
             else:
-                rows.append(_effort_row(row, known, message, asked.at) if row.kind == EFFORT else row)
+                rows.append(_effort_row(row, known, message, at) if row.kind == EFFORT else row)
         return replace(found, message=now, alternatives=tuple(rows))
 
 

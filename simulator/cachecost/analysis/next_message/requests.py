@@ -60,6 +60,11 @@ class KnownConversation:
         self._before = here[-2] if len(here) > 1 and here[-1] is self.last else None
         self._output_tokens = 0
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether it is known when the calls were made."""
+        return self.last.timestamp is not None
+
     def with_answer(self, output_tokens: int) -> KnownConversation:
         """The same conversation; the answer to the next message has so many tokens."""
         made = copy(self)

@@ -1,0 +1,168 @@
+"""`next_message`: what the next message of a session costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import Unpack
+
+from cachecost.analysis.bill.timeline import sessions_by_time
+from cachecost.analysis.next_message.alternatives import NextAlternative, NextChoice
+from cachecost.analysis.next_message.compaction import CompactionPrice
+from cachecost.analysis.next_message.contents import count_message, parse_content
+from cachecost.analysis.next_message.found_sessions import NextRequest, next_session
+from cachecost.analysis.next_message.keep_alive import KeepAliveAdvice
+from cachecost.analysis.next_message.message import NextMessage
+from cachecost.analysis.next_message.state import SessionState
+from cachecost.api.billing import bill
+from cachecost.api.html import HtmlTable, paragraph
+from cachecost.api.setup import CountOptions, setup_of
+from cachecost.base.errors import CannotEvaluate, Fault, InputError
+from cachecost.base.formatting import dollars, tokens
+from cachecost.base.times import seconds
+from cachecost.conversations.input_files import input_path
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from cachecost.simulation.workload import Workload
+
+Moment = datetime | float | str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NextResult:
+    """The next message of a session, and what could be done instead. `is_simulated`: its requests are known, so that
+    `cachecost serve` would bill the same tokens."""
+
+    choice: NextChoice
+    state: SessionState
+    """What is known of the session."""
+    is_simulated: bool
+
+    @property
+    def message(self) -> NextMessage:
+        """`is_warm`, `usage` (tokens), `cost` (USD), and the same with a cold cache: `cold.usage`, `cold.cost`."""
+        return self.choice.message
+
+    @property
+    def cost(self) -> Decimal | None:
+        """USD of the next message; None where no price is known."""
+        return self.choice.message.cost
+
+    @property
+    def compaction(self) -> CompactionPrice | None:
+        """/compact now: its own call, the next message after it, what each later one saves, its break-even."""
+        return self.choice.compaction
+
+    @property
+    def keep_alive(self) -> KeepAliveAdvice | None:
+        """Whether a keep-alive is worth it, and up to how many; None where the cache is cold."""
+        return self.choice.keep_alive
+
+    def frame(self) -> pd.DataFrame:
+        """One row per alternative: `name`, `kind`, `cost_usd` (Decimal, with what is paid first), `first_usd`, tokens
+        `read`, `write_5m`, `write_1h`, `input`, `output`, and `breaks_even_after` (messages)."""
+        import pandas as pd
+
+        return pd.DataFrame([_row(one) for one in self.choice.alternatives]).set_index("name")
+
+    def plot(self) -> Figure:
+        """USD of the next message, one bar per alternative."""
+        from cachecost.api.charts import ChartBar, bars
+
+        entries = [
+            ChartBar(one.name, one.cost, dollars(one.cost), f"{tokens(one.usage.usage.read)} read")
+            for one in self.choice.alternatives
+            if one.cost is not None
+        ]
+        return bars(self._answer(), entries)
+
+    def _answer(self) -> str:
+        message = self.choice.message
+        return f"next message {dollars(message.cost)} (cold: {dollars(message.cold.cost)})"
+
+    def __repr__(self) -> str:
+        return f"<NextResult {self._answer()}>"
+
+    def _repr_html_(self) -> str:
+        table = HtmlTable(("next message", "cost", "read", "written"))
+        for one in self.choice.alternatives:
+            usage = one.usage.usage
+            table.add(one.name, dollars(one.cost), tokens(usage.read), tokens(usage.write))
+        return paragraph(self._answer(), strong=True) + table.html()
+
+
+def next_message(
+    path: str | Path,
+    *,
+    session: str | None = None,
+    at: Moment | None = None,
+    new_tokens: int | None = None,
+    message: str | None = None,
+    models: Sequence[str] = (),
+    tools: int | None = None,
+    **options: Unpack[CountOptions],
+) -> NextResult:
+    """What the next message of a session costs, warm and cold, and what a switch, a compaction or tools would do.
+
+    `path` is a session file, a request log or a folder; `session` the beginning of an id, the default is the latest.
+    The message is sent `at` a time (the default: right after the last call) and is a text, or has `new_tokens`; by
+    default it is as long as those of the session. `models` and `tools` (tokens) are priced, too. Nothing is sent.
+    Raises InputError, CannotEvaluate.
+    """
+    from cachecost.simulation.workload import read_workload
+
+    counter = options.pop("tokens", None)
+    found = bill(path, **options)
+    setup = setup_of(**options)
+    key = _choose(sessions_by_time(found.account), session)
+    workload: Workload | None = None
+    if any(file.has_requests for file in found.account.files):
+        workload = read_workload(input_path(path), setup, counter)
+    known = next_session(found.account, key, workload)
+    if known is None:
+        raise CannotEvaluate(f"{path}: no call of a main thread with a bill was found")
+    content = parse_content(message, "message") if message is not None else None
+    length = new_tokens if content is None else count_message(content, setup, known.state, counter)
+    moment = _seconds(at) if at is not None else known.state.last_used or 0.0
+    asked = NextRequest(moment, length, content, models=models, tools_tokens=tools)
+    return NextResult(known.choose(asked), known.state, known.is_simulated)
+
+
+def _choose(sessions: Sequence[str], named: str | None) -> str:
+    found = [key for key in sessions if named is None or key.startswith(named)]
+    if not found or (named is not None and len(found) > 1 and named not in found):
+        what = f"{len(found)} sessions begin with it" if found else "no such session"
+        raise InputError([Fault("session:", f"{what}: {named or 'none was found'}")])
+    return named if named in found else found[0]
+
+
+def _seconds(at: Moment) -> float:
+    if isinstance(at, str):
+        return seconds(at)
+    if isinstance(at, datetime):
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    return float(at)
+
+
+def _row(one: NextAlternative) -> dict[str, Any]:
+    usage = one.usage.usage
+    return {
+        "name": one.name,
+        "kind": one.kind,
+        "cost_usd": one.cost,
+        "first_usd": one.first.cost if one.first else None,
+        "read": usage.read,
+        "write_5m": usage.write_5m,
+        "write_1h": usage.write_1h,
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "breaks_even_after": one.breaks_even_after,
+    }
