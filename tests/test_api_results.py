@@ -56,6 +56,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "lint": cachecost.lint(BODY),
         "optimize": cachecost.optimize(TALK),
         "whatif": cachecost.whatif(log, readings=False),
+        "next_message": cachecost.next_message(LOG, tools=5000),
         "monthly": result.monthly(sessions_per_day=40),
     }
 
@@ -71,11 +72,12 @@ COLUMNS = {
     "lint": "code name severity path call calls tokens message fix session file line bill explains_as",
     "optimize": "cost_usd above_lower_bound refused",
     "whatif": "kind does cost_usd saving_usd share error_usd calls_changed extra_calls keeps_answers supported",
+    "next_message": "kind cost_usd first_usd read write_5m write_1h input output breaks_even_after",
     "monthly": "usd low_usd high_usd",
 }
 ROWS = {
     "replay": 62, "compare": 3, "validate": 62, "check": 2, "explain": 3, "lint": 1, "optimize": 80, "whatif": 20,
-    "monthly": 3,
+    "next_message": 6, "monthly": 3,
 }  # fmt: skip
 """At least so many rows."""
 

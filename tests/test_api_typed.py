@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[1]
 HEAVY = ("numpy", "pandas", "matplotlib", "tiktoken", "pydantic", "click", "jinja2", "rich")
 PUBLIC = [
     "Alternatives", "BillResult", "CannotEvaluate", "CheckResult", "Conversation", "ExplainResult",
-    "InputError", "LintFinding", "LintResult", "Monthly", "OptimizeResult", "Projection", "Recording",
-    "Replay", "Result", "ValidationResult", "bill", "check", "compare", "explain", "lint", "optimize", "read",
-    "replay", "validate", "whatif",
+    "InputError", "LintFinding", "LintResult", "Monthly", "NextResult", "OptimizeResult", "Projection", "Recording",
+    "Replay", "Result", "ValidationResult", "bill", "check", "compare", "explain", "lint", "next_message", "optimize",
+    "read", "replay", "validate", "whatif",
 ]  # fmt: skip
 PROGRAM = """\
 from decimal import Decimal
@@ -49,8 +49,9 @@ def others(log: str) -> list[str]:
     lower_bound: Decimal = cachecost.optimize(log, pings=False).lower_bound
     gains: list[str] = [one.name for one in cachecost.whatif(log).gains]
     codes: list[str] = [one.code for one in cachecost.lint({"model": "m", "messages": []})]
+    now: Decimal | None = cachecost.next_message(log, new_tokens=200, models=["claude-opus-4-6"], tokens="bytes").cost
     broken: int = len(cachecost.check(["a.yaml"], reports="r").failures)
-    print(exact, avoidable, lower_bound, broken)
+    print(exact, avoidable, lower_bound, broken, now)
     return gains + codes
 """
 WRONG = """\

@@ -11,7 +11,7 @@ import cachecost
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "simulator" / "cachecost"
-ORDER = re.findall(r"^\d+\. `(?:cachecost\.)?([a-z./]+?)/?`", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+ORDER = re.findall(r"^\d+\. `(?:cachecost\.)?([a-z_./]+?)/?`", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
 
 
 def room_of(module: str) -> str:

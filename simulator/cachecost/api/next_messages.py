@@ -21,11 +21,13 @@ from cachecost.analysis.next_message.message import NextMessage
 from cachecost.analysis.next_message.state import SessionState
 from cachecost.api.billing import bill
 from cachecost.api.html import HtmlTable, paragraph
-from cachecost.api.setup import CountOptions, setup_of
+from cachecost.api.setup import Counter, RuleOptions, setup_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
-from cachecost.base.formatting import dollars, tokens
+from cachecost.base.formatting import dollars
+from cachecost.base.formatting import tokens as token_text
 from cachecost.base.times import seconds
 from cachecost.conversations.input_files import input_path
+from cachecost.views.next.words import price_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,15 +80,14 @@ class NextResult:
         from cachecost.api.charts import ChartBar, bars
 
         entries = [
-            ChartBar(one.name, one.cost, dollars(one.cost), f"{tokens(one.usage.usage.read)} read")
+            ChartBar(one.name, one.cost, dollars(one.cost), f"{token_text(one.usage.usage.read)} read")
             for one in self.choice.alternatives
             if one.cost is not None
         ]
         return bars(self._answer(), entries)
 
     def _answer(self) -> str:
-        message = self.choice.message
-        return f"next message {dollars(message.cost)} (cold: {dollars(message.cold.cost)})"
+        return f"next message {price_words(self.choice.message)}"
 
     def __repr__(self) -> str:
         return f"<NextResult {self._answer()}>"
@@ -95,7 +96,7 @@ class NextResult:
         table = HtmlTable(("next message", "cost", "read", "written"))
         for one in self.choice.alternatives:
             usage = one.usage.usage
-            table.add(one.name, dollars(one.cost), tokens(usage.read), tokens(usage.write))
+            table.add(one.name, dollars(one.cost), token_text(usage.read), token_text(usage.write))
         return paragraph(self._answer(), strong=True) + table.html()
 
 
@@ -108,29 +109,30 @@ def next_message(
     message: str | None = None,
     models: Sequence[str] = (),
     tools: int | None = None,
-    **options: Unpack[CountOptions],
+    tokens: Counter | None = None,
+    **options: Unpack[RuleOptions],
 ) -> NextResult:
     """What the next message of a session costs, warm and cold, and what a switch, a compaction or tools would do.
 
     `path` is a session file, a request log or a folder; `session` the beginning of an id, the default is the latest.
     The message is sent `at` a time (the default: right after the last call) and is a text, or has `new_tokens`; by
-    default it is as long as those of the session. `models` and `tools` (tokens) are priced, too. Nothing is sent.
+    default it is as long as those of the session. `models` and `tools` (their size) are priced, too; `tokens` is the
+    token counter. Nothing is sent.
     Raises InputError, CannotEvaluate.
     """
     from cachecost.simulation.workload import read_workload
 
-    counter = options.pop("tokens", None)
     found = bill(path, **options)
     setup = setup_of(**options)
     key = _choose(sessions_by_time(found.account), session)
     workload: Workload | None = None
     if any(file.has_requests for file in found.account.files):
-        workload = read_workload(input_path(path), setup, counter)
+        workload = read_workload(input_path(path), setup, tokens)
     known = next_session(found.account, key, workload)
     if known is None:
         raise CannotEvaluate(f"{path}: no call of a main thread with a bill was found")
     content = parse_content(message, "message") if message is not None else None
-    length = new_tokens if content is None else count_message(content, setup, known.state, counter)
+    length = new_tokens if content is None else count_message(content, setup, known.state, tokens)
     moment = _seconds(at) if at is not None else known.state.last_used or 0.0
     asked = NextRequest(moment, length, content, models=models, tools_tokens=tools)
     return NextResult(known.choose(asked), known.state, known.is_simulated)

@@ -12,7 +12,6 @@ from cachecost.analysis.next_message.message import Price
 from cachecost.analysis.next_message.state import SessionState
 from cachecost.base.formatting import exact
 from cachecost.base.times import iso
-from cachecost.providers.usage import Usage
 
 FORMAT = 1
 
@@ -37,17 +36,7 @@ def next_object(
 
 
 def price_object(price: Price) -> dict[str, Any]:
-    return {"cost_usd": _usd(price.cost), "usage": usage_object(price.usage)}
-
-
-def usage_object(usage: Usage) -> dict[str, int]:
-    return {
-        "read": usage.read,
-        "write_5m": usage.write_5m,
-        "write_1h": usage.write_1h,
-        "input": usage.input_tokens,
-        "output": usage.output_tokens,
-    }
+    return {"cost_usd": _usd(price.cost), "usage": price.usage.wire()}
 
 
 def alternative_object(one: NextAlternative) -> dict[str, Any]:
@@ -56,7 +45,7 @@ def alternative_object(one: NextAlternative) -> dict[str, Any]:
         "kind": one.kind,
         "name": one.name,
         "cost_usd": _usd(one.cost),
-        "usage": usage_object(one.usage.usage),
+        "usage": one.usage.usage.wire(),
         "first": price_object(one.first) if one.first else None,
         "breaks_even_after": one.breaks_even_after,
         "note": one.note,

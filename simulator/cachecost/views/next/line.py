@@ -9,7 +9,7 @@ from cachecost.analysis.next_message.message import NextMessage
 from cachecost.analysis.next_message.state import SessionState
 from cachecost.base.formatting import dollars, duration, percent, tokens
 from cachecost.base.inert import inert
-from cachecost.views.next.words import ClockText
+from cachecost.views.next.words import ClockText, price_words
 
 DEFAULT_FORMAT = "cache {hit_rate} · {cache} · next message {price} · session {cost}"
 NEUTRAL = "cache –"
@@ -54,13 +54,12 @@ def line_fields(
 ) -> dict[str, str]:
     """The values of the fields; `others` are those that the client states."""
     until = state.warm_until
-    cost, cold = dollars(message.cost), dollars(message.cold.cost)
     return {
         "hit_rate": percent(state.hit_rate),
         "cache": _cache(state, until, now, clock),
-        "price": f"{cost} (cold: {cold})" if message.is_warm and until is not None else cost,
-        "next": cost,
-        "cold": cold,
+        "price": price_words(message),
+        "next": dollars(message.cost),
+        "cold": dollars(message.cold.cost),
         "cached": tokens(state.cached_tokens),
         "warm_until": clock(until) if until is not None else "",
         "left": duration(max(0.0, until - now)) if until is not None else "",

@@ -9,7 +9,7 @@ from cachecost.analysis.next_message.alternatives import COLD, NextAlternative, 
 from cachecost.analysis.next_message.state import SessionState
 from cachecost.base.formatting import count_text, dollar_column, dollars, token_column, tokens
 from cachecost.views.bill.lines import StyledLine, header_line, plain, print_lines, row_lines, wrap_line, wrap_parts
-from cachecost.views.next.words import ClockText, cache_words, keep_alive_words, session_words
+from cachecost.views.next.words import ClockText, cache_words, keep_alive_words, price_words, session_words
 from cachecost.views.streams import report_console
 from cachecost.views.tables.fitting import fit_table, hidden_note
 from cachecost.views.tables.table import ANSWER, COMPARISON, COUNT, Column, Table
@@ -27,8 +27,7 @@ def print_next(
 def next_lines(
     choice: NextChoice, state: SessionState, now: float, new_tokens: int, source: str, clock: ClockText, width: int
 ) -> Iterator[StyledLine]:
-    cost, cold = choice.message.cost, choice.message.cold.cost
-    answer = f"next message {dollars(cost)} (cold: {dollars(cold)}) · {cache_words(state, now, clock)}"
+    answer = f"next message {price_words(choice.message)} · {cache_words(state, now, clock)}"
     yield from plain(wrap_parts(answer, width))
     yield from plain(wrap_parts(session_words(state), width))
     yield "", ""

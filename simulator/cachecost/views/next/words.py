@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cachecost.analysis.next_message.state import SessionState
-from cachecost.base.formatting import count_text, dollars, duration, percent, tokens
+from cachecost.base.formatting import count_text, dollar_column, dollars, duration, percent, tokens
 
 if TYPE_CHECKING:
     from cachecost.analysis.next_message.keep_alive import KeepAliveAdvice
+    from cachecost.analysis.next_message.message import NextMessage
 
 ClockText = Callable[[float], str]
 NOTHING_SENT = "Nothing is ever sent by cachecost."
@@ -26,6 +27,12 @@ def cache_words(state: SessionState, now: float, clock: ClockText) -> str:
     if now < until:
         return f"{cached} are warm until {clock(until)} ({duration(until - now)})"
     return f"{cached} expired at {clock(until)} ({duration(now - until)} ago)"
+
+
+def price_words(message: NextMessage) -> str:
+    """The price now, and with a cold cache: "$0.07 (cold: $0.79)"; one precision for both."""
+    now, cold = dollar_column([message.cost, message.cold.cost])
+    return f"{now} (cold: {cold})" if message.is_warm else now
 
 
 def session_words(state: SessionState) -> str:
