@@ -266,9 +266,10 @@ def run_python(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]
 @pytest.mark.parametrize("command", ["statusline", "hook"])
 def test_as_a_process_it_ends_well_and_loads_no_click(command: str, folder: Path) -> None:
     code = (
-        f"import sys, atexit; sys.argv = ['cachecost', {command!r}]\n"
+        f"import sys, os; sys.argv = ['cachecost', {command!r}]\n"
         "heavy = ('click', 'rich', 'numpy', 'tiktoken', 'cachecost.simulation', 'cachecost.cli')\n"
-        "atexit.register(lambda: print([name for name in heavy if name in sys.modules], file=sys.stderr))\n"
+        "def end(code): print([name for name in heavy if name in sys.modules], file=sys.stderr); sys.exit(code)\n"
+        "os._exit = end\n"
         "from cachecost.__main__ import main; main()"
     )
     facts = {**asks(folder, prompt="x"), "model": {"id": OPUS}}

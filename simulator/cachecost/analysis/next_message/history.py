@@ -13,8 +13,8 @@ from cachecost.base.structs import replace
 from cachecost.conversations.billed_calls import BilledCall
 from cachecost.providers.usage import ZERO, Usage
 
-MOST_PAUSES = 50
-"""The latest that are kept: habits change."""
+MOST_CALLS, MOST_PAUSES = 500, 50
+"""The latest that say what is typical of a session, and the latest pauses that are kept: habits change."""
 DAY_S = 86400
 RESTARTS = frozenset({"compaction", "clear"})
 
@@ -56,8 +56,8 @@ def session_state(
         cache.touched,
         min(static, cache.tokens),
         static_warm_until,
-        *_typical_sizes(main),
-        pauses=_pauses(main),
+        *_typical_sizes(main[-MOST_CALLS:]),
+        pauses=_pauses(main[-MOST_CALLS:]),
         summary_tokens=summary,
         is_automatic=model.is_automatic,
         minimum_tokens=model.minimum_tokens,
@@ -134,8 +134,10 @@ def _total_cost(calls: Sequence[BilledCall], find: FindModel) -> Decimal | None:
 
 
 def _hit_rate(main: Sequence[BilledCall]) -> Decimal | None:
-    sent = sum(call.total_input for call in main)
-    return Decimal(sum(call.read for call in main)) / sent if sent else None
+    rows = [call.tokens for call in main]
+    uncached, read, five, hour, _ = map(sum, zip(*rows, strict=True))
+    sent = uncached + read + five + hour
+    return Decimal(read) / sent if sent else None
 
 
 def _typical_sizes(main: Sequence[BilledCall]) -> tuple[int, int, int]:

@@ -55,7 +55,7 @@ def alternatives_table(rows: Sequence[NextAlternative]) -> Table:
         Column("read", "read", token_column([usage.read for usage in usages]), rank=COUNT),
         Column("written", "written", token_column([usage.write for usage in usages]), rank=COUNT),
         Column("input", "uncached", token_column([usage.input_tokens for usage in usages]), rank=COUNT),
-        Column("note", "", [row.note for row in rows], right=False, rank=COUNT + 1),
+        Column("note", "note", [row.note for row in rows], right=False, rank=COUNT + 1),
     ]
     return Table([column for column in columns if any(column.cells) or column.rank == ANSWER])
 
