@@ -48,6 +48,10 @@ COMMAND_GROUPS = {
             "next_message:next_",
             "Show what the next message of a session costs, until when its cache is warm, and what a change would do.",
         ),
+        "watch": CommandPlace(
+            "watch:watch",
+            "Show a running session as it goes on: its calls, until when the cache is warm, the next message, alarms.",
+        ),
         "statusline": CommandPlace(
             "statusline:statusline",
             "Print one line for Claude Code's status line: the cache, the next message warm and cold, dollars.",

@@ -1,0 +1,126 @@
+"""A running session as `watch` shows it: its last calls, its state, and what is alarming at a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from cachecost.analysis.bill.account import BillAccount
+from cachecost.analysis.bill.timeline import TimelineCall, session_timelines, sessions_by_time
+from cachecost.analysis.next_message.billed_models import model_of_state
+from cachecost.analysis.next_message.found_sessions import NextSession, next_session
+from cachecost.analysis.next_message.keep_alive import KeepAliveAdvice, advise_keep_alive
+from cachecost.analysis.next_message.message import NextMessage, next_message
+from cachecost.analysis.next_message.state import SessionState
+from cachecost.providers.usage import ZERO
+
+MOST_CALLS = 200
+"""The latest that are kept to be shown."""
+REWRITE, EXPIRY = "rewrite", "expiry"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedTotals:
+    """Calls, USD (None: a price is unknown) and cache hit rate (None: no input) of all that is watched."""
+
+    calls: int = 0
+    cost: Decimal | None = ZERO
+    hit_rate: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedSession:
+    """What is known of a file or server: its last calls in the order of time, each numbered among all of them.
+
+    `next` is the session of the latest call (None: no main thread with a bill yet). `notes` say what was not read.
+    """
+
+    source: str
+    totals: WatchedTotals = WatchedTotals()
+    calls: tuple[TimelineCall, ...] = ()
+    next: NextSession | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def state(self) -> SessionState | None:
+        return self.next.state if self.next else None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedMoment:
+    """The next message at a moment, and the advice on keep-alives."""
+
+    message: NextMessage
+    keep_alive: KeepAliveAdvice | None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchAlarm:
+    """Something to be said once: `number` is the call, `at` when the cache expires."""
+
+    kind: str
+    usd: Decimal
+    tokens: int
+    number: int = 0
+    at: float = 0.0
+
+    @property
+    def key(self) -> tuple[str, int, float]:
+        """What tells it from other alarms."""
+        return self.kind, self.number, self.at
+
+
+def watch_account(
+    account: BillAccount, source: str, notes: Sequence[str] = (), costs: Mapping[int, Decimal] | None = None
+) -> WatchedSession:
+    """What an account shows; `costs` are known USD of calls by their number in the file, in place of list prices."""
+    keys = sessions_by_time(account)
+    if not keys:
+        return WatchedSession(source, notes=tuple(notes))
+    found = [call for calls in session_timelines(account, keys).values() for call in calls]
+    found.sort(key=lambda one: one.call.start or 0.0)
+    if costs is not None:
+        found = [replace(one, cost=costs.get(one.call.number, one.cost)) for one in found]
+    first = max(1, len(found) - MOST_CALLS + 1)
+    last = tuple(replace(one, number=number) for number, one in enumerate(found[-MOST_CALLS:], first))
+    return WatchedSession(source, total_of(found), last, next_session(account, keys[0]), tuple(notes))
+
+
+def total_of(calls: Sequence[TimelineCall]) -> WatchedTotals:
+    """The totals of these calls."""
+    costs = [one.cost for one in calls]
+    known = [cost for cost in costs if cost is not None]
+    sent = sum(one.call.total_input for one in calls)
+    rate = Decimal(sum(one.call.read for one in calls)) / sent if sent else None
+    return WatchedTotals(len(calls), sum(known, ZERO) if len(known) == len(costs) else None, rate)
+
+
+def watched_moment(watched: WatchedSession, now: float) -> WatchedMoment | None:
+    """The next message at `now`; None where no session is known."""
+    if watched.next is None:
+        return None
+    state = watched.next.state
+    quote = model_of_state(state, watched.next.find, at=None if state.last_used is None else now).quote
+    return WatchedMoment(next_message(state, quote, now), advise_keep_alive(state, quote, now))
+
+
+def find_alarms(watched: WatchedSession, now: float, least_usd: Decimal, lead_s: float) -> list[WatchAlarm]:
+    """Rewrites among the calls shown, and a cache that expires within `lead_s`, that cost at least `least_usd`."""
+    found = [
+        WatchAlarm(REWRITE, one.rewrite.cost, one.rewrite.tokens, one.number)
+        for one in watched.calls
+        if one.rewrite and one.rewrite.cost is not None and one.rewrite.cost >= least_usd
+    ]
+    expiry = _expiry_alarm(watched, now, least_usd, lead_s)
+    return [*found, expiry] if expiry else found
+
+
+def _expiry_alarm(watched: WatchedSession, now: float, least_usd: Decimal, lead_s: float) -> WatchAlarm | None:
+    state, moment = watched.state, watched_moment(watched, now)
+    until = state.warm_until if state else None
+    if state is None or moment is None or until is None or not 0 < until - now <= lead_s:
+        return None
+    warm, cold = moment.message.cost, moment.message.cold.cost
+    lost = None if warm is None or cold is None else cold - warm
+    return WatchAlarm(EXPIRY, lost, state.cached_tokens, at=until) if lost is not None and lost >= least_usd else None

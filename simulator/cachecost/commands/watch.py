@@ -1,0 +1,134 @@
+"""`cachecost watch`: a running session, or a simulated API, as it goes on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cachecost.base.errors import CannotEvaluate, Fault, InputError
+from cachecost.base.exit_codes import ExitCode
+from cachecost.commands.help import SectionedCommand
+from cachecost.commands.options import SharedOptions, format_option, shared_options
+
+if TYPE_CHECKING:
+    from cachecost.commands.watch_loop import Follower
+
+ALARM_USD = "0.10"
+NO_SESSIONS = "no session files found; name one: cachecost watch PATH"
+NOT_LOCAL = "watch reads servers of this machine only, such as http://127.0.0.1:8000; got {url}"
+
+
+def parse_usd(ctx: click.Context, param: click.Parameter, value: str) -> Decimal:
+    """An amount of at least 0. Raises BadParameter."""
+    try:
+        amount = Decimal(value)
+    except InvalidOperation:
+        amount = Decimal(-1)
+    if not amount.is_finite() or amount < 0:
+        raise click.BadParameter(f"expected dollars like 0.25; got '{value}'")
+    return amount
+
+
+@click.command(cls=SectionedCommand)
+@click.argument("session", required=False, metavar="[SESSION|PATH|URL]")
+@click.option(
+    "--alarm-usd",
+    default=ALARM_USD,
+    show_default=True,
+    metavar="USD",
+    callback=parse_usd,
+    help="Alarm at a rewrite, or an expiry, that costs so much.",
+)
+@click.option(
+    "--alarm-s",
+    type=click.FloatRange(0, 3600),
+    default=60.0,
+    show_default="60",
+    metavar="SECONDS",
+    help="Alarm so long before the cache expires.",
+)
+@click.option(
+    "--every",
+    type=click.FloatRange(0.1, 3600),
+    default=1.0,
+    show_default="1",
+    metavar="SECONDS",
+    help="How often to look for changes.",
+)
+@click.option("--once", is_flag=True, help="Print the present state and end.")
+@format_option
+@shared_options
+def watch(
+    session: str | None,
+    alarm_usd: Decimal,
+    alarm_s: float,
+    every: float,
+    once: bool,
+    format_: str,
+    shared: SharedOptions,
+) -> int:
+    """Show a running session as it goes on: its calls, until when the cache is warm, the next message, alarms.
+
+    SESSION is the beginning of an id among the sessions of this machine, PATH a session file, a request log or a folder
+    (its newest), URL a running `cachecost serve`; without any, the newest session of this machine. q or Ctrl-C ends it.
+    Where stdout is no terminal, each call is one line, and alarms go to stderr. Nothing is ever sent to a model.
+    """
+    from cachecost.commands.watch_loop import WatchOptions, follow, print_once
+
+    follower = _follower(session, format_, shared)
+    options = WatchOptions(alarm_usd, alarm_s, every)
+    try:
+        if once:
+            is_known = print_once(follower, options, sys.stdout)
+            return ExitCode.OK if is_known else ExitCode.NOT_EVALUATED
+        follow(follower, options)
+    finally:
+        follower.close()
+    return ExitCode.OK
+
+
+def _follower(named: str | None, format_: str, shared: SharedOptions) -> Follower:
+    """What follows the session that is named. Raises UsageError, InputError, CannotEvaluate."""
+    from cachecost.conversations.input_files import is_url
+    from cachecost.live.watching.files import FileFollower
+    from cachecost.live.watching.server import ServerFollower, is_loopback
+
+    if named is None or not is_url(named):
+        return FileFollower(_find_file(named), shared.setup, format_)
+    if not is_loopback(named):
+        raise click.UsageError(NOT_LOCAL.format(url=named))
+    return ServerFollower(named, shared.setup)
+
+
+def _find_file(named: str | None) -> Path:
+    """The session file that is meant. Raises UsageError, InputError, CannotEvaluate."""
+    from cachecost.commands.session_choice import choose_session
+    from cachecost.conversations.merging import expand_folders
+    from cachecost.live.watching.files import newest_file, newest_first, session_name
+
+    path = Path(named) if named is not None else None
+    if path is not None and path.exists() and not path.is_dir():
+        return path
+    if named is not None and path is not None and not path.exists():
+        if os.sep in named or path.suffix:
+            raise InputError([Fault(named, "no such file or folder")])
+        files = {session_name(file): file for file in newest_first(_machine_files())}
+        return files[choose_session(named, list(files), "SESSION")]
+    newest = newest_file(expand_folders([path]) if path is not None else _machine_files())
+    if newest is None:
+        raise CannotEvaluate(NO_SESSIONS)
+    return newest
+
+
+def _machine_files() -> Iterator[Path]:
+    """The session files of this machine."""
+    from cachecost.sessions.locations import locations
+
+    for location in locations():
+        yield from location.find(Path.home(), os.environ)

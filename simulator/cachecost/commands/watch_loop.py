@@ -1,0 +1,170 @@
+"""The loop of `watch`: looks for changes, and shows them on a terminal or line by line."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import IO, TYPE_CHECKING, Protocol
+
+from cachecost.analysis.next_message.watching import REWRITE, WatchAlarm, WatchedSession, find_alarms, watched_moment
+from cachecost.base.inert import inert
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.next_message import local_time
+from cachecost.commands.terminal_keys import pressed_keys, read_key
+from cachecost.views.streams import inert_console, report_console
+from cachecost.views.tables.text import PIPE_WIDTH
+from cachecost.views.watch.screen import ScreenSize, screen_lines, screen_text
+from cachecost.views.watch.words import alarm_words, call_line, header_words, join, next_words
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+REDRAW_S = 0.5
+"""Between two pictures: a countdown goes on, and a resized terminal is filled."""
+LONGEST_SHARE = 5
+"""So many times as long as the last look took is waited before the next, so that a large log does not keep a core."""
+SHOWN_S = 120.0
+"""An alarm of a rewrite stays on the screen for so long."""
+END_KEYS = ("q", "Q")
+MOST_SAID = 1000
+
+
+class Follower(Protocol):
+    """Reads what is watched."""
+
+    def poll(self, now: float) -> WatchedSession | None:
+        """What is known now; None where nothing changed."""
+
+    def close(self) -> None:
+        """Free what was kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """When to raise an alarm, and how often to look, in seconds."""
+
+    alarm_usd: Decimal
+    alarm_s: float
+    every_s: float
+
+
+@dataclass(slots=True)
+class WatchProgress:
+    """What is watched, when to look again, and which calls and alarms were said already."""
+
+    follower: Follower
+    options: WatchOptions
+    watched: WatchedSession = WatchedSession("")
+    next_look: float = 0.0
+    said: deque[tuple[str, int, float]] = field(default_factory=lambda: deque(maxlen=MOST_SAID))
+    alarmed_at: dict[tuple[str, int, float], float] = field(default_factory=dict)
+
+    def look(self) -> bool:
+        """Look for changes if it is time to; whether there are any."""
+        began = time.monotonic()
+        if began < self.next_look:
+            return False
+        found = self.follower.poll(time.time())
+        ended = time.monotonic()
+        self.next_look = ended + max(self.options.every_s, LONGEST_SHARE * (ended - began))
+        self.watched = found or self.watched
+        return found is not None
+
+    def alarms(self, now: float) -> list[WatchAlarm]:
+        return find_alarms(self.watched, now, self.options.alarm_usd, self.options.alarm_s)
+
+    def new_alarms(self, now: float) -> list[WatchAlarm]:
+        """Alarms that were not said yet; they are now."""
+        found = [one for one in self.alarms(now) if one.key not in self.said]
+        self.said.extend(one.key for one in found)
+        return found
+
+    def recent_alarms(self, now: float) -> list[WatchAlarm]:
+        """Alarms to be seen on the screen: an expiry until it is over, a rewrite for two minutes."""
+        self.alarmed_at |= {one.key: now for one in self.new_alarms(now)}
+        self.alarmed_at = {key: at for key, at in self.alarmed_at.items() if now - at < SHOWN_S}
+        return [one for one in self.alarms(now) if one.kind != REWRITE or one.key in self.alarmed_at]
+
+
+def print_once(follower: Follower, options: WatchOptions, stream: IO[str]) -> bool:
+    """Print the present state; whether there is a call."""
+    progress = WatchProgress(follower, options)
+    progress.look()
+    console, now = report_console(stream, PIPE_WIDTH), time.time()
+    size = ScreenSize(console.width)
+    lines = screen_lines(progress.watched, progress.alarms(now), now, local_time, size)
+    console.print(screen_text(lines, console.width))
+    return bool(progress.watched.totals.calls)
+
+
+def follow(follower: Follower, options: WatchOptions) -> None:
+    """Show what happens until a key or a signal ends it."""
+    progress = WatchProgress(follower, options)
+    if sys.stdout.isatty():
+        _show_screen(progress, inert_console(sys.stdout, highlight=False))
+    else:
+        _print_lines(progress)
+
+
+def _show_screen(progress: WatchProgress, console: Console) -> None:
+    from rich.live import Live
+
+    progress.look()
+    with pressed_keys(), Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False) as live:
+        while True:
+            now = time.time()
+            size = ScreenSize(console.width, console.height)
+            lines = screen_lines(progress.watched, progress.recent_alarms(now), now, local_time, size)
+            live.update(screen_text(lines, size.width), refresh=True)
+            if read_key(REDRAW_S) in END_KEYS:
+                return
+            progress.look()
+
+
+def _print_lines(progress: WatchProgress) -> None:
+    """A line a call; what was there before is summed in the first line, alarms only count from then on."""
+    last, notes, wait = 0, (), min(REDRAW_S, progress.options.every_s)
+    is_first = True
+    while True:
+        if progress.look():
+            watched = progress.watched
+            if is_first or (watched.calls and watched.calls[-1].number < last):
+                _print(header_words(watched))
+                last = watched.calls[-1].number if watched.calls else 0
+                progress.said.extend(one.key for one in progress.alarms(time.time()) if one.kind == REWRITE)
+                _print_next(watched)
+            last = _print_calls(watched, last)
+            if watched.notes != notes:
+                notes = watched.notes
+                for note in notes:
+                    print_diagnostic(inert(note))
+            is_first = False
+        now = time.time()
+        for alarm in progress.new_alarms(now):
+            print_diagnostic(inert(alarm_words(alarm, now, local_time)))
+        time.sleep(wait)
+
+
+def _print_calls(watched: WatchedSession, last: int) -> int:
+    """Print the calls after number `last`, each with the next message; the number of the latest call."""
+    new = [one for one in watched.calls if one.number > last]
+    for one in new:
+        _print(call_line(one, local_time))
+    if new:
+        _print_next(watched)
+    return watched.calls[-1].number if watched.calls else 0
+
+
+def _print_next(watched: WatchedSession) -> None:
+    now = time.time()
+    words = list(next_words(watched, watched_moment(watched, now), now, local_time))
+    if words:
+        _print(join(words[:2]))
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(inert(text) + "\n")
+    sys.stdout.flush()

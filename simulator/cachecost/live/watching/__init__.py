@@ -1,0 +1,1 @@
+"""Follows a running session: a file that grows, or a simulated API."""

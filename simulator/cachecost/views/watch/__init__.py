@@ -1,0 +1,1 @@
+"""A running session in a terminal."""
