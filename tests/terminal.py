@@ -28,11 +28,11 @@ STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """A running command. Its stdout goes to a file, or to the same terminal."""
+    """A running command. Its stdout goes to a file, or to the same terminal; `has_keys`: so does its stdin."""
 
-    def __init__(self, *words: object, stdout: Path | None = None) -> None:
+    def __init__(self, *words: object, stdout: Path | None = None, has_keys: bool = False) -> None:
         self._reader, end = pty.openpty()
-        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        self.resize(120)
         code = HEEDED + AT_ONCE + COMMAND
         self.environment = {
             **os.environ,
@@ -43,7 +43,7 @@ class Terminal:
         with Path(stdout or os.devnull).open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", code, *map(str, words)],
-                stdin=subprocess.DEVNULL,
+                stdin=end if has_keys else subprocess.DEVNULL,
                 stdout=output if stdout else end,
                 stderr=end,
                 env=self.environment,
@@ -51,6 +51,14 @@ class Terminal:
             )
         os.close(end)
         self.shown = ""
+
+    def resize(self, columns: int, rows: int = 40) -> None:
+        """Make the terminal so many cells large."""
+        fcntl.ioctl(self._reader, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def type(self, keys: str) -> None:
+        """Press keys."""
+        os.write(self._reader, keys.encode())
 
     def wait_for(self, text: str) -> None:
         """Read until the text is shown. Raises AssertionError at the end of the process."""

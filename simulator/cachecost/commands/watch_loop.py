@@ -125,44 +125,48 @@ def _show_screen(progress: WatchProgress, console: Console) -> None:
 
 
 def _print_lines(progress: WatchProgress) -> None:
-    """A line a call; what was there before is summed in the first line, alarms only count from then on."""
-    last, notes, wait = 0, (), min(REDRAW_S, progress.options.every_s)
-    is_first = True
+    """A line a call. What was there before is summed in the first line, and its rewrites are no alarm."""
+    log, wait = WatchLog(), min(REDRAW_S, progress.options.every_s)
     while True:
         if progress.look():
-            watched = progress.watched
-            if is_first or (watched.calls and watched.calls[-1].number < last):
-                _print(header_words(watched))
-                last = watched.calls[-1].number if watched.calls else 0
+            if log.begins(progress.watched):
                 progress.said.extend(one.key for one in progress.alarms(time.time()) if one.kind == REWRITE)
-                _print_next(watched)
-            last = _print_calls(watched, last)
-            if watched.notes != notes:
-                notes = watched.notes
-                for note in notes:
-                    print_diagnostic(inert(note))
-            is_first = False
+            log.take(progress.watched, time.time())
         now = time.time()
         for alarm in progress.new_alarms(now):
             print_diagnostic(inert(alarm_words(alarm, now, local_time)))
         time.sleep(wait)
 
 
-def _print_calls(watched: WatchedSession, last: int) -> int:
-    """Print the calls after number `last`, each with the next message; the number of the latest call."""
-    new = [one for one in watched.calls if one.number > last]
-    for one in new:
-        _print(call_line(one, local_time))
-    if new:
-        _print_next(watched)
+@dataclass(slots=True)
+class WatchLog:
+    """Prints what is new: `last` is the number of the latest call that was printed (None: nothing was)."""
+
+    last: int | None = None
+    notes: tuple[str, ...] = ()
+
+    def begins(self, watched: WatchedSession) -> bool:
+        """Whether nothing was printed yet, or the file is another one with fewer calls."""
+        return self.last is None or _last_number(watched) < self.last
+
+    def take(self, watched: WatchedSession, now: float) -> None:
+        """Print the calls after the last one, then the cache and the next message."""
+        is_first = self.begins(watched)
+        new = [] if is_first else [one for one in watched.calls if one.number > (self.last or 0)]
+        if is_first:
+            _print(header_words(watched))
+        for one in new:
+            _print(call_line(one, local_time))
+        words = list(next_words(watched, watched_moment(watched, now), now, local_time))
+        if words and (new or is_first):
+            _print(join(words[:2]))
+        for note in watched.notes if watched.notes != self.notes else ():
+            print_diagnostic(inert(note))
+        self.last, self.notes = _last_number(watched), watched.notes
+
+
+def _last_number(watched: WatchedSession) -> int:
     return watched.calls[-1].number if watched.calls else 0
-
-
-def _print_next(watched: WatchedSession) -> None:
-    now = time.time()
-    words = list(next_words(watched, watched_moment(watched, now), now, local_time))
-    if words:
-        _print(join(words[:2]))
 
 
 def _print(text: str) -> None:

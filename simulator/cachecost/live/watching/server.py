@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from http.client import HTTPException
 from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlsplit
@@ -80,18 +81,22 @@ class ServerFollower:
 
     def poll(self, now: float) -> WatchedSession | None:
         """The bill as it is now; None where nothing changed since the last look."""
-        try:
-            bill, notes = self._read(), ()
-        except (msgspec.MsgspecError, NotAMessage, ValueError, InvalidOperation):
-            bill, notes = self._bill, (NO_BILL.format(url=self.url),)
-        except (URLError, OSError):
-            bill, notes = self._bill, (NO_ANSWER.format(url=self.url),)
+        bill, notes = self._look()
         if bill == self._bill and notes == self._notes:
             return None
         if bill is not None and bill != self._bill:
             self._take(bill, now)
         self._notes = notes
         return self._watched(bill)
+
+    def _look(self) -> tuple[ServedBill | None, tuple[str, ...]]:
+        """The bill, or the one before and why there is no other."""
+        try:
+            return self._read(), ()
+        except (msgspec.MsgspecError, NotAMessage, ValueError, InvalidOperation):
+            return self._bill, (NO_BILL.format(url=self.url),)
+        except (URLError, HTTPException, OSError):
+            return self._bill, (NO_ANSWER.format(url=self.url),)
 
     def close(self) -> None:
         """Nothing is open between two looks."""
