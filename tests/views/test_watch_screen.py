@@ -81,7 +81,7 @@ def test_the_screen_says_header_calls_cache_price_and_alarms(example: WatchedSes
 def test_minutes_and_seconds_are_counted_down(example: WatchedSession) -> None:
     assert example.state is not None and example.state.warm_until is not None
     lines = screen_lines(example, [], example.state.warm_until - 250, clock, ScreenSize(120))
-    assert any("4 min 10 s left" in line.text for line in lines)
+    assert any("(4 min 10 s)" in line.text for line in lines)
 
 
 def test_no_alarm_below_the_threshold_or_after_the_end(example: WatchedSession) -> None:

@@ -29,6 +29,7 @@ MOST_BYTES = 16 << 20
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 NO_ANSWER = "no answer from {url}"
 NO_BILL = "{url} is no bill of cachecost serve"
+ONLY_SUMS = "of earlier calls the server keeps sums only: calls are shown as they come"
 SEVERAL = "several models"
 
 
@@ -152,7 +153,8 @@ class ServerFollower:
         account = account_for([SessionFile(self.url, CLIENT, calls=list(self._calls))], self._prices)
         made = watch_account(account, self.url, self._notes, self._costs)
         totals = _totals(bill.total) if bill else WatchedTotals()
-        return WatchedSession(self.url, totals, made.calls, made.next, self._notes)
+        notes = (ONLY_SUMS,) if totals.calls and not made.calls and not self._notes else self._notes
+        return WatchedSession(self.url, totals, made.calls, made.next, notes)
 
 
 def local_opener() -> OpenerDirector:

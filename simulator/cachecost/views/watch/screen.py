@@ -22,7 +22,6 @@ WIDEST_BAR = 40
 NARROWEST_BAR = 12
 FEWEST_CALLS = 3
 HEADERS = ("call", "time", "read", "written", "uncached", "cost")
-KEYS = "q ends"
 LEGEND = "  ".join(f"{sign} {name}" for sign, name in NAMES.items())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cachecost.analysis.bill.timeline import READ_ALL, TimelineCall
+from cachecost.analysis.next_message.state import SessionState
 from cachecost.analysis.next_message.watching import REWRITE, WatchAlarm, WatchedMoment, WatchedSession, WatchedTotals
 from cachecost.base.formatting import count_text, dollars, percent, short_session, tokens
 from cachecost.views.bill.session import agent_name
@@ -12,6 +13,8 @@ from cachecost.views.bill.words import short_cause
 from cachecost.views.next.words import ClockText, cache_words, keep_alive_words, price_words
 
 NO_CALLS = "no calls yet"
+COUNTED_S = 60, 3600
+"""So many seconds are counted down as minutes and seconds."""
 CAUSES = {"cold_start": "first call", "warm_start": "first call", "hit": "", "new_content": ""}
 
 
@@ -57,7 +60,7 @@ def next_words(watched: WatchedSession, moment: WatchedMoment | None, now: float
     state = watched.state
     if state is None or moment is None:
         return
-    yield f"{cache_words(state, now, clock)}{_countdown(state.warm_until, now)}"
+    yield warm_words(state, now, clock)
     yield f"next message {price_words(moment.message)}"
     if words := keep_alive_words(moment.keep_alive, clock):
         yield words
@@ -76,9 +79,10 @@ def join(parts: list[str]) -> str:
     return " · ".join(filter(None, parts))
 
 
-def _countdown(until: float | None, now: float) -> str:
-    """Minutes and seconds that are left, where that is less than an hour: ", 4 min 10 s left"."""
+def warm_words(state: SessionState, now: float, clock: ClockText) -> str:
+    """What is cached and until when, with a countdown: "127k tokens are warm until 14:32 (4 min 10 s)"."""
+    until = state.warm_until
     left = 0 if until is None else int(until - now)
-    if not 90 <= left < 3600:
-        return ""  # seconds or hours are said already
-    return f", {left // 60} min {left % 60:02} s left"
+    if until is None or not state.cached_tokens or not COUNTED_S[0] <= left < COUNTED_S[1]:
+        return cache_words(state, now, clock)
+    return f"{tokens(state.cached_tokens)} tokens are warm until {clock(until)} ({left // 60} min {left % 60:02} s)"
