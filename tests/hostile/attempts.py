@@ -35,6 +35,7 @@ LOG_COMMANDS = (
     "optimize LOG --tokens bytes --emit OUT/plan",
     "lint LOG --tokens bytes",
     "next LOG --tokens 9 --model claude-sonnet-4-5 --tools 100",
+    "watch LOG --once",
     "next LOG --json --at 2026-03-07T12:00 --counter bytes",
     "bill LOG --skip --html OUT/bill.html --csv OUT/bill.csv",
     "bill LOG --skip --json --by day",

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.bill_sessions import SessionWriter
 from tests.viewer_logs import requests, write_log
 
@@ -117,6 +119,12 @@ def test_a_request_log_grows(tmp_path: Path, follow: Follow) -> None:
     assert found.calls[2].cause == "system_changed"
 
 
+def test_a_log_without_bills_says_so(tmp_path: Path, follow: Follow) -> None:
+    path = write_log(tmp_path / "log.jsonl", list(requests(2)), is_billed=False)
+    found = follow(path).poll(0)
+    assert found is not None and not found.calls and "cachecost record" in found.notes[0]
+
+
 def test_the_newest_session_is_that_of_a_sub_agent_that_writes(tmp_path: Path) -> None:
     main, other = tmp_path / f"{ID}.jsonl", tmp_path / f"{OTHER}.jsonl"
     agent = tmp_path / ID / "subagents" / "agent-1.jsonl"
@@ -128,6 +136,27 @@ def test_the_newest_session_is_that_of_a_sub_agent_that_writes(tmp_path: Path) -
     assert newest_file([main, other]) == other
     assert newest_file([]) is None
     assert session_name(Path(f"rollout-2026-01-01T10-00-00-{ID}.jsonl")) == ID
+
+
+@given(data=st.data())
+def test_any_way_to_grow_gives_what_one_reading_gives(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Pieces of any length, a replacement by another session among them, end as the whole file read at once."""
+    folder = tmp_path_factory.mktemp("grow")
+    text, other = "".join(transcript(4)), "".join(transcript(2, OTHER))
+    path, whole = folder / f"{ID}.jsonl", folder / "whole.jsonl"
+    whole.write_text(text)
+    ends = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
+    with closing(FileFollower(path, setup())) as follower, closing(FileFollower(whole, setup())) as once:
+        shown = None
+        for content in [*(text[:end] for end in ends), *data.draw(st.sampled_from([[], [other]])), text]:
+            path.write_text(content)
+            shown = follower.poll(0) or shown
+        expected = once.poll(0)
+    assert shown is not None and expected is not None
+    assert (shown.totals, shown.state) == (expected.totals, expected.state)
+    assert [one.call for one in shown.calls] == [one.call for one in expected.calls]
 
 
 @pytest.mark.parametrize(

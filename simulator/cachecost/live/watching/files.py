@@ -20,6 +20,7 @@ IN_MEMORY = Path(":memory:")
 MOST_NOTES = 3
 AGENT = "agent-"
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+NO_BILLS = "no call has a usage: `cachecost record` writes logs with it, `cachecost replay` simulates it"
 GONE = "the file is gone; what was read of it is shown"
 
 
@@ -64,6 +65,8 @@ class FileFollower:
         found = SessionReading(self._store if self._format == "auto" else None, self._format).read_all(paths)
         account = account_of_found(found, self._setup, self._format)
         notes = tuple([*map(str, found.skipped), *found.notes][-MOST_NOTES:])
+        if found.logs and not found.skipped and not any(account.calls()):
+            notes = (NO_BILLS,)
         made = watch_account(account, str(self.path), notes)
         return replace(self._last, notes=notes) if found.skipped and not made.calls else made
 
