@@ -44,6 +44,7 @@ def run(hidden: list[str], words: list[str]) -> subprocess.CompletedProcess[str]
         (["live", "--verify-rules", "--model", "claude-sonnet-4-5", "--max-usd", "1"], ["anthropic"], "live"),
         (["serve", "--port", "0"], ["starlette"], "server"),
         (["serve", "--port", "0"], ["uvicorn"], "server"),
+        (["mcp"], ["mcp"], "mcp"),
         (["record", "--port", "0"], ["httpx2"], "server"),
         (["record", "--port", "0"], ["starlette", "uvicorn", "httpx2"], "server"),
         (["sweep", SCENARIO, "--grid", "model=claude-opus-4-6", "--out", "f.parquet"], ["pyarrow"], "traces"),

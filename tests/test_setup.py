@@ -107,7 +107,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 DEMO = ".[server]"
-TEST = ".[server,live,claude-tokens,traces,dask,s3,http,notebooks,docs,test]"
+TEST = ".[server,live,mcp,claude-tokens,traces,dask,s3,http,notebooks,docs,test]"
 
 
 def test_a_second_run_does_and_says_nothing(checkout: Checkout) -> None:

@@ -16,6 +16,7 @@ EXTRAS = {
     "httpx2": "server",
     "ipykernel": "notebooks",
     "jupytext": "notebooks",
+    "mcp": "mcp",
     "nbclient": "notebooks",
     "pyarrow": "traces",
     "s3fs": "s3",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import click
 
 
 class CommandPlace(NamedTuple):
@@ -59,6 +63,11 @@ COMMAND_GROUPS = {
         "hook": CommandPlace(
             "statusline:hook",
             "Say one sentence before an expensive message, compaction, resume or model switch, as a hook.",
+        ),
+        "mcp": CommandPlace(
+            "mcp:mcp",
+            "Answer agents over the Model Context Protocol: bill, explain, next_message, what_if, lint_request, "
+            "models.",
         ),
     },
     "Design": {
@@ -122,3 +131,10 @@ COMMAND_GROUPS = {
     },
 }
 """By heading and name."""
+
+
+def load_command(place: str) -> click.Command:
+    """The command at a place of the catalogue; imports its module."""
+    module, _, name = place.partition(":")
+    command: click.Command = getattr(import_module(f"cachecost.commands.{module}"), name)
+    return command

@@ -1,0 +1,139 @@
+"""What the tools answer: the objects of --json with a schema, long lists cut to their most expensive rows.
+
+The models name the fields that an agent reads first; docs/output-formats.md has all, which pass through as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Row = dict[str, Any]
+Usd = str
+"""A decimal number of USD."""
+
+
+class CutList(BaseModel):
+    """A list of which only the first rows are shown."""
+
+    field: str
+    shown: int
+    of: int
+
+
+class Answer(BaseModel):
+    """What every tool answers."""
+
+    model_config = ConfigDict(extra="allow")
+
+    format: int = Field(description="Version of the format.")
+    diagnostics: list[str] = Field(description="What the command said besides: files it skipped, what it assumed.")
+    cut: list[CutList] = Field(description="Lists that are longer; ask for more rows with `limit`.")
+
+
+class BillAnswer(Answer):
+    """What `cachecost bill --json` prints."""
+
+    billed_usd: Usd
+    necessary_usd: Usd
+    rewritten_usd: Usd = Field(description="Paid to write again what had been cached.")
+    calls: int | list[Row] = Field(description="Their number; with `session`, a row for each of the most expensive.")
+    sessions: int
+    hit_rate: float | None
+    usage: Row
+    causes: list[Row] = Field(description="Why tokens were written again, by cost.")
+    rows: list[Row]
+    rewrites: list[Row]
+    advice: list[Row] = Field(description="Changes that would have saved most, with the setting that makes them.")
+
+
+class ExplainAnswer(Answer):
+    """What `cachecost explain --json` prints."""
+
+    calls: int
+    cost_usd: Usd | None
+    avoidable_usd: Usd | None
+    findings: list[Row] = Field(description="Each avoidable cost: `code` (cachecost://codes/CODE), `cost_usd`, `fix`.")
+
+
+class ExplainAnswers(BaseModel):
+    """One explanation of a log; of a scenario, one for each strategy."""
+
+    explanations: list[ExplainAnswer]
+
+
+class NextAnswer(Answer):
+    """What `cachecost next --json` prints."""
+
+    at: str
+    is_warm: bool
+    cost_usd: Usd | None
+    usage: Row
+    cold: Row
+    alternatives: list[Row]
+    compaction: Row | None
+    keep_alive: Row | None
+    session: Row
+
+
+class WhatIfAnswer(Answer):
+    """What `cachecost whatif --json` prints."""
+
+    calls: int
+    cost_usd: Usd | None
+    alternatives: list[Row] = Field(description="Largest saving first; `supported` says whether the data allow it.")
+
+
+class LintAnswer(Answer):
+    """What `cachecost lint --json` prints."""
+
+    requests: int
+    findings: list[Row]
+
+
+class ModelsAnswer(Answer):
+    """What `cachecost models --json` prints; without `model`, the main fields of each row."""
+
+    models: list[Row]
+
+
+RANKED_BY = {
+    "rows": "cost_usd",
+    "rewrites": "cost_usd",
+    "calls": "cost_usd",
+    "findings": "cost_usd",
+    "alternatives": "saving_usd",
+}
+"""Lists that are sorted before they are cut, and by what; others keep their order."""
+
+
+def cut_answer(answer: Mapping[str, Any], limit: int) -> dict[str, Any]:
+    """`answer` with no list longer than `limit`, and `cut`, which names those that were."""
+    made, cut = dict(answer), []
+    for name, rows in answer.items():
+        if not isinstance(rows, list) or len(rows) <= limit:
+            continue
+        ranked = sorted(rows, key=_rank(RANKED_BY[name])) if name in RANKED_BY else rows
+        made[name] = ranked[:limit]
+        cut.append({"field": name, "shown": limit, "of": len(rows)})
+    return made | {"cut": cut}
+
+
+def _rank(by: str) -> Callable[[Row], float]:
+    """The most expensive first; rows without a price last, in their order."""
+    return lambda row: -float(row.get(by) or 0)
+
+
+MODEL_FIELDS = ("host", "id", "aliases", "released", "retired", "prices")
+RULE_FIELDS = ("minimum_tokens", "context_window", "ttl_s", "accepted_ttls", "maximum_breakpoints", "matching")
+
+
+def brief_model(row: Row) -> Row:
+    """The main fields of a model: its rules are 2 kB, and a host has dozens of models."""
+    return {name: row[name] for name in MODEL_FIELDS} | {name: row["rules"][name] for name in RULE_FIELDS}
+
+
+def is_model(row: Row, name: str) -> bool:
+    return name in (row["id"], *row["aliases"])

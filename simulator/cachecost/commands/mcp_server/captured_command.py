@@ -1,0 +1,66 @@
+"""Runs a command in this process and keeps what it prints."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+import click
+
+from cachecost.base.exit_codes import ExitCode
+from cachecost.commands.catalogue import COMMAND_GROUPS, load_command
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.outcome import exit_code
+
+PLACES = {name: row.place for rows in COMMAND_GROUPS.values() for name, row in rows.items()}
+
+
+class CommandFailed(Exception):
+    """A command that printed no answer; the text is what it printed to stderr."""
+
+
+def run_for_json(name: str, words: Sequence[str]) -> list[dict[str, Any]]:
+    """The objects that `cachecost NAME --json WORDS` prints, each with its diagnostics, as `diagnostics`.
+
+    Not for two threads at once: it takes the place of stdout and stderr. Raises CommandFailed.
+    """
+    out, err = _stream(), _stream()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = exit_code(lambda: _run(name, words))
+    told = _text(err).splitlines()
+    answers = _parse(_text(out)) if code != ExitCode.INTERNAL_ERROR else []
+    if not answers:
+        raise CommandFailed("\n".join(told) or f"cachecost {name} ended with exit code {code}")
+    return [{**answer, "diagnostics": told} for answer in answers]
+
+
+def _run(name: str, words: Sequence[str]) -> Any:
+    """Words of click without its lines about usage, which are of no use to an agent."""
+    command = load_command(PLACES[name])
+    try:
+        return command.main(["--json", *words], f"cachecost {name}", standalone_mode=False)
+    except click.ClickException as error:
+        print_diagnostic(error.format_message())
+        return ExitCode.INVALID_INPUT
+
+
+def _parse(text: str) -> list[dict[str, Any]]:
+    """One JSON value after another."""
+    decoder, found, at = json.JSONDecoder(), [], 0
+    while at < len(text):
+        value, at = decoder.raw_decode(text, at)
+        found.append(value)
+        at += len(text[at:]) - len(text[at:].lstrip())
+    return found
+
+
+def _stream() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    return stream.buffer.getvalue().decode() if isinstance(stream.buffer, io.BytesIO) else ""
