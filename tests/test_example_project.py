@@ -13,12 +13,13 @@ import sys
 import sysconfig
 import venv
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = Path(__file__).parent / "example_project"
-BUILT = ("simulator", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md")
+BUILT = ("simulator", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "docs")
 STAMP = """
     import time
 
@@ -54,6 +55,13 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
     else:
         shutil.copyfile(source, target)
+
+
+def test_the_wheel_has_the_pages_of_the_mcp_server(wheel: Path) -> None:
+    with ZipFile(wheel) as packed:
+        names = set(packed.namelist())
+    codes = {f"cachecost/pages/codes/{path.name}" for path in (ROOT / "docs/codes").glob("*.md")}
+    assert {"cachecost/pages/rulebook.md", *codes} <= names
 
 
 @pytest.fixture(scope="module")
