@@ -37,9 +37,9 @@ def timeline_bars(calls: Sequence[TimelineCall], width: int) -> list[str]:
 
 
 def _bar(prompt: PromptParts, longest: int, width: int) -> str:
-    """Each part ends where it ends in the prompt; one that occurs at all, and is not the first, may be too small."""
+    """Each part ends where it ends in the prompt, rounded: a part of less than half a character is not seen."""
     bar, end = "", 0
     for part, sign in zip(prompt, (READ, AGAIN, WRITTEN, UNCACHED), strict=True):
         end += part
-        bar += sign * (-(-end * width // longest) - len(bar) if longest else 0)
+        bar += sign * ((2 * end * width + longest) // (2 * longest) - len(bar) if longest else 0)
     return bar
