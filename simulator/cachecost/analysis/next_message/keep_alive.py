@@ -53,7 +53,9 @@ def advise_keep_alive(state: SessionState, prices: Quote | None, now: float) -> 
     warm_until, ttl = state.warm_until, state.ttl_seconds
     read = price_per_token(prices, state.cached_tokens, "read")
     write = price_per_token(prices, state.cached_tokens, "write_1h" if state.ttl == "1h" else "write_5m")
-    if state.is_automatic or warm_until is None or now >= warm_until or read is None or write is None or ttl <= LEAD_S:
+    if state.is_automatic or not state.is_warm(now) or ttl <= LEAD_S:
+        return None
+    if warm_until is None or read is None or write is None:
         return None
     cost, saved = state.cached_tokens * read, state.cached_tokens * (write - read)
     interval = ttl - LEAD_S

@@ -73,7 +73,7 @@ class SessionState:
 
     def is_warm(self, now: float) -> bool:
         """Whether all that was cached can be read; a session without times is taken to be."""
-        return bool(self.cached_tokens) and (self.last_used is None or now < self.last_used + self.ttl_seconds)
+        return bool(self.cached_tokens) and (self.last_used is None or now - self.last_used < self.ttl_seconds)
 
     def live_tokens(self, now: float) -> int:
         """How much of the cached prefix can be read at this time."""
