@@ -74,6 +74,14 @@ def test_what_claude_code_says_goes_over_the_bills(folder: Path) -> None:
     assert line(facts, "{price}") == "$0.13", "cold: written for five minutes"
 
 
+def test_the_hit_rate_of_a_resumed_session_is_that_of_all_its_calls(folder: Path) -> None:
+    """The client counts from its own start, so that its first request after a resume would be the whole session."""
+    facts = {"transcript_path": str(small(folder)), "prompt_cache": {"requests": 1, "hit_ratio": 0.91}}
+    assert line(facts, "{hit_rate}|{calls}") == "50%|2"
+    facts["prompt_cache"] = {"requests": 2, "hit_ratio": 0.91}
+    assert line(facts, "{hit_rate}|{calls}") == "91%|2"
+
+
 def test_another_model_reads_nothing(folder: Path) -> None:
     facts = {"transcript_path": str(small(folder)), "model": {"id": "claude-sonnet-4-5"}}
     assert line(facts, "{price}") == "$0.12"

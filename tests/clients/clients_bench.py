@@ -9,6 +9,7 @@ import functools
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -131,9 +132,8 @@ class Server:
 
     def run(self, *words: str, given: str = "", **more: str) -> Done:
         """Run a client in an empty folder. `given` is its standard input, `more` stands in its environment too."""
-        entered = ["nsenter", f"--net=/proc/{self.process.pid}/ns/net", *OWN_PROCESSES] if isolates() else []
         client = subprocess.Popen(
-            [*entered, *words],
+            [*self._entered(), *words],
             env={**self.environment(), **more},
             cwd=self.folder / "work",
             stdin=subprocess.PIPE,
@@ -149,6 +149,15 @@ class Server:
             out, err = client.communicate(timeout=PATIENCE)
             pytest.fail(f"no end after {PATIENCE} s\n{out[-2000:]}\n{err[-2000:]}")
         return Done(client.returncode, out, err)
+
+    def command_line(self, *words: str, **more: str) -> str:
+        """What `run` runs, for a shell, with the same clean environment."""
+        variables = [f"{name}={value}" for name, value in {**self.environment(), **more}.items()]
+        return shlex.join(["env", "-i", *variables, *self._entered(), *words])
+
+    def _entered(self) -> list[str]:
+        """The words before a client's that give it the server's network and a process tree of its own."""
+        return ["nsenter", f"--net=/proc/{self.process.pid}/ns/net", *OWN_PROCESSES] if isolates() else []
 
     def bill(self) -> dict[str, Any]:
         """/cachecost.json, so far."""

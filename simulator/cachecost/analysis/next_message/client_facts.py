@@ -48,11 +48,16 @@ def _family(model: str) -> str:
 
 
 def with_prompt_cache(state: SessionState, cache: Facts, now: float) -> SessionState:
-    """The state as Claude Code's `prompt_cache` has it (2.1.251 and later): hit rate, TTL, when it expires."""
+    """The state as Claude Code's `prompt_cache` has it (2.1.251 and later): hit rate, TTL, when it expires.
+
+    Its hit rate is that of the running client: of a session that was resumed, it is left aside.
+    """
     ratio, expires = number_at(cache, "hit_ratio"), number_at(cache, "expires_at")
+    requests = number_at(cache, "requests")
     ttl = text_at(cache, "ttl")
     state = replace(state, ttl=ttl) if ttl in state.ttl_s else state
-    if ratio is not None and 0 <= ratio <= 1:
+    counts_all = requests is None or requests >= state.calls
+    if ratio is not None and 0 <= ratio <= 1 and counts_all:
         state = replace(state, hit_rate=Decimal(str(ratio)))
     if expires is not None:
         state = replace(state, last_used=expires - state.ttl_seconds)
