@@ -14,10 +14,10 @@ import click
 from markdown_it import MarkdownIt
 
 from cachecost.cli import cachecost
+from tools.reference import REFERENCE_PAGES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-GENERATED = ("codes", "reference")
 ELISION = "…"
 
 
@@ -33,7 +33,8 @@ class Block:
 
 def written() -> list[Path]:
     """The pages that people wrote."""
-    return [path for path in every() if path.relative_to(DOCS).parts[0] not in GENERATED]
+    generated = {DOCS / "reference" / name for name in REFERENCE_PAGES}
+    return [path for path in every() if path.parent != DOCS / "codes" and path not in generated]
 
 
 def every() -> list[Path]:

@@ -135,5 +135,5 @@ def test_the_shell_completes_commands_options_and_choices() -> None:
 
 
 def test_the_page_on_completion_shows_what_switches_it_on() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "guides" / "shell-completion.md").read_text()
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "shell-completion.md").read_text()
     assert all(f"_CACHECOST_COMPLETE={shell}_source cachecost" in page for shell in ("bash", "zsh", "fish"))

@@ -24,7 +24,7 @@ from cachecost.commands.hook_run import EVENTS
 ROOT = Path(__file__).parents[1]
 PLUGIN = ROOT / "plugin"
 SKILL = PLUGIN / "skills/reduce-prompt-cache-cost/SKILL.md"
-GUIDE = ROOT / "docs/guides/while-you-work.md"
+GUIDE = ROOT / "docs/how-to/while-you-work.md"
 MARKETPLACES = (ROOT / ".claude-plugin/marketplace.json", ROOT / ".agents/plugins/marketplace.json")
 MANIFESTS = (PLUGIN / ".claude-plugin/plugin.json", PLUGIN / ".codex-plugin/plugin.json")
 ABOUT = {"name", "version", "description", "author", "homepage", "repository", "license", "keywords"}

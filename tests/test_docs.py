@@ -81,7 +81,7 @@ def test_a_wrong_command_line_is_seen(line: str, fault: str) -> None:
     assert fault.replace("'", "") in (faults_of(line, True) or "").replace("'", "")
 
 
-FIGURED = [page for page in written() if page.name not in ("clients.md", "strategies.md")]
+FIGURED = [page for page in written() if page.name not in ("clients.md", "agents.md")]
 """Those two have measurements of their own, and tests of these."""
 
 
@@ -126,8 +126,8 @@ def test_the_numbers_of_the_fit_and_of_the_budget_are_those_of_the_code() -> Non
     from cachecost.live.driver.ceiling import COUNT_SHARE, COUNT_TOKENS
 
     data = tomllib.loads((ROOT / "simulator/cachecost/tokens/calibration.toml").read_text())
-    assert f"on {data['fit']['requests']} requests" in (DOCS / "how-sure.md").read_text()
-    assert f"plus {COUNT_SHARE:.0%} and {COUNT_TOKENS} tokens" in (DOCS / "live.md").read_text()
+    assert f"on {data['fit']['requests']} requests" in (DOCS / "explanation/how-sure.md").read_text()
+    assert f"plus {COUNT_SHARE:.0%} and {COUNT_TOKENS} tokens" in (DOCS / "how-to/live.md").read_text()
 
 
 def test_the_site_is_built_without_a_warning_and_asks_nobody_else(tmp_path: Path) -> None:

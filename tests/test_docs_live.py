@@ -1,4 +1,4 @@
-"""What docs/live.md shows of `serve` and `record` is what its program gets, through both, on loopback."""
+"""What docs/how-to/live.md shows of `serve` and `record` is what its program gets, through both, on loopback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from docs_pages import DOCS, ROOT, same, trimmed
 
-PAGE = DOCS / "live.md"
+PAGE = DOCS / "how-to/live.md"
 KEPT = {key: value for key, value in os.environ.items() if not key.startswith("ANTHROPIC_")}
 ENVIRONMENT = KEPT | {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONPATH": str(ROOT / "simulator")}
 WITHOUT_CTOK = "import sys\nsys.modules['ctok'] = None\n"

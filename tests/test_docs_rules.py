@@ -20,7 +20,7 @@ from cachecost.caches.causes import Cause
 from cachecost.cli import COMMANDS, cachecost
 from docs_pages import DOCS, ROOT, anchors, every, links
 
-RULEBOOK, FORMATS = DOCS / "rulebook.md", DOCS / "output-formats.md"
+RULEBOOK, FORMATS = DOCS / "rulebook.md", DOCS / "reference/output-formats.md"
 TOP = (ROOT / "README.md", ROOT / "CONTRIBUTING.md")
 CODE = ("simulator", "tools", "tests", "benchmarks", "notebooks")
 MENTION = re.compile(r"\brules?\s+(\d{1,2}(?:\s*(?:,|-|–|and|or|to|rule)\s*\d{1,2})*)(?!\d|\.\d|-\d{2})", re.I)
@@ -120,7 +120,7 @@ def _leads(page: Path, link: str) -> bool:
 def test_code_names_pages_that_exist() -> None:
     named = {page for text in _texts().values() for page in PAGE.findall(text)} - SOMEBODY_ELSES - LEFT_OVER
     assert {page for page in named if not (ROOT / page).exists()} == set()
-    assert "docs/output-formats.md" in named
+    assert "docs/reference/output-formats.md" in named
 
 
 def test_no_text_refers_to_a_page_that_is_not_here() -> None:

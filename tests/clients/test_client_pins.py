@@ -1,4 +1,4 @@
-"""What the clients are pinned to: everything exactly, the same in `docs/clients.md`, and no registry by name."""
+"""What the clients are pinned to: everything exactly, the same in `docs/how-to/clients.md`, and no registry by name."""
 
 import json
 import re
@@ -56,4 +56,4 @@ def version_of(client: str) -> str:
 
 @pytest.mark.parametrize("client", sorted(names() - {"uv"}))
 def test_the_documentation_tells_the_pinned_version(client: str) -> None:
-    assert version_of(client) in (ROOT / "docs/clients.md").read_text()
+    assert version_of(client) in (ROOT / "docs/how-to/clients.md").read_text()

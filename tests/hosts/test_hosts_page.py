@@ -1,4 +1,4 @@
-"""docs/hosts.md says of each host what its rules say."""
+"""docs/reference/hosts.md says of each host what its rules say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ttl_names
 
-PAGE = (Path(__file__).parents[2] / "docs/hosts.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/reference/hosts.md").read_text(encoding="utf-8")
 
 
 def table(heading: str) -> list[list[str]]:

@@ -14,7 +14,7 @@ from plain_rfd033 import FIGURES as RFD033
 
 from cachecost.scenario import load
 from tools import reference, seed_claims
-from tools.reference import BEGIN, END
+from tools.reference import BEGIN, END, STRATEGIES
 from tools.seed_claims.claim import off_by, rounded, share, usd
 from tools.seed_claims.study import FOLDER, study
 
@@ -57,7 +57,7 @@ def test_no_call_of_a_scenario_is_refused() -> None:
 
 
 def test_the_page_has_the_section_once() -> None:
-    page = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
+    page = (ROOT / STRATEGIES).read_text(encoding="utf-8")
     assert page.count(BEGIN) == page.count(END) == 1
     assert page.partition(BEGIN)[2].partition(END)[0].strip() == seed_claims.section().strip()
 
@@ -66,10 +66,10 @@ def test_the_page_has_the_section_once() -> None:
 def test_a_page_without_the_lines_for_the_section_is_an_error(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "strategies.md").write_text(page)
+    (tmp_path / STRATEGIES).parent.mkdir(parents=True)
+    (tmp_path / STRATEGIES).write_text(page)
     monkeypatch.setattr(reference, "ROOT", tmp_path)
-    with pytest.raises(ValueError, match=r"docs/strategies\.md: expected the lines <!-- seed claims"):
+    with pytest.raises(ValueError, match=r"docs/reference/agents\.md: expected the lines <!-- seed claims"):
         reference.generated()
 
 

@@ -5,44 +5,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from cachecost.scenario.text import schema_text
 from tools import seed_claims
 from tools.reference import codes, commands, models, python, rules, scenario, strategies
 
-INTRODUCTION = """# Reference
-
-These pages are generated from the code by `make docs`; a test fails when one is out of date.
-
-- [Commands](commands.md): every command with every option.
-- [Scenario files](scenario.md): every key of the YAML, with its default.
-- [Python](python.md): what `import cachecost` gives.
-- [Rules](rules.md): what the simulated cache does, row by row, with dates and sources; and the assumptions.
-- [Models and prices](models.md): what each model costs and which limits it has.
-- [Strategies](strategies.md): every preset, every primitive of a placement, every change.
-- [Codes](../codes/index.md): every code of `explain` and `lint`.
-"""
 REFERENCE = "docs/reference"
+REFERENCE_PAGES: dict[str, Callable[[], str]] = {
+    "commands.md": commands.page,
+    "scenario.md": scenario.page,
+    "python.md": python.page,
+    "rules.md": rules.page,
+    "models.md": models.page,
+    "strategies.md": strategies.page,
+}
+"""The other pages of docs/reference are written by hand."""
 CODES = "docs/codes"
-STRATEGIES = "docs/strategies.md"
+STRATEGIES = "docs/reference/agents.md"
 BEGIN, END = "<!-- seed claims: written by `make docs` -->\n", "<!-- end of seed claims -->\n"
-"""Between these lines of docs/strategies.md stand the tables of tools/seed_claims; the rest is written by hand."""
+"""Between these lines of that page stand the tables of tools/seed_claims; the rest is written by hand."""
 ROOT = Path(__file__).parents[2]
 SCHEMA = "scenarios/scenario.schema.json"
 
 
 def pages() -> dict[str, str]:
-    """The reference pages: Markdown by file name."""
-    return {
-        "index.md": INTRODUCTION,
-        "commands.md": commands.page(),
-        "scenario.md": scenario.page(),
-        "python.md": python.page(),
-        "rules.md": rules.page(),
-        "models.md": models.page(),
-        "strategies.md": strategies.page(),
-    }
+    """The generated reference pages: Markdown by file name."""
+    return {name: page() for name, page in REFERENCE_PAGES.items()}
 
 
 def generated() -> dict[str, str]:
@@ -53,12 +43,12 @@ def generated() -> dict[str, str]:
 
 
 def update(root: Path, only_list: bool = False) -> list[str]:
-    """Write the generated files that are missing or out of date, and delete pages that are no longer generated.
+    """Write the generated files that are missing or out of date, and delete the pages of codes that no longer exist.
 
     Returns the paths of those files from `root`, sorted; with `only_list` nothing is changed.
     """
     wanted = {path: text.encode() for path, text in generated().items()}
-    stale = sorted(path for path in wanted.keys() | _pages_in(root) if wanted.get(path) != _content(root / path))
+    stale = sorted(path for path in wanted.keys() | _code_pages_in(root) if wanted.get(path) != _content(root / path))
     for path in () if only_list else stale:
         _put(root / path, wanted.get(path))
     return stale
@@ -73,9 +63,8 @@ def _with_claims() -> str:
     return f"{before}{begin}\n{seed_claims.section()}\n{end}{after}"
 
 
-def _pages_in(root: Path) -> set[str]:
-    found = (path for folder in (REFERENCE, CODES) for path in (root / folder).glob("*.md"))
-    return {path.relative_to(root).as_posix() for path in found}
+def _code_pages_in(root: Path) -> set[str]:
+    return {path.relative_to(root).as_posix() for path in (root / CODES).glob("*.md")}
 
 
 def _content(path: Path) -> bytes | None:

@@ -16,7 +16,7 @@ HEAD = """# Rules
 
 What the simulated cache does is data: each row says since which day a value holds, until which (left out: still), and
 where that was read, on which day. The rules in words are in [the rulebook](../rulebook.md), and what
-stands behind each in [why the model is what it is](../why.md). `cachecost rules` prints these rows,
+stands behind each in [why the model is what it is](../explanation/why.md). `cachecost rules` prints these rows,
 `cachecost rules --assumptions` the assumptions.
 """
 FIRST = "anthropic"

@@ -10,7 +10,7 @@ from tools.reference.markdown import code, prose, table
 
 HEAD = """# Strategies
 
-What agents do and what stands for it here is told in [Strategies](../strategies.md); this page is the list.
+What agents do and what stands for it here is in [What agents do](agents.md); this page is the list.
 `NAME@1h` and `NAME@5m` are a preset with that TTL on every breakpoint that names none.
 """
 PRIMITIVES = (

@@ -1,4 +1,4 @@
-"""What the five source documents claim, beside computed figures: a section of docs/strategies.md."""
+"""What the five source documents claim, beside computed figures: a section of docs/reference/agents.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors in user input, as values: collected, then reported together (exit codes: docs/output-formats.md)."""
+"""Errors in user input, as values: collected, then reported together (exit codes: docs/reference/output-formats.md)."""
 
 from __future__ import annotations
 

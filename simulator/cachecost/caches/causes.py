@@ -1,4 +1,4 @@
-"""Why a call read and wrote what it did: one cause of a closed list (docs/output-formats.md).
+"""Why a call read and wrote what it did: one cause of a closed list (docs/reference/output-formats.md).
 
 This is the only classifier. Where breakpoints look back, `inspection.py` takes the cause of what a call paid for again
 from `cause_of_unread` and `find_change_or_compaction`, and replays and explain name the same. On other hosts, which

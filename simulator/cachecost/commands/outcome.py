@@ -19,7 +19,7 @@ from cachecost.views.streams import inert_streams
 
 
 def exit_code(command: Callable[[], Any], end: Callable[[BaseException], None] = no_end) -> int:
-    """Run `command`, report errors on stderr, and return the exit code (docs/output-formats.md).
+    """Run `command`, report errors on stderr, and return the exit code (docs/reference/output-formats.md).
 
     `end` is called with an interruption first: it may report it and end the process.
     """

@@ -61,7 +61,7 @@ class ImportReport:
         return sum((one.bill.unpriced for one in self.imported), Counter())
 
     def json(self) -> dict[str, Any]:
-        """The object of `import --json` (docs/output-formats.md), without its dollars, which a view formats."""
+        """The object of `import --json` (docs/reference/output-formats.md), without dollars: a view formats them."""
         return {
             "format": 1,
             "files": self.files,

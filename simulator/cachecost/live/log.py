@@ -18,7 +18,7 @@ HEAD = 1 << 20
 
 
 class CallLog:
-    """Appends to the request log at `path` (docs/formats.md), or creates it.
+    """Appends to the request log at `path` (docs/reference/formats.md), or creates it.
 
     `cut` is how many bytes of an incomplete last line, left by a killed writer, were removed on opening. Raises
     InputError if `path` cannot be written, is not a request log, or is being written by another process.

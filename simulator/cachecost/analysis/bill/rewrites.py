@@ -17,7 +17,7 @@ from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.providers.rules import ModelRules
 
 TOLERANCE = 2
-"""Tokens by which two bills of one prefix may differ (docs/output-formats.md)."""
+"""Tokens by which two bills of one prefix may differ (docs/reference/output-formats.md)."""
 FindRules = Callable[[BilledCall], ModelRules | None]
 
 

@@ -16,7 +16,7 @@ Knowable, regardless of the step's bill, is a step
 Every other step is "unknown", with that reason. An unmarked tail (`input_tokens` of more than a few) and an API error
 change nothing: the next step still reads what was marked.
 
-Then the definitions of docs/output-formats.md hold. Nothing read: "cold". The read ends where a recorded step's
+Then docs/reference/output-formats.md defines the verdicts. Nothing read: "cold". The read ends where a recorded step's
 write ended: "hit". Within a tool loop a client only adds, so a read that stops earlier is a missed hit. When a
 person speaks it may also call on the side (a longer read: the answer was carried on) or change tools, system prompt
 or thinking (a shorter one); a transcript shows none of that, so a read that ends where no recorded write did is

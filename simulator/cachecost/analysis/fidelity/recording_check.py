@@ -12,7 +12,7 @@ from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.usage import Usage
 
 TOLERANCE = 2
-"""Tokens that a read may be off and still be exact (docs/output-formats.md, validate)."""
+"""Tokens that a read may be off and still be exact (docs/reference/output-formats.md, validate)."""
 Skipped = list[tuple[str, str]]
 """(file:line, reason) of each call that was not judged."""
 

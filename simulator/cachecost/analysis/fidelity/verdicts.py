@@ -73,7 +73,7 @@ class PossibleEntry:
 def judge_breakpoint_hit(
     comparison: BillComparison, possible: Sequence[PossibleEntry], lag: VisibilityLag | None = None
 ) -> BillVerdict:
-    """By docs/output-formats.md. `possible` are all entries that could be there, `lag` is that of their model."""
+    """By docs/reference/output-formats.md. `possible`: all entries that could be there; `lag`: that of their model."""
     read, predicted = comparison.billed.read, comparison.predicted.read
     if _is_cold(comparison):
         missed = comparison.hit is not None

@@ -1,6 +1,7 @@
 """What the tools answer: the objects of --json with a schema, long lists cut to their most expensive rows.
 
-The models name the fields that an agent reads first; docs/output-formats.md has all, which pass through as they are.
+The models name the fields that an agent reads first; docs/reference/output-formats.md has all,
+which pass through as they are.
 """
 
 from __future__ import annotations

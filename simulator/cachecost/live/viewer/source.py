@@ -30,8 +30,7 @@ class LiveEvents(Protocol):
 
 
 class PageSource:
-    """The answers of a page, as JSON objects (docs/output-formats.md, `view`). Of what a page does not show there is
-    nothing.
+    """The answers of a page, as JSON objects (docs/reference/output-formats.md, `view`): only what a page shows.
 
     Methods may take seconds and are called in threads, several at once. They raise NotHere (404), WrongChoice (400),
     and CannotEvaluate or InputError (422).

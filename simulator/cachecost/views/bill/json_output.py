@@ -1,4 +1,4 @@
-"""The object of `bill --json` (docs/output-formats.md), and the rows of its CSV."""
+"""The object of `bill --json` (docs/reference/output-formats.md), and the rows of its CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The object of `check --json` (docs/output-formats.md); every other rendering of a check is a function of it."""
+"""The object of `check --json` (docs/reference/output-formats.md); every other format is a function of it."""
 
 from __future__ import annotations
 

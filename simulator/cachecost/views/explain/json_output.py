@@ -1,4 +1,4 @@
-"""The object of `explain --json` (docs/output-formats.md)."""
+"""The object of `explain --json` (docs/reference/output-formats.md)."""
 
 from __future__ import annotations
 

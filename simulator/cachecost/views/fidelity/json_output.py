@@ -12,7 +12,7 @@ from cachecost.views.fidelity.scores import GROUPS, Score, score, scores
 
 
 def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
-    """The object of `validate --json` (docs/output-formats.md), with the breakdowns."""
+    """The object of `validate --json` (docs/reference/output-formats.md), with the breakdowns."""
     return {
         "format": 1,
         **_score(score("all", fidelity.main)),

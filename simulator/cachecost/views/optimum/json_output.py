@@ -13,7 +13,7 @@ from cachecost.views.optimum.sentences import plan_words
 
 
 def optimum_object(found: Optimum) -> dict[str, Any]:
-    """The object of docs/output-formats.md, with the sentence of the plan. Dollars are decimal strings."""
+    """The object of docs/reference/output-formats.md, with the sentence of the plan. Dollars are decimal strings."""
     strategies = {one.name: exact(one.usd) for one in found.presets if not one.refused}
     if found.recorded_usd is not None:
         strategies = {found.first: exact(found.recorded_usd), **strategies}

@@ -86,7 +86,7 @@ CSV_FIELDS: dict[str, Field] = {
 
 
 def call_object(row: CallRow) -> dict[str, Any]:
-    """The call as docs/output-formats.md describes it; one with an error has `error` in place of `usage`."""
+    """The call as docs/reference/output-formats.md describes it; one with an error has `error` in place of `usage`."""
     fields: dict[str, Any] = {"format": FORMAT}
     for part in JSON_GROUPS:
         if isinstance(part, str):

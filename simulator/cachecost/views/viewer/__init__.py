@@ -1,1 +1,1 @@
-"""What `cachecost view` answers, as JSON objects; the shapes are in docs/output-formats.md."""
+"""What `cachecost view` answers, as JSON objects; the shapes are in docs/reference/output-formats.md."""

@@ -1,4 +1,4 @@
-"""Request logs: JSON Lines of `{"timestamp", "request", "usage"?, …}` (docs/formats.md)."""
+"""Request logs: JSON Lines of `{"timestamp", "request", "usage"?, …}` (docs/reference/formats.md)."""
 
 from __future__ import annotations
 
