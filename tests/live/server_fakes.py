@@ -60,7 +60,7 @@ class Letters:
         row = CallRow(len(self.taken), asked.start, None, "as recorded", MODEL, usage, cost, None, {}, {})
         return CallCharge(row, usage, self.diagnostics)
 
-    def count(self, body):
+    def count(self, body, host=None):
         if body["model"] != MODEL:
             raise CannotEvaluate("unknown model")
         Intake().body(body)

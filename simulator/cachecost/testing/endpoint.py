@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from cachecost.live.server.arrival import receive_call
 from cachecost.live.server.calls import answer_call, count_tokens
 from cachecost.live.server.errors import error_body, not_found
-from cachecost.live.server.message import as_bytes, encode_json, events_of
+from cachecost.live.server.message import encode_json
+from cachecost.live.server.messages_api import MESSAGES as API
 from cachecost.live.server.model import ApiError
 from cachecost.live.server.state import ServerState
 
@@ -40,18 +41,18 @@ def respond(served: ServerState, sent: ClientRequest) -> Response:
     """The API's answer. A failure is raised as it is: it is the test that wants to see it."""
     if sent.method != "POST" or sent.path not in (MESSAGES, COUNT):
         return _error_response(not_found("Not Found"), _request_id(served, sent))
-    came = at_once(receive_call(sent.headers, _chunks(sent.body)))
+    came = at_once(receive_call(API, sent.headers, _chunks(sent.body)))
     if isinstance(came, ApiError):
         return _error_response(came, _request_id(served, sent))
     if sent.path == COUNT:
         count = count_tokens(served, came)
         name = _request_id(served, sent)
         return _error_response(count, name) if isinstance(count, ApiError) else _response(encode_json(count), name)
-    answered = answer_call(served, came)
+    answered = answer_call(served, API, came)
     if isinstance(answered.message, ApiError):
         return _error_response(answered.message, answered.request_id)
     if answered.streams:
-        events = b"".join(as_bytes(events_of(answered.message)))
+        events = b"".join(API.events(answered))
         return _response(events, answered.request_id, "text/event-stream; charset=utf-8")
     return _response(encode_json(answered.message), answered.request_id)
 

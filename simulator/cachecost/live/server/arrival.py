@@ -13,10 +13,10 @@ from typing import Any
 from cachecost.live.keys import secrets_in, without, workspace_of
 from cachecost.live.server.errors import INVALID, DetailedError, invalid, of_status
 from cachecost.live.server.model import ApiError
+from cachecost.live.server.served_api import ServedApi
 
 LARGEST = 32 * 1024 * 1024
 """Bytes of a Messages body, as sent and unpacked (Anthropic's request size limits)."""
-VERSIONS = ("2023-06-01", "2026-10-21")
 RETRY = "x-stainless-retry-count"
 PLACEHOLDER = "anything"
 """The key that `serve` suggests. It is an ordinary word, not a secret."""
@@ -43,22 +43,12 @@ class ReceivedCall:
     retry: int
 
 
-def header_fault(headers: Mapping[str, str]) -> ApiError | None:
-    """Why these headers are refused: no key, or no known version. Any key is valid."""
-    if not workspace_of(headers):
-        return of_status(401, "x-api-key header is required")
-    version = headers.get("anthropic-version")
-    if not version:
-        return invalid("anthropic-version: header is required")
-    if version not in VERSIONS:
-        return invalid(f'anthropic-version: "{version}" is not a valid version')
-    return None
-
-
-async def receive_call(headers: Mapping[str, str], chunks: AsyncIterator[bytes]) -> ReceivedCall | ApiError:
-    """Read a call to its end and parse it."""
+async def receive_call(
+    api: ServedApi, headers: Mapping[str, str], chunks: AsyncIterator[bytes]
+) -> ReceivedCall | ApiError:
+    """Read a call of `api` to its end and parse it."""
     sent = await _collect_body(chunks)
-    if fault := header_fault(headers):
+    if fault := api.header_fault(headers):
         return fault
     data = of_status(413, TOO_LARGE) if sent is None else unpack_body(sent, headers.get("content-encoding", ""))
     if isinstance(data, ApiError):
@@ -69,7 +59,7 @@ async def receive_call(headers: Mapping[str, str], chunks: AsyncIterator[bytes])
         return body
     if isinstance(retry, ApiError):
         return retry
-    return ReceivedCall(body, clean, headers["anthropic-version"], workspace_of(headers), retry)
+    return ReceivedCall(body, clean, headers.get("anthropic-version", ""), workspace_of(headers), retry)
 
 
 def secrets_of(headers: Mapping[str, str]) -> list[str]:

@@ -1,21 +1,23 @@
-"""One Messages call from its body to its answer. It is billed and recorded before a byte is sent."""
+"""One call from its body to its answer. It is billed and recorded before a byte is sent."""
 
 from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.live.log import moment
 from cachecost.live.server.arrival import ReceivedCall
-from cachecost.live.server.checks import body_fault, count_fault
+from cachecost.live.server.checks import count_fault
 from cachecost.live.server.errors import error_body, not_a_message, of_status, unknown_model
 from cachecost.live.server.faults import ERRORS, InjectedFault
 from cachecost.live.server.max_tokens import within
 from cachecost.live.server.message import encode_json, message_of
 from cachecost.live.server.model import ApiError, CallCharge, ClientCall, ModelAnswer
+from cachecost.live.server.served_api import ServedApi, ServedResponse
 from cachecost.live.server.state import ServerState
 from cachecost.live.server.threads import ResolvedCall
 from cachecost.prompts.intake import Intake
@@ -23,21 +25,10 @@ from cachecost.prompts.wire import NotAMessage
 
 
 @dataclass(frozen=True, slots=True)
-class ServedResponse:
-    """What goes to the client: a message or an error, when, and a fault to inject."""
-
-    request_id: str
-    message: Mapping[str, Any] | ApiError
-    streams: bool = False
-    first_token_s: float = 0.0
-    seconds: float = 0.0
-    fault: InjectedFault | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Call:
     """A running call. `data` is the body as the log keeps it."""
 
+    api: ServedApi
     arrived: ReceivedCall
     id: str
     number: int
@@ -55,25 +46,37 @@ class _BilledAnswer:
     metered: CallCharge
 
 
-def answer_call(served: ServerState, arrived: ReceivedCall) -> ServedResponse:
-    """Answer a Messages call. Calls are billed one at a time, in the order they start."""
+def answer_call(served: ServerState, api: ServedApi, arrived: ReceivedCall) -> ServedResponse:
+    """Answer a call of `api`. Calls are billed one at a time, in the order they start."""
     with served.lock:
         start = served.clock.now()
-        resolved = served.threads.resolve(arrived.workspace, arrived.body, start)
-        whole = ResolvedCall(arrived.body) if isinstance(resolved, ApiError) else resolved
-        call = _start_call(served, arrived, whole, start)
+        resolved = _resolve(served, api, arrived, start)
+        whole = _unresolved(api, arrived) if isinstance(resolved, ApiError) else resolved
+        call = _start_call(served, api, arrived, whole, start)
         fault = served.faults.of(call.number)
-        if early := _error(fault):
-            return _refuse(served, call, early)
-        early = resolved if isinstance(resolved, ApiError) else body_fault(whole.body, arrived.version)
+        early = _error(fault) or (resolved if isinstance(resolved, ApiError) else api.fault(arrived, resolved))
         return _refuse(served, call, early) if early else _answer(served, call, fault)
 
 
-def _start_call(served: ServerState, arrived: ReceivedCall, whole: ResolvedCall, start: float) -> _Call:
+def _resolve(served: ServerState, api: ServedApi, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
+    try:
+        return api.resolve(served, arrived, start)
+    except NotAMessage as error:
+        return not_a_message(error)
+
+
+def _unresolved(api: ServedApi, arrived: ReceivedCall) -> ResolvedCall:
+    """A call that is refused: only a Messages body can be recorded as it is."""
+    return ResolvedCall(arrived.body if api.name is None else {})
+
+
+def _start_call(
+    served: ServerState, api: ServedApi, arrived: ReceivedCall, resolved: ResolvedCall, start: float
+) -> _Call:
     served.calls += 1
     name = served.ids.next(arrived.workspace.encode(), arrived.data)
-    data = arrived.data if whole.body is arrived.body else encode_json(whole.body)
-    return _Call(arrived, name, served.calls, start, whole, data)
+    data = arrived.data if resolved.body is arrived.body else encode_json(resolved.body)
+    return _Call(api, arrived, name, served.calls, start, resolved, data)
 
 
 def _error(fault: InjectedFault | None) -> ApiError | None:
@@ -86,22 +89,39 @@ def _error(fault: InjectedFault | None) -> ApiError | None:
 
 def _answer(served: ServerState, call: _Call, fault: InjectedFault | None) -> ServedResponse:
     try:
-        billed = _bill_call(served, _client_call(call), fault)
+        billed = _bill_call(served, call, fault)
     except Exception as error:
         served.say(f"internal error: {''.join(traceback.format_exception_only(error)).strip()}")
         billed = of_status(500)
     if isinstance(billed, ApiError):
         return _refuse(served, call, billed)
     message = message_of(billed.asked, billed.answer, billed.metered)
-    served.threads.keep(call.arrived.workspace, call.resolved, message)
+    response = _response(call, message, billed.answer, fault)
+    call.api.keep(served, call.arrived, call.resolved, response)
     _record(served, call, 200, message, billed, fault)
-    streams = bool(billed.asked.body.get("stream"))
-    return ServedResponse("req_" + call.id, message, streams, billed.answer.first_token_s, billed.answer.seconds, fault)
+    return response
 
 
-def _bill_call(served: ServerState, asked: ClientCall, fault: InjectedFault | None) -> _BilledAnswer | ApiError:
+def _response(
+    call: _Call, message: Mapping[str, Any], answer: ModelAnswer, fault: InjectedFault | None
+) -> ServedResponse:
+    return ServedResponse(
+        "req_" + call.id,
+        message,
+        call.api,
+        call.arrived.body,
+        call.start,
+        call.api.is_streamed(call.arrived.body),
+        answer.first_token_s,
+        answer.seconds,
+        fault,
+    )
+
+
+def _bill_call(served: ServerState, call: _Call, fault: InjectedFault | None) -> _BilledAnswer | ApiError:
+    asked = _client_call(call)
     try:
-        answer = _answer_within_limit(served, asked, fault)
+        answer = _answer_within_limit(served, call.api, asked, fault)
         metered = answer if isinstance(answer, ApiError) else served.meters.take(asked, answer)
     except NotAMessage as error:
         return not_a_message(error)
@@ -119,7 +139,7 @@ def _client_call(call: _Call) -> ClientCall:
     previous = told.get("previous_message_id") if isinstance(told, Mapping) else None
     said = [one for one in body["messages"] if isinstance(one, Mapping) and one.get("role") == "assistant"]
     return ClientCall(
-        "msg_" + call.id,
+        call.api.id_prefix + call.id,
         body,
         call.arrived.workspace,
         call.start,
@@ -128,27 +148,33 @@ def _client_call(call: _Call) -> ClientCall:
         wants,
         previous if isinstance(previous, str) else None,
         call.resolved.thread,
+        call.resolved.host,
     )
 
 
-def _answer_within_limit(served: ServerState, asked: ClientCall, fault: InjectedFault | None) -> ModelAnswer | ApiError:
+def _answer_within_limit(
+    served: ServerState, api: ServedApi, asked: ClientCall, fault: InjectedFault | None
+) -> ModelAnswer | ApiError:
     """The answer, cut to `max_tokens`, with its times."""
     answer = served.answerer.answer(asked)
     if isinstance(answer, ApiError):
         return answer
     late = fault.seconds if fault and fault.kind == "slow" else 0.0
     first = (answer.first_token_s or served.first_token_s) + late
-    timed = replace(answer, first_token_s=first, seconds=max(first, answer.seconds + late))
-    return within(timed, asked.body["model"], asked.body["max_tokens"], served.meters.count)
+    content = api.with_own_ids(list(answer.content), asked.body)
+    timed = replace(answer, content=content, first_token_s=first, seconds=max(first, answer.seconds + late))
+    most = asked.body.get("max_tokens")
+    count = served.meters.count if asked.host is None else partial(served.meters.count, host=asked.host)
+    return timed if most is None else within(timed, asked.body["model"], most, count)
 
 
 def _refuse(served: ServerState, call: _Call, refused: ApiError) -> ServedResponse:
     body = error_body(refused, "req_" + call.id)
     if _is_request(call.resolved.body):
-        _record(served, call, refused.status, body)
+        _record(served, call, call.api.status(refused), body)
     else:
         served.unreadable += 1
-    return ServedResponse("req_" + call.id, refused)
+    return ServedResponse("req_" + call.id, refused, call.api)
 
 
 def _is_request(body: Mapping[str, Any]) -> bool:
@@ -173,6 +199,8 @@ def _record(
         return
     fields = {
         "timestamp": moment(call.start),
+        "host": call.resolved.host,
+        "api": call.api.name,
         "workspace": call.arrived.workspace,
         "status": status,
         "retry": call.arrived.retry or None,

@@ -11,6 +11,7 @@ from cachecost.prompts.wire import NotAMessage
 
 INVALID = "invalid_request_error"
 NOT_FOUND = "not_found_error"
+MODEL = "model: "
 OF_STATUS = {
     400: INVALID,
     401: "authentication_error",
@@ -43,7 +44,13 @@ def not_found(message: str) -> ApiError:
 
 
 def unknown_model(name: object) -> ApiError:
-    return not_found(f"model: {name}")
+    return not_found(f"{MODEL}{name}")
+
+
+def missing_model(refused: ApiError) -> str | None:
+    """The model that an error of `unknown_model` names; None for another error."""
+    is_model = refused.type == NOT_FOUND and refused.message.startswith(MODEL)
+    return refused.message.removeprefix(MODEL) if is_model else None
 
 
 def of_status(status: int, message: str = "", headers: Mapping[str, str] | None = None) -> ApiError:

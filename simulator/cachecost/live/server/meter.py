@@ -14,6 +14,7 @@ from cachecost.ledger.results import ZERO, CallRow
 from cachecost.ledger.unread import Unread
 from cachecost.live.callbacks import ignore
 from cachecost.live.log import moment
+from cachecost.live.server.catalogue import models_of
 from cachecost.live.server.conversations import ConversationIndex
 from cachecost.live.server.diagnostics import Diagnostics
 from cachecost.live.server.errors import NOT_FOUND, invalid, not_a_message, unknown_model
@@ -32,6 +33,7 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload
 
 CUT = "max_tokens"
+ANTHROPIC = "anthropic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +125,31 @@ class Meter:
         told = self._diagnostics_of(asked, request)
         return CallCharge(simulated.row, simulated.row.usage, told)
 
-    def count(self, body: Mapping[str, Any]) -> int:
+    def count(self, body: Mapping[str, Any], host: str | None = None) -> int:
         """Input tokens of a body, hidden ones included. Raises CannotEvaluate, NotAMessage."""
         request = self._intake.body(body)
-        rules = self._setup.rules.rules(self._setup.host, request.model)
+        rules = self._setup.rules.rules(host or self._setup.host, request.model)
         if rules.generation not in self._renderers:
             self._renderers[rules.generation] = Renderer(self._setup.counter(rules.generation))
         breakpoints = sent_breakpoints(request).breakpoints
         return self._renderers[rules.generation].render(request, breakpoints, rules).total_tokens
+
+    def host_of(self, maker: str, model: str) -> str:
+        """The host of a call of `model` in the API of `maker`: that of the setup where it was chosen and has the model,
+        since many hosts speak the APIs of others; else the maker."""
+        chosen = self._setup.host
+        return chosen if chosen != ANTHROPIC and self._has_model(chosen, model) else maker
+
+    def models(self, host: str) -> Sequence[Mapping[str, Any]]:
+        """The models of a host on the setup's day, newest first, as /v1/models has them."""
+        return models_of(self._setup.rules, host)
+
+    def _has_model(self, host: str, model: str) -> bool:
+        try:
+            self._setup.rules.rules(host, model)
+        except CannotEvaluate:
+            return False
+        return True
 
     def _keep(self, asked: ClientCall, call: Call, simulated: SimulatedCall) -> None:
         (row, passes, rules, prices), request = simulated, call.request
@@ -160,7 +179,7 @@ class Meter:
             is_of_thread = message.startswith("thread: ")
             return thread_error("thread_unsupported_request", message) if is_of_thread else invalid(message)
         try:
-            self._setup.rules.rules(self._setup.host, request.model, day_of(asked.start))
+            self._setup.rules.rules(asked.host or self._setup.host, request.model, day_of(asked.start))
         except CannotEvaluate:
             return unknown_model(request.model)
         return invalid(f"cachecost cannot bill this call: {message}")
@@ -176,6 +195,7 @@ def _call(asked: ClientCall, request: Request, answer: ModelAnswer) -> Call:
         start,
         day_of(start),
         timestamp,
+        asked.host,
         workspace=asked.workspace,
         first_token_s=answer.first_token_s,
         output=output,

@@ -17,7 +17,8 @@ class ClientCall:
 
     `turn` is the number of assistant messages in the body, the same for a retry. `start` is seconds since the epoch by
     the server's clock. `retry` is the header `x-stainless-retry-count`. `previous` is the message id that the body's
-    `diagnostics` name (None: none). `thread` is the message thread in which it was sent.
+    `diagnostics` name (None: none). `thread` is the message thread in which it was sent. `host` is whose cache and
+    prices count (None: that of the meter's setup).
     """
 
     id: str
@@ -29,6 +30,7 @@ class ClientCall:
     wants_diagnostics: bool = False
     previous: str | None = None
     thread: MessageThread | None = None
+    host: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,14 @@ class Meters(Protocol):
         """Bill a call that is about to be answered. Calls come in the order they start."""
         ...
 
-    def count(self, body: Mapping[str, Any]) -> int:
+    def count(self, body: Mapping[str, Any], host: str | None = None) -> int:
         """Input tokens of a body, as count_tokens returns them. Raises CannotEvaluate, NotAMessage."""
+        ...
+
+    def host_of(self, maker: str, model: str) -> str:
+        """The host of a call of `model` in the API of `maker`."""
+        ...
+
+    def models(self, host: str) -> Sequence[Mapping[str, Any]]:
+        """The models of a host, newest first, as /v1/models has them."""
         ...

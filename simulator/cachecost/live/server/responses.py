@@ -7,15 +7,13 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from cachecost.live.server.calls import ServedResponse
-from cachecost.live.server.errors import error_body
 from cachecost.live.server.faults import GARBAGE, ConnectionCut
-from cachecost.live.server.message import as_bytes, encode_json, events_of
+from cachecost.live.server.message import encode_json
 from cachecost.live.server.model import ApiError
+from cachecost.live.server.served_api import ServedApi, ServedResponse
 from cachecost.live.server.state import AnswerDelays
 
 JSON = "application/json"
-EVENTS = "text/event-stream; charset=utf-8"
 
 
 class PacedResponse:
@@ -38,12 +36,12 @@ class PacedResponse:
 
     async def _whole(self, send: Send, kind: str) -> None:
         answered = self._answered
-        refused = answered.message if isinstance(answered.message, ApiError) else None
-        body = encode_json(error_body(refused, answered.request_id) if refused else answered.message)  # type: ignore[arg-type]
+        api, refused = answered.api, answered.message if isinstance(answered.message, ApiError) else None
+        body = encode_json(api.error(refused, answered.request_id) if refused else api.whole(answered))
         await self._pauses.sleep(answered.seconds)
         sent = GARBAGE if kind == "garbage" else body
         headers = {"content-type": JSON, "content-length": str(len(sent)), "request-id": answered.request_id}
-        await _start(send, refused.status if refused else 200, {**headers, **(refused.headers if refused else {})})
+        await _start(send, api.status(refused) if refused else 200, {**headers, **(refused.headers if refused else {})})
         if kind == "cut":
             await _more(send, body[: len(body) // 2])
             raise ConnectionCut("the answer was cut in the middle")
@@ -51,10 +49,13 @@ class PacedResponse:
 
     async def _stream(self, send: Send, kind: str) -> None:
         answered = self._answered
-        assert not isinstance(answered.message, ApiError)
-        chunks = [GARBAGE] if kind == "garbage" else list(as_bytes(events_of(answered.message)))
+        chunks = [GARBAGE] if kind == "garbage" else list(answered.api.events(answered))
         await self._pauses.sleep(answered.first_token_s)
-        headers = {"content-type": EVENTS, "cache-control": "no-cache", "request-id": answered.request_id}
+        headers = {
+            "content-type": answered.api.stream_type,
+            "cache-control": "no-cache",
+            "request-id": answered.request_id,
+        }
         await _start(send, 200, headers)
         between = max(0.0, answered.seconds - answered.first_token_s) / len(chunks)
         for chunk in chunks[: len(chunks) // 2] if kind == "cut" else chunks:
@@ -79,8 +80,8 @@ class JsonResponse:
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else self._body})
 
 
-def error_response(refused: ApiError, request_id: str) -> JsonResponse:
-    return JsonResponse(error_body(refused, request_id), request_id, refused.status, refused.headers)
+def error_response(api: ServedApi, refused: ApiError, request_id: str) -> JsonResponse:
+    return JsonResponse(api.error(refused, request_id), request_id, api.status(refused), refused.headers)
 
 
 async def _start(send: Send, status: int, headers: Mapping[str, str]) -> None:

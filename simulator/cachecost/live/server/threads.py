@@ -40,13 +40,15 @@ class HeldThread:
 class ResolvedCall:
     """A complete call. `thread`: its answer can be continued; `continues` is the message id that it continues.
 
-    `start` is when the call began, in seconds since the epoch.
+    `start` is when the call began, in seconds since the epoch. `host` is whose cache and prices count (None: that of
+    the server's setup).
     """
 
     body: Body
     thread: MessageThread | None = None
     continues: str | None = None
     start: float = 0.0
+    host: str | None = None
 
 
 class Threads:

@@ -1,0 +1,132 @@
+"""OpenAI's Chat Completions: POST /v1/chat/completions.
+
+Wire form: the API reference and the types of openai 3.54. Thinking is shown as `reasoning_content`, where other makers
+put it; OpenAI shows none in this API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cachecost.conversations.readers.openai.chat import from_chat
+from cachecost.live.server.arrival import ReceivedCall
+from cachecost.live.server.message import encode_json, pieces
+from cachecost.live.server.model import ApiError
+from cachecost.live.server.openai.blocks import arguments_of, calls_of, text_of, thinking_of, with_own_ids
+from cachecost.live.server.openai.checks import body_fault
+from cachecost.live.server.openai.errors import error_body, header_fault, status_of
+from cachecost.live.server.openai.usage import chat_usage
+from cachecost.live.server.served_api import EVENTS, ServedResponse, Wire
+from cachecost.live.server.state import ServerState
+from cachecost.live.server.threads import ResolvedCall
+
+MAKER = "openai"
+LIMITS = {"max_completion_tokens": 1, "max_tokens": 1}
+REASONS = {"tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
+"""`finish_reason` by stop reason; any other is "stop"."""
+DONE = b"data: [DONE]\n\n"
+
+
+class ChatApi:
+    """See `ServedApi`."""
+
+    name = "chat"
+    id_prefix = "chatcmpl-"
+    stream_type = EVENTS
+
+    def header_fault(self, headers: Mapping[str, str]) -> ApiError | None:
+        return header_fault(headers)
+
+    def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
+        if refused := body_fault(arrived.body, "messages", LIMITS):
+            return refused
+        body = from_chat(arrived.body)
+        return ResolvedCall(body, start=start, host=served.meters.host_of(MAKER, body["model"]))
+
+    def fault(self, arrived: ReceivedCall, resolved: ResolvedCall) -> ApiError | None:
+        return None
+
+    def is_streamed(self, sent: Mapping[str, Any]) -> bool:
+        return bool(sent.get("stream"))
+
+    def with_own_ids(self, content: list[Mapping[str, Any]], body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        return with_own_ids(content)
+
+    def keep(self, served: ServerState, arrived: ReceivedCall, resolved: ResolvedCall, answer: ServedResponse) -> None:
+        """Nothing is stored."""
+
+    def status(self, refused: ApiError) -> int:
+        return status_of(refused)
+
+    def error(self, refused: ApiError, request_id: str) -> Wire:
+        return error_body(refused)
+
+    def whole(self, answer: ServedResponse) -> Wire:
+        assert not isinstance(answer.message, ApiError)
+        content = answer.message["content"]
+        calls = [_call(call) for call in calls_of(content)]
+        message: Wire = {"role": "assistant", "content": text_of(content) or None, "refusal": None, "annotations": []}
+        if calls:
+            message["tool_calls"] = calls
+        if thinking := thinking_of(content):
+            message["reasoning_content"] = thinking
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _reason(answer.message)}
+        return {**_head(answer, "chat.completion"), "choices": [choice], "usage": chat_usage(answer.message)}
+
+    def events(self, answer: ServedResponse) -> Iterator[bytes]:
+        for chunk in _chunks(answer):
+            yield b"data: %b\n\n" % encode_json(chunk)
+        yield DONE
+
+
+CHAT = ChatApi()
+
+
+def _head(answer: ServedResponse, kind: str) -> Wire:
+    assert not isinstance(answer.message, ApiError)
+    return {
+        "id": answer.message["id"],
+        "object": kind,
+        "created": int(answer.start),
+        "model": answer.message["model"],
+        "service_tier": "default",
+        "system_fingerprint": None,
+    }
+
+
+def _reason(message: Mapping[str, Any]) -> str:
+    return REASONS.get(str(message["stop_reason"]), "stop")
+
+
+def _call(call: Mapping[str, Any]) -> Wire:
+    return {
+        "id": call["id"],
+        "type": "function",
+        "function": {"name": call["name"], "arguments": arguments_of(call)},
+    }
+
+
+def _chunks(answer: ServedResponse) -> Iterator[Wire]:
+    """The chunks. With `stream_options.include_usage`, the last one has the usage and the others a null."""
+    assert not isinstance(answer.message, ApiError)
+    told = answer.sent.get("stream_options")
+    with_usage = isinstance(told, Mapping) and bool(told.get("include_usage"))
+    head = {**_head(answer, "chat.completion.chunk"), **({"usage": None} if with_usage else {})}
+    for delta in _deltas(answer.message["content"]):
+        yield {**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}]}
+    end = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": _reason(answer.message)}
+    yield {**head, "choices": [end]}
+    if with_usage:
+        yield {**head, "choices": [], "usage": chat_usage(answer.message)}
+
+
+def _deltas(content: list[Mapping[str, Any]]) -> Iterator[Wire]:
+    yield {"role": "assistant", "content": "" if text_of(content) else None, "refusal": None}
+    yield from ({"reasoning_content": piece} for piece in pieces(thinking_of(content)))
+    yield from ({"content": piece} for piece in pieces(text_of(content)))
+    for index, call in enumerate(calls_of(content)):
+        begun = {"name": call["name"], "arguments": ""}
+        yield {"tool_calls": [{"index": index, "id": call["id"], "type": "function", "function": begun}]}
+        for piece in pieces(arguments_of(call)):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
