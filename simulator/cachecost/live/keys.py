@@ -14,7 +14,8 @@ SHORTEST = 8
 
 def workspace_of(headers: Mapping[str, str]) -> str:
     """The workspace, whose calls share a cache: a digest of the call's API key; "" without one."""
-    key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
+    bearer = headers.get("authorization", "").removeprefix("Bearer ")
+    key = headers.get("x-api-key") or bearer or headers.get("x-goog-api-key")
     return blake2b(key.encode(), digest_size=4, person=b"workspace").hexdigest() if key else ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -96,14 +96,14 @@ def _answer(served: ServerState, call: _Call, fault: InjectedFault | None) -> Se
     if isinstance(billed, ApiError):
         return _refuse(served, call, billed)
     message = message_of(billed.asked, billed.answer, billed.metered)
-    response = _response(call, message, billed.answer, fault)
+    response = _response(call, message, billed, fault)
     call.api.keep(served, call.arrived, call.resolved, response)
     _record(served, call, 200, message, billed, fault)
     return response
 
 
 def _response(
-    call: _Call, message: Mapping[str, Any], answer: ModelAnswer, fault: InjectedFault | None
+    call: _Call, message: Mapping[str, Any], billed: _BilledAnswer, fault: InjectedFault | None
 ) -> ServedResponse:
     return ServedResponse(
         "req_" + call.id,
@@ -112,9 +112,10 @@ def _response(
         call.arrived.body,
         call.start,
         call.api.is_streamed(call.arrived.body),
-        answer.first_token_s,
-        answer.seconds,
+        billed.answer.first_token_s,
+        billed.answer.seconds,
         fault,
+        billed.metered.thinking_tokens,
     )
 
 
@@ -164,8 +165,7 @@ def _answer_within_limit(
     content = api.with_own_ids(list(answer.content), asked.body)
     timed = replace(answer, content=content, first_token_s=first, seconds=max(first, answer.seconds + late))
     most = asked.body.get("max_tokens")
-    count = served.meters.count if asked.host is None else partial(served.meters.count, host=asked.host)
-    return timed if most is None else within(timed, asked.body["model"], most, count)
+    return timed if most is None else within(timed, asked.body["model"], most, _counter(served, asked.host))
 
 
 def _refuse(served: ServerState, call: _Call, refused: ApiError) -> ServedResponse:
@@ -217,12 +217,28 @@ def _record(
 
 def count_tokens(served: ServerState, arrived: ReceivedCall) -> dict[str, Any] | ApiError:
     """The answer of count_tokens: free of charge, without effect on the cache."""
-    if fault := count_fault(arrived.body, arrived.version):
-        return fault
+    fault = count_fault(arrived.body, arrived.version)
+    count = fault or _count(served, ResolvedCall(arrived.body))
+    return count if isinstance(count, ApiError) else {"input_tokens": count}
+
+
+def count_call(served: ServerState, api: ServedApi, arrived: ReceivedCall) -> int | ApiError:
+    """Input tokens of a call of `api`: free of charge, without effect on the cache."""
+    with served.lock:
+        resolved = _resolve(served, api, arrived, 0.0)
+    return resolved if isinstance(resolved, ApiError) else _count(served, resolved)
+
+
+def _count(served: ServerState, resolved: ResolvedCall) -> int | ApiError:
     try:
         with served.lock:
-            return {"input_tokens": served.meters.count(arrived.body)}
+            return _counter(served, resolved.host)(resolved.body)
     except NotAMessage as error:
         return not_a_message(error)
     except CannotEvaluate:
-        return unknown_model(arrived.body["model"])
+        return unknown_model(resolved.body["model"])
+
+
+def _counter(served: ServerState, host: str | None) -> Callable[[Mapping[str, Any]], int]:
+    """What counts the tokens of a body by the rules of a host (None: that of the meter's setup)."""
+    return served.meters.count if host is None else partial(served.meters.count, host=host)

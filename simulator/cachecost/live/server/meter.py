@@ -123,7 +123,7 @@ class Meter:
         if simulated.row.error is not None:
             return self._error_of(asked, request, simulated.row)
         told = self._diagnostics_of(asked, request)
-        return CallCharge(simulated.row, simulated.row.usage, told)
+        return CallCharge(simulated.row, simulated.row.usage, told, self._thinking_tokens(call, simulated))
 
     def count(self, body: Mapping[str, Any], host: str | None = None) -> int:
         """Input tokens of a body, hidden ones included. Raises CannotEvaluate, NotAMessage."""
@@ -150,6 +150,14 @@ class Meter:
         except CannotEvaluate:
             return False
         return True
+
+    def _thinking_tokens(self, call: Call, simulated: SimulatedCall) -> int:
+        """Tokens of the thinking in an answer, at most those of the answer."""
+        thinking = [block for block in call.output if block.is_thinking]
+        if not thinking or simulated.rules is None:
+            return 0
+        counter = self._setup.counter(simulated.rules.generation)
+        return min(simulated.row.usage.output_tokens, sum(map(counter.block, thinking)))
 
     def _keep(self, asked: ClientCall, call: Call, simulated: SimulatedCall) -> None:
         (row, passes, rules, prices), request = simulated, call.request

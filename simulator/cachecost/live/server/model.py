@@ -55,11 +55,15 @@ class ApiError:
 
 @dataclass(frozen=True, slots=True)
 class CallCharge:
-    """The ledger row and usage of a call. `diagnostics` is None if not requested, or if nothing differs."""
+    """The ledger row and usage of a call. `diagnostics` is None if not requested, or if nothing differs.
+
+    `thinking_tokens` are those of the output that are thinking.
+    """
 
     row: CallRow
     usage: Usage
     diagnostics: Mapping[str, Any] | None = None
+    thinking_tokens: int = 0
 
 
 class Answerer(Protocol):

@@ -23,7 +23,7 @@ class ServedResponse:
     """What goes to the client of `api`: an answer or an error, when, and a fault to inject.
 
     `message` is an answer of the Messages API, `sent` the body as the client sent it. `start` is when the call began,
-    in seconds since the epoch.
+    in seconds since the epoch; `thinking_tokens` are part of the output.
     """
 
     request_id: str
@@ -35,6 +35,7 @@ class ServedResponse:
     first_token_s: float = 0.0
     seconds: float = 0.0
     fault: InjectedFault | None = None
+    thinking_tokens: int = 0
 
 
 class ServedApi(Protocol):

@@ -15,6 +15,7 @@ from cachecost.live.clock import Clock
 from cachecost.live.log import CallLog
 from cachecost.live.server.faults import FaultSchedule
 from cachecost.live.server.model import Answerer, Meters
+from cachecost.live.server.openai.stored_responses import StoredResponses
 from cachecost.live.server.threads import Threads
 
 LETTERS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -99,15 +100,17 @@ class ServerState:
     say: Say = ignore
     ids: Ids = field(init=False)
     threads: Threads = field(init=False)
+    responses: StoredResponses = field(init=False)
     pauses: AnswerDelays = field(init=False)
     lock: threading.Lock = field(init=False)
     """Calls are billed one at a time, in the order they start."""
     calls: int = field(init=False, default=0)
     unreadable: int = field(init=False, default=0)
-    """Refused bodies that are not Messages requests, which a request log cannot hold."""
+    """Refused bodies that are no valid requests, which a request log cannot hold."""
 
     def __post_init__(self) -> None:
         self.ids = Ids(self.seed)
         self.threads = Threads()
+        self.responses = StoredResponses()
         self.pauses = AnswerDelays(self.clock)
         self.lock = threading.Lock()

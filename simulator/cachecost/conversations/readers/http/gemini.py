@@ -31,7 +31,7 @@ SNAKE = re.compile(r"_([a-z])")
 
 def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
     """The Messages body of a generateContent request to `model`. Raises NotAMessage with a path in Gemini's body."""
-    body, calls = _camel_case(body), _CallIds()
+    body, calls = camel_case(body), _CallIds()
     config = object_at(body.get("generationConfig"), "generationConfig")
     contents = array_at(body.get("contents"), "contents")
     told = {
@@ -48,7 +48,7 @@ def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
 
 def from_candidate(whole: Mapping[str, Any]) -> list[Body]:
     """The blocks of an answer's first candidate; empty if it was blocked. Raises NotAMessage."""
-    candidates = _camel_case(whole).get("candidates") or [{}]
+    candidates = camel_case(whole).get("candidates") or [{}]
     content = object_at(array_at(candidates, "candidates")[0], "candidates.0").get("content")
     told = object_at(content, "candidates.0.content")
     return _blocks(told.get("parts") or [], "candidates.0.content.parts", _CallIds())
@@ -161,14 +161,14 @@ def _output(config: Mapping[str, Any]) -> Body:
     return {**shape, **({"effort": str(effort).lower()} if effort else {})}
 
 
-def _camel_case(value: Any) -> Any:
+def camel_case(value: Any) -> Any:
     """`value` with the names of its own fields in camel case: not those in schemas, arguments and responses."""
     if isinstance(value, list):
-        return [_camel_case(one) for one in value]
+        return [camel_case(one) for one in value]
     if not isinstance(value, Mapping):
         return value
     named = {SNAKE.sub(lambda found: found[1].upper(), name): one for name, one in value.items()}
-    return {name: one if name in FREE else _camel_case(one) for name, one in named.items()}
+    return {name: one if name in FREE else camel_case(one) for name, one in named.items()}
 
 
 FREE = ("args", "response", "parameters", "parametersJsonSchema", *SCHEMAS)

@@ -72,7 +72,11 @@ class ChatApi:
         if thinking := thinking_of(content):
             message["reasoning_content"] = thinking
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _reason(answer.message)}
-        return {**_head(answer, "chat.completion"), "choices": [choice], "usage": chat_usage(answer.message)}
+        return {
+            **_head(answer, "chat.completion"),
+            "choices": [choice],
+            "usage": chat_usage(answer.message, answer.thinking_tokens),
+        }
 
     def events(self, answer: ServedResponse) -> Iterator[bytes]:
         for chunk in _chunks(answer):
@@ -118,7 +122,7 @@ def _chunks(answer: ServedResponse) -> Iterator[Wire]:
     end = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": _reason(answer.message)}
     yield {**head, "choices": [end]}
     if with_usage:
-        yield {**head, "choices": [], "usage": chat_usage(answer.message)}
+        yield {**head, "choices": [], "usage": chat_usage(answer.message, answer.thinking_tokens)}
 
 
 def _deltas(content: list[Mapping[str, Any]]) -> Iterator[Wire]:

@@ -14,27 +14,27 @@ from cachecost.providers.usage import Usage
 Wire = dict[str, Any]
 
 
-def chat_usage(message: Mapping[str, Any]) -> Wire:
-    """The usage of a Messages answer as Chat Completions has it."""
+def chat_usage(message: Mapping[str, Any], thinking_tokens: int) -> Wire:
+    """The usage of a Messages answer as Chat Completions has it. `thinking_tokens` are part of its output."""
     usage = parse_usage(message["usage"], "usage")
     return {
         "prompt_tokens": usage.total_input,
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.total_input + usage.output_tokens,
         "prompt_tokens_details": {**_details(usage), "audio_tokens": 0},
-        "completion_tokens_details": {"audio_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": thinking_tokens, "audio_tokens": 0},
     }
 
 
-def responses_usage(message: Mapping[str, Any]) -> Wire:
-    """The usage of a Messages answer as Responses has it."""
+def responses_usage(message: Mapping[str, Any], thinking_tokens: int) -> Wire:
+    """The same as Responses has it."""
     usage = parse_usage(message["usage"], "usage")
     written = {"ttl_30m_tokens": usage.write_5m, "ttl_12h_tokens": usage.write_1h}
     return {
         "input_tokens": usage.total_input,
         "input_tokens_details": {**_details(usage), "cache_write_tokens_details": written},
         "output_tokens": usage.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": thinking_tokens},
         "total_tokens": usage.total_input + usage.output_tokens,
     }
 

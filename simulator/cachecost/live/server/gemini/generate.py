@@ -1,0 +1,178 @@
+"""Gemini's generateContent and streamGenerateContent. Wire form: the API reference and the types of google-genai 3.4.
+
+A call of a function has no id, as from most of Gemini's models: results are matched by name and order. Thoughts are
+shown if `includeThoughts` asks for them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cachecost.conversations.readers.common.json_values import object_or_empty
+from cachecost.conversations.readers.http.gemini import camel_case, from_generate_content
+from cachecost.conversations.wire_usage import parse_usage
+from cachecost.live.server.arrival import ReceivedCall
+from cachecost.live.server.errors import invalid, of_status
+from cachecost.live.server.gemini.errors import error_body, header_fault, status_of
+from cachecost.live.server.message import encode_json, pieces
+from cachecost.live.server.model import ApiError
+from cachecost.live.server.served_api import EVENTS, ServedResponse, Wire
+from cachecost.live.server.state import ServerState
+from cachecost.live.server.threads import ResolvedCall
+
+MAKER = "gemini"
+NO_OBJECTS = "CachedContent not found (or permission denied)"
+NO_CONTENTS = "* GenerateContentRequest.contents: contents is not specified"
+Part = dict[str, Any]
+Block = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GeminiApi:
+    """Calls of one model; see `ServedApi`. `streams` and `as_events` (else an array) are what the address asks for."""
+
+    model: str
+    streams: bool = False
+    as_events: bool = False
+    name = "gemini"
+    id_prefix = ""
+
+    @property
+    def stream_type(self) -> str:
+        return EVENTS if self.as_events else "application/json"
+
+    def header_fault(self, headers: Mapping[str, str]) -> ApiError | None:
+        return header_fault(headers)
+
+    def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
+        told = camel_case(arrived.body)
+        if refused := _fault(told):
+            return refused
+        body = from_generate_content(told, self.model)
+        return ResolvedCall(body, start=start, host=served.meters.host_of(MAKER, self.model))
+
+    def fault(self, arrived: ReceivedCall, resolved: ResolvedCall) -> ApiError | None:
+        return None
+
+    def is_streamed(self, sent: Mapping[str, Any]) -> bool:
+        return self.streams
+
+    def with_own_ids(self, content: list[Block], body: Mapping[str, Any]) -> list[Block]:
+        """Ids as the reader gives them to calls without one: the name, and the how-maniest call of it this is."""
+        before = (block for message in body["messages"] for block in message["content"])
+        counts = Counter(str(block.get("name")) for block in before if block.get("type") == "tool_use")
+        return [_with_id(block, counts) for block in content]
+
+    def keep(self, served: ServerState, arrived: ReceivedCall, resolved: ResolvedCall, answer: ServedResponse) -> None:
+        """Nothing is stored."""
+
+    def status(self, refused: ApiError) -> int:
+        return status_of(refused)
+
+    def error(self, refused: ApiError, request_id: str) -> Wire:
+        return error_body(refused)
+
+    def whole(self, answer: ServedResponse) -> Wire:
+        return _ended(answer, _parts(answer))
+
+    def events(self, answer: ServedResponse) -> Iterator[bytes]:
+        chunks = [encode_json(chunk) for chunk in _chunks(answer)]
+        return (b"data: %b\r\n\r\n" % chunk for chunk in chunks) if self.as_events else _array(chunks)
+
+
+def _fault(told: Mapping[str, Any]) -> ApiError | None:
+    """The first error in a body apart from its prompt, or what of it is not simulated."""
+    config = object_or_empty(told.get("generationConfig"))
+    most, candidates = config.get("maxOutputTokens"), config.get("candidateCount")
+    if told.get("cachedContent"):
+        return of_status(403, NO_OBJECTS)
+    if not told.get("contents"):
+        return invalid(NO_CONTENTS)
+    if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
+        return invalid("* GenerateContentRequest.generation_config.max_output_tokens: must be a positive integer")
+    return invalid("cachecost serve gives one candidate") if candidates not in (None, 1) else None
+
+
+def _with_id(block: Block, counts: Counter[str]) -> Block:
+    if block.get("type") != "tool_use":
+        return block
+    name = str(block["name"])
+    counts[name] += 1
+    return {**block, "id": f"{name} {counts[name]}"}
+
+
+# ------------------------------------------------------------------------------------------ answers
+
+
+def _parts(answer: ServedResponse) -> list[Part]:
+    assert not isinstance(answer.message, ApiError)
+    config = object_or_empty(camel_case(answer.sent).get("generationConfig"))
+    shows_thoughts = bool(object_or_empty(config.get("thinkingConfig")).get("includeThoughts"))
+    return [part for block in answer.message["content"] for part in _part(block, shows_thoughts)]
+
+
+def _part(block: Block, shows_thoughts: bool) -> Iterator[Part]:
+    """The part of a block; none where Gemini has no form for it."""
+    kind, given = block.get("type"), block.get("input")
+    if kind == "text":
+        yield {"text": block["text"]}
+    elif kind == "thinking" and shows_thoughts:
+        yield {"text": block["thinking"], "thought": True}
+    elif kind == "tool_use":
+        yield {"functionCall": {"name": block["name"], "args": given if isinstance(given, Mapping) else {}}}
+
+
+def _piece(answer: ServedResponse, parts: list[Part]) -> Wire:
+    """One piece of an answer, or the whole of it."""
+    assert not isinstance(answer.message, ApiError)
+    candidate = {"content": {"parts": parts, "role": "model"}, "index": 0}
+    return {
+        "candidates": [candidate],
+        "modelVersion": answer.message["model"],
+        "responseId": answer.message["id"],
+    }
+
+
+def _ended(answer: ServedResponse, parts: list[Part]) -> Wire:
+    """The last piece: it also says why the answer ends, and the usage."""
+    assert not isinstance(answer.message, ApiError)
+    piece, is_cut = _piece(answer, parts), answer.message["stop_reason"] == "max_tokens"
+    piece["candidates"][0]["finishReason"] = "MAX_TOKENS" if is_cut else "STOP"
+    return {**piece, "usageMetadata": gemini_usage(answer.message, answer.thinking_tokens)}
+
+
+def gemini_usage(message: Mapping[str, Any], thinking_tokens: int) -> Wire:
+    """The usage of a Messages answer as Gemini has it: the prompt includes what was read, and thoughts are apart."""
+    usage = parse_usage(message["usage"], "usage")
+    return {
+        "promptTokenCount": usage.total_input,
+        "candidatesTokenCount": usage.output_tokens - thinking_tokens,
+        "totalTokenCount": usage.total_input + usage.output_tokens,
+        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": usage.total_input}],
+        **({"cachedContentTokenCount": usage.read} if usage.read else {}),
+        **({"thoughtsTokenCount": thinking_tokens} if thinking_tokens else {}),
+    }
+
+
+def _chunks(answer: ServedResponse) -> Iterator[Wire]:
+    streamed = [piece for part in _parts(answer) for piece in _streamed(part)] or [{"text": ""}]
+    for part in streamed[:-1]:
+        yield _piece(answer, [part])
+    yield _ended(answer, streamed[-1:])
+
+
+def _streamed(part: Part) -> Iterator[Part]:
+    """A part in pieces: texts grow, calls come whole."""
+    if "text" in part:
+        return ({**part, "text": piece} for piece in pieces(part["text"]))
+    return iter([part])
+
+
+def _array(chunks: list[bytes]) -> Iterator[bytes]:
+    """A stream without `alt=sse`: one array."""
+    for number, chunk in enumerate(chunks):
+        yield b"%b%b" % (b",\r\n" if number else b"[", chunk)
+    yield b"]"
