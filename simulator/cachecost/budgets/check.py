@@ -17,6 +17,7 @@ from cachecost.budgets.new_baseline import baseline_of
 from cachecost.budgets.strategy_replays import ReplayedStrategy, replay_strategies
 from cachecost.budgets.verdicts import State, Verdict, exit_code, overall
 from cachecost.scenario import Scenario, load
+from cachecost.scenario.file_defaults import NO_DEFAULTS, FileDefaults
 from cachecost.simulation.setup import Progress, no_progress
 
 __all__ = ["BudgetResult", "StrategyCost", "Verdict", "check_scenarios"]
@@ -77,13 +78,14 @@ def check_scenarios(
     update: bool = False,
     progress: ProgressOf = silent,
     today: date | None = None,
+    defaults: FileDefaults = NO_DEFAULTS,
 ) -> BudgetResult:
     """Check the scenarios at `paths` against their budgets, and against their baselines under `reports`.
 
-    With `update` today's costs become the baselines first, accepted on `today`. Raises InputError with the faults of
-    all files, CannotEvaluate.
+    `defaults` stand where a scenario states nothing. With `update` today's costs become the baselines first, accepted
+    on `today`. Raises InputError with the faults of all files, CannotEvaluate.
     """
-    scenarios = _load_scenarios(paths)
+    scenarios = _load_scenarios(paths, defaults)
     result = BudgetResult([], files={scenario.name: str(path) for path, scenario in scenarios})
     for path, scenario in scenarios:
         with progress(scenario.name) as report_progress:
@@ -127,13 +129,13 @@ def _cost(scenario: str, one: ReplayedStrategy, now: Baseline, baseline: Baselin
     return StrategyCost(scenario, name, len(one.rows), total, before, one.ledger.error_margin, one.ledger.errors)
 
 
-def _load_scenarios(paths: Sequence[Path]) -> list[tuple[Path, Scenario]]:
+def _load_scenarios(paths: Sequence[Path], defaults: FileDefaults) -> list[tuple[Path, Scenario]]:
     """All scenarios, each with a name of its own. Raises InputError with the faults of all."""
     loaded: list[tuple[Path, Scenario]] = []
     faults: list[Fault] = []
     for path in paths:
         try:
-            loaded.append((path, load(path)))
+            loaded.append((path, load(path, defaults=defaults)))
         except InputError as error:
             faults += error.faults
     first: dict[str, Path] = {}
@@ -143,5 +145,5 @@ def _load_scenarios(paths: Sequence[Path]) -> list[tuple[Path, Scenario]]:
             expected = f"expected a unique name, as the baseline is stored under it; {same}"
             faults.append(replace(scenario.fault(("name",), expected), file=str(path)))
     if faults:
-        raise InputError(faults)
+        raise InputError(list(dict.fromkeys(faults)))
     return loaded

@@ -24,6 +24,7 @@ from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.prompts.blocks import NOTHING, Part, given_block
 from cachecost.providers.assumptions import read_assumptions
 from cachecost.scenario.adjusting import begin_at_turn, stretch_pauses
+from cachecost.scenario.file_defaults import NO_DEFAULTS, FileDefaults, with_defaults
 from cachecost.scenario.models import Head, Scenario
 from cachecost.scenario.names import unknown_names
 from cachecost.scenario.text import schema
@@ -41,8 +42,10 @@ ALTERNATIVES = (("recording", "synthetic"), ("tokens", "blocks"))
 # ---------------------------------------------------------------------------------------- reading
 
 
-def load(path: str | Path, sets: Sequence[str] = ()) -> Scenario:
+def load(path: str | Path, sets: Sequence[str] = (), defaults: FileDefaults = NO_DEFAULTS) -> Scenario:
     """The scenario at `path`, with each of `sets` ("a.b=V", V in YAML, a list's item by its number) put over it.
+
+    `defaults` stand where the file states nothing (`scenario/file_defaults.py`).
 
     Paths in it start at its folder. Raises InputError with every fault: of the text, of each key and
     value, of the variants and sweeps too, in the order of the file, those of `sets` last; NamesNotKnown where
@@ -52,6 +55,7 @@ def load(path: str | Path, sets: Sequence[str] = ()) -> Scenario:
     faults = list(placed.faults)
     if not isinstance(placed.value, dict):
         raise InputError([*faults, placed.fault((), f"expected a mapping; got {show_value(placed.value)}")])
+    placed = with_defaults(placed, defaults, Path(path).parent)
     for text in sets:
         placed = _with_set(placed, text, faults)
     return _with_known_names(placed, Path(path).parent, faults)

@@ -17,6 +17,7 @@ from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import data_date
 from cachecost.scenario import from_mapping, load
+from cachecost.scenario.file_defaults import NO_DEFAULTS, FileDefaults, with_defaults
 from cachecost.scenario.models import Scenario
 from cachecost.sweep.backends import Workers, compute_parts
 from cachecost.sweep.cells import Job, Task
@@ -81,11 +82,12 @@ def load_sweep(
     drawing: Drawing = NO_DRAWS,
     readings: dict[str, str] | None = None,
     own: OwnRules = NO_OWN_RULES,
+    defaults: FileDefaults = NO_DEFAULTS,
 ) -> Sweep:
     """The sweep of the scenario at `path`. Raises InputError with every fault: of the file, of each axis and value."""
-    scenario = load(path, sets)
+    scenario = load(path, sets, defaults)
     axes = axes_of(scenario.sweep, grid, path.parent)
-    placed = _with_sets(yaml_text.read(path), sets).without(*NOT_IN_CELLS)
+    placed = _with_sets(with_defaults(yaml_text.read(path), defaults, path.parent), sets).without(*NOT_IN_CELLS)
     if faults := [fault for axis in axes for fault in _axis_faults(path.parent, placed, axis)]:
         raise InputError(faults)
     if not axes and not seeds:
