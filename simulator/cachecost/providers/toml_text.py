@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.limits import DEEPEST, TOO_DEEP, OutOfLimits, check_depth, read_whole, within_limits
+from cachecost.base.limits import DEEPEST, MOST_FILE, TOO_DEEP, OutOfLimits, check_depth, read_whole, within_limits
 
 NAMED = re.compile(r"[^\W\d]\.")
 """A name, and the dot of a dotted key after it."""
@@ -17,12 +17,18 @@ NAMED = re.compile(r"[^\W\d]\.")
 
 def read_toml(path: Path) -> tuple[dict[str, Any], TomlLines]:
     """The file's values, decimals as Decimal. Raises InputError if it cannot be read or is not TOML."""
-    data = read_whole(path)
+    value, text = read_toml_text(path)
+    return value, TomlLines(text)
+
+
+def read_toml_text(path: Path, most: int = MOST_FILE) -> tuple[dict[str, Any], str]:
+    """The file's values and its text. Raises InputError as `read_toml`, and for a file of more than `most` bytes."""
+    data = read_whole(path, most)
     try:
         text = data.decode()
     except UnicodeDecodeError:
         raise InputError([Fault(str(path), "cannot be read: it is not UTF-8 text")]) from None
-    return _toml(text, str(path)), TomlLines(text)
+    return _toml(text, str(path)), text
 
 
 def _toml(text: str, file: str) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""The settings of a project: `[tool.cachecost]` in pyproject.toml, or cachecost.toml."""
