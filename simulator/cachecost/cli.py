@@ -16,6 +16,7 @@ from cachecost.commands.catalogue import COMMAND_GROUPS, load_command
 from cachecost.commands.interruption import end_at_once, no_end, raise_on_sigterm, stop_raising
 from cachecost.commands.memory import open_unnamed_file
 from cachecost.commands.outcome import exit_code
+from cachecost.commands.project_defaults import apply_project_defaults, with_places
 
 COLLECTION_THRESHOLDS = 100_000, 50, 100
 """Replays make many objects and no cycles: the collector need look less often than by default."""
@@ -50,7 +51,17 @@ class LazyGroup(click.Group):
 
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             ctx.fail(f"no such command '{args[0]}'{nearest(args[0], COMMANDS)}; commands are {', '.join(COMMANDS)}")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and command is not None:
+            apply_project_defaults(ctx, name, command, rest)
+        return name, command, rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error about an option that the settings file sets names the place."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            raise with_places(error, ctx.obj.places if ctx.obj else {}) from None
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

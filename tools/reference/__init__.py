@@ -10,11 +10,12 @@ from pathlib import Path
 
 from cachecost.scenario.text import schema_text
 from tools import seed_claims
-from tools.reference import codes, commands, models, python, rules, scenario, strategies
+from tools.reference import codes, commands, configuration, models, python, rules, scenario, strategies
 
 REFERENCE = "docs/reference"
 REFERENCE_PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands.page,
+    "configuration.md": configuration.page,
     "scenario.md": scenario.page,
     "python.md": python.page,
     "rules.md": rules.page,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import click
@@ -124,6 +125,10 @@ COMMAND_GROUPS = {
             "recording:recording",
             "Compare, concatenate, cut and split recordings.",
         ),
+        "config": CommandPlace(
+            "config:config",
+            "Show the settings in force, and where each comes from: a settings file, the environment or the defaults.",
+        ),
         "init": CommandPlace(
             "init:init",
             "Write a scenario, a small recording and a GitHub workflow to DIR (default: the current folder).",
@@ -131,6 +136,15 @@ COMMAND_GROUPS = {
     },
 }
 """By heading and name."""
+
+
+def load_named_commands(names: Iterable[str]) -> Iterator[tuple[str, click.Command]]:
+    """Commands and subcommands by the words that call them, "recording cut"."""
+    places = {name: row.place for rows in COMMAND_GROUPS.values() for name, row in rows.items()}
+    for name in names:
+        first, *rest = name.split()
+        command: Any = load_command(places[first])
+        yield name, command.commands[rest[0]] if rest else command
 
 
 def load_command(place: str) -> click.Command:

@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import click
 
+from cachecost.base.errors import InputError
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import json_option
+from cachecost.commands.options import check_name, json_option
+from cachecost.commands.project_defaults import current_defaults, is_from_file, scenario_defaults
 from cachecost.commands.work_bar import WorkBar, work_bar
 from cachecost.views.check.formats import FILE_FORMATS, render_format
 
 SCENARIOS, REPORTS = Path("scenarios"), Path("reports")
+MOST_SESSIONS = 10**9
+"""Sessions a day of one scenario."""
 OUTPUT = click.Path(path_type=Path, dir_okay=False)
+
+
+def _volumes(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> dict[str, int]:
+    """NAME=N words as sessions a day by scenario. Raises BadParameter."""
+    volumes = {}
+    for word in words:
+        name, _, number = word.rpartition("=")
+        if not name or not number.isdecimal() or not 1 <= int(number) <= MOST_SESSIONS:
+            raise click.BadParameter(f"expected NAME=N, N from 1 to {MOST_SESSIONS:,}; got '{word}'", ctx, param)
+        volumes[name] = int(number)
+    return volumes
 
 
 def _file_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -37,6 +52,14 @@ def _file_options(command: Callable[..., int]) -> Callable[..., int]:
 @click.option(
     "--sessions-per-day", type=click.IntRange(1), metavar="N", help="Also show monthly costs, at N sessions a day."
 )
+@click.option(
+    "--volume",
+    "volumes",
+    multiple=True,
+    metavar="NAME=N",
+    callback=_volumes,
+    help="Sessions a day of one scenario, by its name; repeatable.",
+)
 @json_option
 @_file_options
 @click.option("--github", is_flag=True, help="Also print GitHub workflow annotations.")
@@ -45,28 +68,30 @@ def check(
     update: bool,
     reports: Path,
     sessions_per_day: int | None,
+    volumes: Mapping[str, int],
     as_json: bool,
     github: bool,
     **files: Path | None,
 ) -> int:
     """Check the costs of scenarios against their budgets and baselines.
 
-    Without SCENARIOS, every scenarios/*.yaml is checked. The exit code is 1 if a budget is exceeded, and 3 if there is
-    no baseline or it cannot be compared.
+    Without SCENARIOS, those of the settings file are checked, else every scenarios/*.yaml. The exit code is 1 if a
+    budget is exceeded, and 3 if there is no baseline or it cannot be compared.
     """
     from cachecost.budgets.check import check_scenarios
     from cachecost.views.check.json_output import check_object
     from cachecost.views.check.text import text_lines
 
-    paths = scenarios or tuple(sorted(SCENARIOS.glob("*.yaml")))
-    if not paths:
-        raise click.UsageError(f"expected SCENARIO.yaml …; there is none in {SCENARIOS}/")
+    paths = scenarios or _usual_scenarios()
+    if volumes and (not scenarios or not is_from_file("volumes")):
+        _check_volumes(volumes, paths)
     with work_bar() as bar:
         progress = _ScenarioProgress(bar, len(paths)).of_scenario
-        result = check_scenarios(paths, reports, update, progress, date.today())  # noqa: DTZ011 - the user's own day
+        today = date.today()  # noqa: DTZ011 - the user's own day
+        result = check_scenarios(paths, reports, update, progress, today, scenario_defaults())
     for place in result.updated:
         print_diagnostic(f"{place} updated")
-    report = check_object(result, sessions_per_day)
+    report = check_object(result, sessions_per_day, volumes)
     _write_files(report, files)
     if as_json:
         click.echo(json.dumps(report, indent=2, ensure_ascii=False))
@@ -76,6 +101,30 @@ def check(
     if github:
         _annotate(report, err=as_json)
     return result.exit_code
+
+
+def _usual_scenarios() -> tuple[Path, ...]:
+    """The scenarios of the settings file, else those in the usual folder. Raises InputError, UsageError."""
+    if (settings := current_defaults().settings) is not None:
+        from cachecost.configuration.paths import scenario_files
+
+        if named := scenario_files(settings):
+            return named
+    if not (found := tuple(sorted(SCENARIOS.glob("*.yaml")))):
+        raise click.UsageError(f"expected SCENARIO.yaml …; there is none in {SCENARIOS}/")
+    return found
+
+
+def _check_volumes(volumes: Mapping[str, int], paths: Sequence[Path]) -> None:
+    """Raises UsageError for a volume of a scenario that is not checked; damaged scenarios are reported later."""
+    from cachecost.scenario import load
+
+    names = []
+    for path in paths:
+        with suppress(InputError):
+            names.append(load(path, defaults=scenario_defaults()).name)
+    for name in volumes if len(names) == len(paths) else ():
+        check_name("--volume", name, names)
 
 
 class _ScenarioProgress:

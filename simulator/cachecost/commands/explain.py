@@ -25,14 +25,15 @@ from cachecost.commands.memory import no_garbage_collection
 from cachecost.commands.options import (
     SharedOptions,
     check_name,
-    check_scenario,
     csv_option,
     format_option,
     html_option,
+    scenario_options,
     shared_options,
     tokens_option,
     write_rows,
 )
+from cachecost.commands.project_defaults import scenario_defaults
 from cachecost.commands.work_bar import WorkBar, work_bar
 from cachecost.conversations.logs import Logs
 
@@ -87,8 +88,8 @@ def explain(
     pictures = timelines if html is not None else None
     with work_bar() as bar:
         if scenario := scenario_among(logs):
-            check_scenario(scenario, tokens, shared)
-            explanations = list(_explain_scenario(scenario, strategy, shared, assumptions, bar, pictures))
+            own = scenario_options(scenario, tokens, shared)
+            explanations = list(_explain_scenario(scenario, strategy, own, assumptions, bar, pictures))
         else:
             with no_garbage_collection():
                 explanations, skipped = _explain_logs(logs, format_, tokens, shared, assumptions, bar, pictures)
@@ -189,7 +190,8 @@ def _scenario_workloads(source: Path, strategy: str | None, shared: SharedOption
     from cachecost.simulation.workload import scenario_workloads
 
     names = []
-    for workload in scenario_workloads(load(source), source.parent, shared.assumptions, shared.setup.rules.own):
+    scenario = load(source, defaults=scenario_defaults())
+    for workload in scenario_workloads(scenario, source.parent, shared.assumptions, shared.setup.rules.own):
         names.append(workload.strategy)
         if strategy in (None, workload.strategy):
             yield workload

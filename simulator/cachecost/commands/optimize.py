@@ -17,16 +17,17 @@ from cachecost.commands.help import SectionedCommand
 from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, scenario_among, skip_option
 from cachecost.commands.options import (
     SharedOptions,
-    check_scenario,
     csv_option,
     format_option,
     full_option,
     html_option,
     json_option,
+    scenario_options,
     shared_options,
     tokens_option,
     write_rows,
 )
+from cachecost.commands.project_defaults import scenario_defaults
 from cachecost.commands.work_bar import CALL, WorkBar, work_bar
 from cachecost.providers.assumptions import show_assumption
 
@@ -86,8 +87,7 @@ def optimize(
         _check_emit(emit, read, scenario)
     with work_bar() as bar:
         if scenario:
-            check_scenario(scenario, tokens, shared)
-            planned = _scenario_input(scenario, shared)
+            planned = _scenario_input(scenario, scenario_options(scenario, tokens, shared))
         else:
             planned = _log_input(read, tokens, shared, bar)
         workload = planned.workload
@@ -164,7 +164,7 @@ def _scenario_input(path: Path, shared: SharedOptions) -> PlanSource:
     from cachecost.simulation.workload import plan_workload, scenario_setup
     from cachecost.views.optimum.plan_folder import PlanSource
 
-    scenario = load(path, [])
+    scenario = load(path, defaults=scenario_defaults())
     conversations, bills = load_conversations(scenario, path.parent, print_diagnostic)
     setup = scenario_setup(scenario, path.parent, bills, shared.assumptions, shared.setup.rules.own)
     first = next(spec for spec in scenario.strategies if spec.name == scenario.first)

@@ -13,6 +13,7 @@ import click
 
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SharedOption
+from cachecost.commands.project_defaults import is_from_file
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
@@ -213,12 +214,19 @@ def check_name(option: str, name: str, known: Sequence[str]) -> None:
         raise click.UsageError(f"{option}: expected one of {', '.join(known)}; got '{name}'{nearest(name, known)}")
 
 
-def check_scenario(path: Path, tokens: str | None, shared: SharedOptions) -> None:
-    """Raises UsageError for options that the scenario at `path` sets itself."""
-    given = {"--tokens": tokens, "--prices": shared.prices, "--as-of": shared.as_of}
-    given["--host"] = None if shared.host == "anthropic" else shared.host
-    if names := [name for name, value in given.items() if value is not None]:
-        raise click.UsageError(f"{', '.join(names)}: not with a scenario; set it in {path}")
+def scenario_options(path: Path, tokens: str | None, shared: SharedOptions) -> SharedOptions:
+    """The shared options that hold for a scenario: those of the command line.
+
+    Those of the settings file stand in the scenario, where it states none (`scenario_defaults`). Raises UsageError for
+    options that the scenario at `path` sets itself.
+    """
+    given = {"tokens": tokens, "prices": shared.prices, "as_of": shared.as_of}
+    given["host"] = None if shared.host == "anthropic" else shared.host
+    if names := [name for name, value in given.items() if value is not None and not is_from_file(name)]:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+        raise click.UsageError(f"{options}: not with a scenario; set it in {path}")
+    rule = () if is_from_file("rule") else shared.rule
+    return SharedOptions(rule, None if is_from_file("rules_file") else shared.rules_file)
 
 
 def parse_assumptions(rule: tuple[str, ...]) -> dict[str, str]:

@@ -9,10 +9,12 @@ import click
 
 from cachecost.base.exit_codes import ExitCode, exit_code
 from cachecost.commands.options import json_option, set_option
+from cachecost.commands.project_defaults import current_defaults, scenario_defaults
 from cachecost.commands.replay import has_unevaluated
 from cachecost.commands.work_bar import work_bar
 
 REPORTS = Path("reports")
+"""Folder of the reports, unless the settings file names another."""
 
 
 @click.command()
@@ -44,15 +46,25 @@ def run(
         return ExitCode.OK
     if scenario is None:
         raise click.UsageError("expected SCENARIO.yaml")
-    loaded = load(scenario, sets)
+    loaded = load(scenario, sets, scenario_defaults())
     with work_bar() as bar:
         replays = sum(len(variant.strategies) for _, variant in loaded.readings)
         result = running.run(loaded, scenario.parent, bar.replays(replays), pictured=not no_report)
         bar.begin("writing the report")
-        report = None if no_report else write_report(result, out or REPORTS / loaded.name)
+        report = None if no_report else write_report(result, out or _reports() / loaded.name)
     if as_json:
         sys.stdout.write(run_json(result))
     else:
         print_run(result, sys.stdout, report and report.with_name(PAGE))
     ledgers = (ledger for comparison in result.comparisons for ledger in comparison.ledgers)
     return exit_code(not_evaluated=has_unevaluated(row for ledger in ledgers for row in ledger.rows))
+
+
+def _reports() -> Path:
+    """The folder of reports. Raises InputError."""
+    settings = current_defaults().settings
+    if settings is None:
+        return REPORTS
+    from cachecost.configuration.paths import reports_folder
+
+    return reports_folder(settings) or REPORTS

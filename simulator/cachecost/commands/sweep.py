@@ -15,13 +15,14 @@ from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
     SharedOptions,
-    check_scenario,
     json_option,
+    scenario_options,
     set_option,
     shared_options,
     workers_options,
 )
 from cachecost.commands.progress import cells_bar
+from cachecost.commands.project_defaults import scenario_defaults
 
 if TYPE_CHECKING:
     from cachecost.sweep.backends import Workers
@@ -79,7 +80,8 @@ def sweep(
     """
     from cachecost.sweep import processes
 
-    _check(scenario, seeds, draw, out, resume, shared)
+    _check(seeds, draw, out, resume)
+    own = scenario_options(scenario, None, shared)
     if backend == "loky":
         processes.begin(jobs or -1, "cachecost.sweep.backends")
     from cachecost.sweep.backends import Workers
@@ -89,7 +91,14 @@ def sweep(
 
     try:
         made = load_sweep(
-            scenario, grid, seeds or 0, sets, parse_draws(draw), shared.assumptions, shared.setup.rules.own
+            scenario,
+            grid,
+            seeds or 0,
+            sets,
+            parse_draws(draw),
+            own.assumptions,
+            own.setup.rules.own,
+            scenario_defaults(),
         )
         workers = Workers(backend, jobs or -1, scheduler)
         workers.check()
@@ -102,10 +111,7 @@ def sweep(
         raise
 
 
-def _check(
-    scenario: Path, seeds: int | None, draw: Sequence[str], out: Path | None, resume: bool, shared: SharedOptions
-) -> None:
-    check_scenario(scenario, None, shared)
+def _check(seeds: int | None, draw: Sequence[str], out: Path | None, resume: bool) -> None:
     if draw and not seeds:
         raise click.UsageError("--draw: expected --seeds N too")
     if resume and not out:

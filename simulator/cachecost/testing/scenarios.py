@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -13,7 +14,12 @@ import pytest
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.extras import NotInstalled
 from cachecost.base.formatting import count_text
+from cachecost.configuration.discovery import find_files
+from cachecost.configuration.paths import reports_folder, scenario_files
+from cachecost.configuration.project_settings import read_settings
+from cachecost.configuration.scenario_defaults import scenario_defaults_of
 from cachecost.scenario import load
+from cachecost.scenario.file_defaults import FileDefaults
 from cachecost.testing.budgets import Guard, failure, guards
 
 if TYPE_CHECKING:
@@ -29,26 +35,51 @@ class ScenarioOptions:
     update: bool
     today: date
     header: str
+    defaults: FileDefaults
 
 
 def read_options(config: pytest.Config, usual: str, usual_reports: str) -> ScenarioOptions:
     """What the options ask for. A folder that is given is looked for from where pytest was called, the `usual` ones
-    beside the project's configuration. Raises UsageError.
+    beside the project's configuration, unless its settings file names others. Raises UsageError.
     """
-    path_option = config.getoption("cachecost")
+    path_option, project = config.getoption("cachecost"), _project(config.rootpath)
+    named = project.scenarios if path_option == usual else ()
     folder = config.rootpath / usual if path_option == usual else config.invocation_params.dir / path_option
     reports = config.getoption("cachecost_reports")
-    place = config.invocation_params.dir / reports if reports else config.rootpath / usual_reports
-    found = tuple(_scenarios(folder))
+    place = config.invocation_params.dir / reports if reports else project.reports or config.rootpath / usual_reports
+    found = named or tuple(_scenarios(folder))
     if not found:
         raise pytest.UsageError(
             f"--cachecost={path_option}: expected a scenario or a folder of them; there is none "
             f"(another path after --cachecost? write --cachecost={usual})"
         )
+    where = f"{_short_path(project.file)} (scenarios)" if named and project.file else _short_path(folder)
     update = bool(config.getoption("cachecost_update"))
-    words = f"{count_text(len(found), 'scenario')} in {_short_path(folder)}, baselines in {_short_path(place)}"
+    words = f"{count_text(len(found), 'scenario')} in {where}, baselines in {_short_path(place)}"
     today = date.today()  # noqa: DTZ011 - the user's own day, as `check --update` takes it
-    return ScenarioOptions(found, place, update, today, f"cachecost: {words}{', rewritten' if update else ''}")
+    header = f"cachecost: {words}{', rewritten' if update else ''}"
+    return ScenarioOptions(found, place, update, today, header, project.defaults)
+
+
+@dataclass(frozen=True, slots=True)
+class _ProjectOptions:
+    """What a project's settings file says of its scenarios."""
+
+    file: Path | None
+    scenarios: tuple[Path, ...]
+    reports: Path | None
+    defaults: FileDefaults
+
+
+def _project(root: Path) -> _ProjectOptions:
+    """Raises UsageError with every error of the file."""
+    try:
+        settings = read_settings(find_files(os.environ, Path.home(), root))
+        scenarios = tuple(path.resolve() for path in scenario_files(settings))
+        defaults = scenario_defaults_of(settings, os.environ)
+        return _ProjectOptions(settings.path, scenarios, reports_folder(settings), defaults)
+    except InputError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def _scenarios(place: Path) -> Iterator[Path]:
@@ -72,7 +103,7 @@ class ScenarioFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """An item a budget, in the file's order; one for a scenario without any."""
         try:
-            scenario = load(Path(_short_path(self.path)))
+            scenario = load(Path(_short_path(self.path)), defaults=self.asked.defaults)
         except InputError as error:
             raise self.CollectError(str(error)) from None
         for guard in guards(scenario):
@@ -84,7 +115,9 @@ class ScenarioFile(pytest.File):
 
         if not hasattr(self, "_checked"):
             asked = self.asked
-            self._checked = check_scenarios([self.path], asked.reports, asked.update, today=asked.today)
+            self._checked = check_scenarios(
+                [self.path], asked.reports, asked.update, today=asked.today, defaults=asked.defaults
+            )
         return self._checked
 
 

@@ -14,6 +14,7 @@ from cachecost.base.exit_codes import ExitCode
 from cachecost.commands.catalogue import COMMAND_GROUPS, load_command
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.outcome import exit_code
+from cachecost.commands.project_defaults import project_defaults
 
 PLACES = {name: row.place for rows in COMMAND_GROUPS.values() for name, row in rows.items()}
 
@@ -40,8 +41,10 @@ def run_for_json(name: str, words: Sequence[str]) -> list[dict[str, Any]]:
 def _run(name: str, words: Sequence[str]) -> Any:
     """Words of click without its lines about usage, which are of no use to an agent."""
     command = load_command(PLACES[name])
+    project = project_defaults(name, command)
+    context: dict[str, Any] = {"default_map": project.defaults, "obj": project}
     try:
-        return command.main(["--json", *words], f"cachecost {name}", standalone_mode=False)
+        return command.main(["--json", *words], f"cachecost {name}", None, standalone_mode=False, **context)
     except click.ClickException as error:
         print_diagnostic(error.format_message())
         return ExitCode.INVALID_INPUT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,18 @@ if TYPE_CHECKING:
 FORMAT = 1
 DAYS_A_MONTH = 30
 DIGITS = 28
+NO_VOLUMES: Mapping[str, int] = {}
 FIXED_BY_BASELINE = "max_regression"
 """The budget that a new baseline fixes."""
 
 
-def check_object(result: BudgetResult, sessions_per_day: int | None = None) -> dict[str, Any]:
-    """A check as JSON: decimals as text, null where a figure cannot be known."""
+def check_object(
+    result: BudgetResult, sessions_per_day: int | None = None, volumes: Mapping[str, int] = NO_VOLUMES
+) -> dict[str, Any]:
+    """A check as JSON: decimals as text, null where a figure cannot be known.
+
+    `volumes` are sessions a day by scenario; they win over `sessions_per_day`.
+    """
     check: dict[str, Any] = {
         "format": FORMAT,
         "verdict": result.verdict,
@@ -27,8 +34,9 @@ def check_object(result: BudgetResult, sessions_per_day: int | None = None) -> d
         "strategies": [_strategy(cost) for cost in result.costs],
         "accept": list(dict.fromkeys(_accept_commands(result))),
     }
-    if sessions_per_day is not None:
-        check["project"] = [_projection(cost, sessions_per_day) for cost in result.costs]
+    if sessions_per_day is not None or volumes:
+        daily = ((cost, volumes.get(cost.scenario, sessions_per_day)) for cost in result.costs)
+        check["project"] = [_projection(cost, sessions) for cost, sessions in daily if sessions is not None]
     return check
 
 

@@ -1,0 +1,106 @@
+"""Values of a settings file as click's options take them, checked by the types that check a command line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from cachecost.base.errors import Fault, InputError, nearest
+from cachecost.commands.options import is_scenario
+from cachecost.configuration.option_classes import ALL, REPORTS, RULE, TOKENS
+from cachecost.configuration.paths import folder_within, reports_folder, scenario_files
+from cachecost.configuration.project_settings import ProjectSettings, Setting
+from cachecost.configuration.scenario_defaults import VARIABLES, assumption_problems, scenario_defaults_of
+from cachecost.configuration.values import WrongValue, assignments_of, count_of, flag_of, word_of, words_of
+from cachecost.tokens.factory import CALIBRATED, COUNTERS
+
+ALL_TOKENS = (CALIBRATED, *COUNTERS)
+CHECK = "check"
+
+
+class CommandDefaults(NamedTuple):
+    """Values by the names of click's parameters, their places by option, and errors."""
+
+    values: dict[str, Any]
+    places: dict[str, str]
+    faults: list[Fault]
+
+
+def command_defaults(name: str, command: click.Command, settings: ProjectSettings) -> CommandDefaults:
+    """What the file states for the options of a command."""
+    options = {flag: param for param in command.params for flag in param.opts}
+    context = click.Context(command, info_name=name)
+    made = CommandDefaults({}, {}, [])
+    for key, setting in settings.of(name):
+        option = options[f"--{key}"]
+        if is_overruled(setting) or _is_of_other_commands(setting, option):
+            continue
+        try:
+            made.values[option.name or key] = _checked_value(option, setting, settings, context)
+        except (WrongValue, click.BadParameter) as error:
+            message = error.message if isinstance(error, click.BadParameter) else str(error)
+            made.faults.append(settings.fault(setting, message))
+        place = settings.place(setting)
+        made.places[f"--{key}"] = f"{place.file}:{place.line}"
+    if name == CHECK:
+        _add_for_check(made, settings)
+    return made
+
+
+def _add_for_check(made: CommandDefaults, settings: ProjectSettings) -> None:
+    """The volumes, and errors of what `check` asks the file for later."""
+    for setting in settings.volumes():
+        try:
+            made.values.setdefault("volumes", []).append(f"{setting.key}={count_of(setting.value)}")
+        except WrongValue as error:
+            made.faults.append(settings.fault(setting, str(error)))
+        place = settings.place(setting)
+        made.places.setdefault("--volume", f"{place.file}:{place.line}")
+    for read in (scenario_files, reports_folder, lambda one: scenario_defaults_of(one, os.environ)):
+        try:
+            read(settings)
+        except InputError as error:
+            made.faults.extend(error.faults)
+
+
+def is_overruled(setting: Setting) -> bool:
+    """Whether a variable of the environment wins over the setting."""
+    return bool(os.environ.get(VARIABLES.get(setting.key, ""), ""))
+
+
+def _is_of_other_commands(setting: Setting, option: click.Parameter) -> bool:
+    """Whether a source of token counts for all commands is none for this one, which has fewer of them."""
+    choices = option.type.choices if isinstance(option.type, click.Choice) else ()
+    is_general = setting.command == ALL and setting.key == TOKENS
+    return is_general and setting.value in ALL_TOKENS and setting.value not in choices
+
+
+def _checked_value(option: click.Parameter, setting: Setting, settings: ProjectSettings, context: click.Context) -> Any:
+    """The value as click takes it. Raises WrongValue, BadParameter."""
+    value = _option_value(option, setting, settings)
+    option.process_value(context, value)
+    return value
+
+
+def _option_value(option: click.Parameter, setting: Setting, settings: ProjectSettings) -> Any:
+    if isinstance(option, click.Option) and option.is_flag:
+        return flag_of(setting.value)
+    if setting.key == REPORTS:
+        return str(folder_within(settings, word_of(setting.value)))
+    words = assignments_of(setting.value) if setting.key == RULE else words_of(setting.value, option.multiple)
+    if setting.key == RULE and (problem := assumption_problems(words)):
+        raise WrongValue(problem)
+    if isinstance(option.type, click.Choice) and words[0] not in option.type.choices:
+        choices = [str(choice) for choice in option.type.choices]
+        raise WrongValue(f"expected one of {', '.join(choices)}; got {words[0]!r}{nearest(words[0], choices)}")
+    placed = [_placed_word(word, option, settings.folder) for word in words]
+    return placed if option.multiple else placed[0]
+
+
+def _placed_word(word: str, option: click.Parameter, folder: Path) -> str:
+    """A word that names a file, from the folder of the settings file; a strategy is a name or a file."""
+    is_strategy_file = "--strategy" in option.opts and is_scenario(Path(word))
+    return str(folder / word) if isinstance(option.type, click.Path) or is_strategy_file else word

@@ -1,0 +1,131 @@
+"""The page of settings files: what the tables of option classes, click and the list of variables say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from cachecost.commands.catalogue import load_named_commands
+from cachecost.configuration.option_classes import (
+    GENERAL,
+    REFUSED,
+    REFUSED_VALUES,
+    RULES_AND_PRICES,
+    SETTABLE,
+    keys_for,
+)
+from cachecost.configuration.variables import VARIABLES
+from tools.reference.markdown import code, prose, table
+
+HEAD = """# Configuration
+
+A settings file holds the defaults of a project: `[tool.cachecost]` in pyproject.toml, or cachecost.toml with the same
+keys without `tool.cachecost`. Commands read the one in the current folder, else in the nearest folder above it, up to
+the folder with `.git` or the home folder. A pyproject.toml without the table does not count; both in one folder are an
+error.
+
+```toml
+[tool.cachecost]
+scenarios = "evals/cache"          # what `cachecost check` and `pytest --cachecost` check
+reports = "evals/reports"
+host = "bedrock"
+as-of = 2026-03-07
+prices = "our-prices.toml"         # paths start at the folder of this file
+sessions-per-day = 40
+
+[tool.cachecost.rule]              # or rule = ["ttl_in_key=true"]
+ttl_in_key = true
+
+[tool.cachecost.volumes]           # sessions a day of one scenario, by its name
+my-agent = 400
+
+[tool.cachecost.bill]              # options of one command
+by = "project"
+
+[tool.cachecost.recording.diff]
+json = true
+```
+
+- **What wins:** the command line, then the environment, then the file, then the built-in default. `cachecost config`
+  shows what the file states, and `cachecost config --all` every option with its value and where it comes from.
+- **Names** are those of the options, with hyphens or underscores. An unknown key or a wrong value is an error with file
+  and line, and exit code 2. Every command reports unknown keys; it checks the values it uses, `cachecost config` all.
+- **Lists:** a repeatable option takes a list. Given on the command line, it replaces the whole list.
+- **On and off:** `true` or `false`. To run a command once as if there were no file, set `CACHECOST_CONFIG=off`.
+- **A key of a command** wins over the key for all commands.
+- **Scenarios:** `host`, `prices`, `as-of`, `tokens` and `rule` hold for a scenario that does not state its own
+  (`rules:` in a scenario wins name by name). `rules`, a rules file, is for logs only. `live` uses none of them.
+- **Help** shows the built-in defaults. `statusline`, `hook`, `mcp` itself, `init` and `--help` read no file.
+- **Python:** `import cachecost` reads no settings file.
+
+"""
+SAFE = """## What a file cannot set
+
+A settings file comes with a repository and is read without being asked for. So it can change figures and how they are
+shown, and nothing else: no option that writes, sends, runs or confirms anything. `reports` must be within the folder of
+the file, and nothing is written there but by `run` and `check --update`.
+
+"""
+CHOICE_LIMIT = 80
+"""Characters of a list of choices; a longer one is in the reference of commands."""
+
+
+def page() -> str:
+    """The page: keys for all commands, those of each, what a file cannot set, and the variables."""
+    general = table(("key", "what", "commands"), map(_general_row, GENERAL))
+    sections = [f"## Keys for all commands\n\n{general}"]
+    sections += [_section(name, command) for name, command in load_named_commands(SETTABLE)]
+    refused = table(("command", "options", "why"), _refused_rows())
+    variables = table(
+        ("variable", "what", "default"), ((code(one.name), prose(one.purpose), one.default) for one in VARIABLES)
+    )
+    return HEAD + "\n".join([*sections, f"{SAFE}{refused}", f"## Environment variables\n\n{variables}"])
+
+
+def _general_row(key: str) -> tuple[str, str, str]:
+    names = [name for name in SETTABLE if any(key == one for one, _ in keys_for(name))]
+    return code(key), prose(GENERAL[key]), ", ".join(names) or "check"
+
+
+def _section(name: str, command: click.Command) -> str:
+    header = f"[tool.cachecost.{name.replace(' ', '.')}]"
+    rows = list(_rows(name, command))
+    shared = [code(key) for key in SETTABLE[name] if key in RULES_AND_PRICES]
+    parts = [f"## `{header}`", *([table(("key", "value", "what"), rows).strip()] if rows else [])]
+    parts += [f"And {', '.join(shared)}, as for all commands."] if shared else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _rows(name: str, command: click.Command) -> Iterator[tuple[str, str, str]]:
+    context = click.Context(command)
+    for option in command.params:
+        key = option.opts[0].removeprefix("--")
+        record = option.get_help_record(context)
+        if isinstance(option, click.Option) and key in SETTABLE[name] and key not in RULES_AND_PRICES and record:
+            yield code(key), _value(option), prose(record[1])
+
+
+def _value(option: click.Option) -> str:
+    if option.is_flag:
+        return "true or false"
+    if isinstance(option.type, click.Choice) and len(", ".join(option.type.choices)) < CHOICE_LIMIT:
+        word = "one of " + ", ".join(map(code, option.type.choices))
+    else:
+        word = "path" if isinstance(option.type, click.Path) else _type_name(option)
+    return f"list of {word}" if option.multiple else word
+
+
+def _type_name(option: click.Option) -> str:
+    names = {"integer": "whole number", "integer range": "whole number", "float": "number", "float range": "number"}
+    return names.get(option.type.name, "day" if option.metavar == "DATE" else "text")
+
+
+def _refused_rows() -> Iterator[tuple[str, str, str]]:
+    for (key, value), reason in REFUSED_VALUES.items():
+        yield "all", code(f"--{key} {value}"), prose(reason)
+    for name, options in REFUSED.items():
+        reasons = dict.fromkeys(options.values())
+        for reason in reasons:
+            keys = ", ".join(code(f"--{key}") for key, why in options.items() if why == reason)
+            yield code(name), keys, prose(reason)
