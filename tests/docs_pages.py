@@ -31,6 +31,11 @@ class Block:
     line: int
 
 
+def shown() -> list[Path]:
+    """README and the pages that people wrote: what they show as printed is printed."""
+    return [ROOT / "README.md", *written()]
+
+
 def written() -> list[Path]:
     """The pages that people wrote."""
     generated = {DOCS / "reference" / name for name in REFERENCE_PAGES}

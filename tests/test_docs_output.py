@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from cachecost.cli import cachecost
 from cachecost.scenario import load
-from docs_pages import ROOT, Block, blocks, name, run, same, trimmed, written
+from docs_pages import ELISION, ROOT, Block, blocks, name, run, same, shown, trimmed, written
 
 
 @pytest.fixture
@@ -21,18 +21,23 @@ def updating(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-goldens"))
 
 
-CONSOLES = [block for page in written() for block in blocks(page, "console")]
+CONSOLES = [block for page in shown() for block in blocks(page, "console")]
 
 
 @pytest.mark.parametrize("block", CONSOLES, ids=lambda block: f"{name(block.page)}:{block.line}")
 def test_what_is_shown_as_printed_is_printed(block: Block, updating: bool) -> None:
-    command, _, shown = block.text.partition("\n")
+    command, _, text = block.text.partition("\n")
     printed = _printed(command.removeprefix("$ cachecost "))
-    if updating and not same(shown, printed):
-        whole = block.page.read_text()
-        block.page.write_text(whole.replace(block.text, f"{command}\n{printed}\n"))
-        shown = printed
-    assert same(shown, printed), f"{name(block.page)}:{block.line} shows something else than\n{printed}"
+    if updating and not same(text, printed):
+        whole, text = block.page.read_text(), _cut(printed, text)
+        block.page.write_text(whole.replace(block.text, f"{command}\n{text}"))
+    assert same(text, printed), f"{name(block.page)}:{block.line} shows something else than\n{printed}"
+
+
+def _cut(printed: str, text: str) -> str:
+    """What is printed, as far as `text` shows it: where `text` ends with an elision, as many lines as it has."""
+    lines, old = printed.splitlines(), text.splitlines()
+    return "\n".join([*lines[: len(old) - 1], ELISION] if old[-1:] == [ELISION] else lines) + "\n"
 
 
 @functools.cache
@@ -74,7 +79,7 @@ def test_yaml_is_a_scenario_or_a_part_of_one(block: Block, tmp_path: Path) -> No
     load(tmp_path / "x" / "scenario.yaml")
 
 
-@pytest.mark.parametrize("page", [page for page in written() if blocks(page, "python")], ids=name)
+@pytest.mark.parametrize("page", [page for page in shown() if blocks(page, "python")], ids=name)
 def test_python_on_a_page_runs(page: Path, tmp_path: Path) -> None:
     code = "\n".join(block.text for block in blocks(page, "python"))
     done = _tested(code, tmp_path) if "def test_" in code else run([sys.executable, "-W", "error", "-c", code])

@@ -1,4 +1,6 @@
-"""Draws the views of `cachecost view` into docs/pictures/view/, and the film-strip of README: `make pictures`.
+"""Draws the views of `cachecost view` into docs/pictures/view/, with the film-strip, and the picture of README.
+
+`make pictures` calls it.
 
 What is shown is the demo of the tests, whose bytes never change. Each view is drawn as it fits a window, in both themes
 at 1280 and at 390 pixels.
@@ -45,6 +47,9 @@ STRIP_STYLE = """
     figure { margin: 0; } figcaption { color: #222; padding: 0 2px 8px; height: 46px; }
     img { display: block; width: 440px; border: 1px solid #bbb; border-radius: 8px; }
 """
+WIDE_BILL, HIGH_BILL = 900, 700
+LEFT_OUT = "nav:not(.moments), .crumb, .facts, .switch, .buttons, .moment:nth-child(n + 4)"
+"""README shows of a session its cost, its three most expensive moments and its timeline."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +167,19 @@ def draw_strip(browser: Browser, address_of: AddressOf) -> int:
         return save(page.screenshot(), FOLDER / "film-strip.webp", 70)
 
 
+def draw_bill(browser: Browser, address_of: AddressOf) -> int:
+    """The bill of a session as README shows it, in both themes."""
+    size = 0
+    for theme in THEMES:
+        with window(browser, WIDE_BILL, HIGH_BILL, theme, 2) as page:
+            shot(page, address_of, PICTURES[1])
+            page.eval_on_selector_all(LEFT_OUT, "found => found.forEach(one => { one.style.display = 'none'; })")
+            height = page.evaluate("document.querySelector('.plot').getBoundingClientRect().bottom")
+            png = page.screenshot(clip={"x": 0, "y": 0, "width": WIDE_BILL, "height": height + 8})
+            size += save(png, FOLDER / f"bill-{theme}.webp")
+    return size
+
+
 def main() -> None:
     chromium = find_chromium()
     if chromium is None:
@@ -173,7 +191,7 @@ def main() -> None:
         write_fixed(Path(folder))
         (Path(folder) / "report").symlink_to(REPORT)
         with running_views(Path(folder)) as address_of, running_browser(chromium) as browser:
-            size = draw_views(browser, address_of) + draw_strip(browser, address_of)
+            size = sum(draw(browser, address_of) for draw in (draw_views, draw_strip, draw_bill))
     if size > MOST_BYTES:
         sys.exit(f"{size:,} bytes of pictures: at most {MOST_BYTES:,} are wanted; lower QUALITY")
     sys.stdout.write(f"{FOLDER.relative_to(ROOT)}: {size:,} bytes of pictures\n")
