@@ -10,13 +10,13 @@ from tools.reference.markdown import code, prose, table
 
 HEAD = """# Strategies
 
-What agents do and what stands for it here is in [What agents do](agents.md); this page is the list.
+This page is a list; [what agents do](agents.md) says which agent or document each of them models.
 `NAME@1h` and `NAME@5m` are a preset with that TTL on every breakpoint that names none.
 """
-PRIMITIVES = (
-    "A placement is a list of these, in order of priority; each says which blocks are marked. `ttl` is `5m` or `1h`."
+PRIMITIVES = "A placement is a list of these, in order of priority; each says which blocks get a breakpoint. `ttl` is `5m` or `1h`."
+CHANGES = (
+    "What an agent does to the conversation, or to its calls, besides placing breakpoints: `changes:` of a strategy."
 )
-CHANGES = "What an agent does to the conversation, or to its calls, besides marking: `changes:` of a strategy."
 
 
 def page() -> str:
