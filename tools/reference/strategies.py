@@ -13,7 +13,9 @@ HEAD = """# Strategies
 This page is a list; [what agents do](agents.md) says which agent or document each of them models.
 `NAME@1h` and `NAME@5m` are a preset with that TTL on every breakpoint that names none.
 """
-PRIMITIVES = "A placement is a list of these, in order of priority; each says which blocks get a breakpoint. `ttl` is `5m` or `1h`."
+PRIMITIVES = (
+    "A placement is a list of these, by priority; each says which blocks get a breakpoint. `ttl` is `5m` or `1h`."
+)
 CHANGES = (
     "What an agent does to the conversation, or to its calls, besides placing breakpoints: `changes:` of a strategy."
 )
