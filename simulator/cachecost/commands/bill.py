@@ -106,11 +106,11 @@ def bill(
     agents found on this machine. Dollars are list prices. What was read is remembered in the file that
     CACHECOST_STORE names (off: nothing is, nor with --jobs or --backend).
     """
-    from cachecost.commands.session_choice import check_session_options
+    from cachecost.commands.session_choice import session_options
 
     if since is not None and until is not None and since >= until:
         raise click.UsageError("--since must be before --until")
-    check_session_options(session, by, all_calls)
+    by, all_calls = session_options(session, by, all_calls)
     with work_bar() as bar:
         found = read_session_files(paths, format_, bar, _workers(paths, backend, scheduler, jobs))
         with bar.reading(found.logs):

@@ -16,8 +16,7 @@ from cachecost.base.inert import inert
 from cachecost.commands.catalogue import load_named_commands
 from cachecost.commands.option_values import CommandDefaults, command_defaults, is_overruled
 from cachecost.commands.options import json_option
-from cachecost.commands.project_defaults import found_files
-from cachecost.configuration.discovery import OWN, SHARED, FoundFiles
+from cachecost.configuration.discovery import OWN, SHARED, FoundFiles, found_files
 from cachecost.configuration.option_classes import SETTABLE, keys_for
 from cachecost.configuration.project_settings import TABLE, ProjectSettings, read_settings
 from cachecost.configuration.scenario_defaults import VARIABLES as OVERRULING

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cachecost.base.errors import InputError
-from cachecost.configuration.discovery import FoundFiles, find_files
+from cachecost.configuration.discovery import found_files
 
 if TYPE_CHECKING:
     from cachecost.base.yaml_text import PlacedValue, Way
@@ -63,14 +61,6 @@ def project_defaults(name: str, command: click.Command) -> ProjectDefaults:
     inner_defaults = {part.removeprefix(f"{name} "): one.values for part, one in made.items() if part != name}
     places = {option: place for one in made.values() for option, place in one.places.items()}
     return ProjectDefaults(settings, {**made[name].values, **inner_defaults}, places)
-
-
-def found_files(start: Path = Path()) -> FoundFiles:
-    """The settings files of `start`, as the environment and the user's home say."""
-    home = Path("/")
-    with suppress(RuntimeError):  # there is no home
-        home = Path.home()
-    return find_files(os.environ, home, start)
 
 
 def commands_under(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:

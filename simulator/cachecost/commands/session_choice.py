@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cachecost.commands.project_defaults import is_from_file
+
 if TYPE_CHECKING:
     from cachecost.analysis.bill.account import BillAccount
     from cachecost.analysis.bill.timeline import TimelineCall
@@ -52,12 +54,18 @@ def choose_account(account: BillAccount, named: str) -> tuple[BillAccount, Seque
     return alone, session_timelines(alone, [key])[key]
 
 
-def check_session_options(session: str | None, by: str | None, all_calls: bool) -> None:
-    """Raises UsageError for options that do not go together."""
+def session_options(session: str | None, by: str | None, all_calls: bool) -> tuple[str | None, bool]:
+    """`by` and `all_calls` as they go with `session`: those of the settings file give way.
+
+    Raises UsageError for options of the command line that do not go together.
+    """
+    by = None if session is not None and is_from_file("by") else by
+    all_calls = all_calls and not (session is None and is_from_file("all_calls"))
     if session is not None and by is not None:
         raise click.UsageError("--by: not with --session, which shows one session call by call")
     if session is None and all_calls:
         raise click.UsageError("--all-calls: only with --session")
+    return by, all_calls
 
 
 def find_first_words(calls: Sequence[TimelineCall]) -> Mapping[int, str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +38,14 @@ def may_be_ours(path: Path) -> bool:
             return NAME in stream.read(MOST_BYTES + 1)
     except OSError:
         return False
+
+
+def found_files(start: Path = Path()) -> FoundFiles:
+    """The settings files of `start`, as this process' environment and home say."""
+    home = Path("/")
+    with suppress(RuntimeError):  # there is no home
+        home = Path.home()
+    return find_files(os.environ, home, start)
 
 
 def find_files(environment: Mapping[str, str], home: Path, start: Path) -> FoundFiles:

@@ -127,7 +127,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
 }
 """Options that only the command line sets, and why."""
 
-WITHOUT_OPTIONS = ("mcp",)
+WITHOUT_OPTIONS = ("mcp", "recording schema")
 NOT_FROM_FILE = {"check": ("volume",), "config": ("all", "json")}
 """Options whose values come from a table of their own (`volumes`), or that say what a settings file does."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cachecost.base.errors import Fault, InputError, nearest
+from cachecost.base.limits import MOST_ERRORS
 from cachecost.base.yaml_text import SourcePlace
 from cachecost.configuration.discovery import MOST_BYTES, OWN, SHARED, FoundFiles, may_be_ours
 from cachecost.configuration.key_lines import key_lines, line_of
@@ -86,58 +87,63 @@ class ProjectSettings:
     def _fault(self, way: tuple[str, ...], message: str) -> Fault:
         return Fault(str(self.path), f"{'.'.join(way)}: {message}", line_of(self._lines, way))
 
-    def _read(self, table: Mapping[str, Any]) -> Iterator[Setting]:
-        groups = {name.split()[0] for name in commands()}
+    def _report(self, way: tuple[str, ...], message: str) -> None:
+        self._faults.append(self._fault(way, message))
+
+    def _entries(self, table: Mapping[str, Any], way: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...], Any]]:
+        """(key with hyphens, way, value) of a table, as long as there are not too many errors."""
         seen = set[str]()
         for name, value in table.items():
-            key, way = _hyphenated(name), (*self._top, name)
+            key, inner = name.replace("_", "-"), (*way, name)
             if key in seen:
-                self._faults.append(self._fault(way, f"is set twice, as {key.replace('-', '_')} and as {key}"))
+                self._report(inner, f"is set twice, as {key.replace('-', '_')} and as {key}")
+            if len(self._faults) >= MOST_ERRORS:
+                return
             seen.add(key)
+            yield key, inner, value
+
+    def _read(self, table: Mapping[str, Any]) -> Iterator[Setting]:
+        groups = {name.split()[0] for name in commands()}
+        for key, way, value in self._entries(table, self._top):
+            is_general = key in GENERAL and not (key in groups and isinstance(value, dict))
             if key == VOLUMES:
                 yield from self._read_volumes(way, value)
-            elif key in groups and not (key in GENERAL and not isinstance(value, dict)):
-                yield from self._read_command(key, way, value)
-            elif key in GENERAL:
+            elif is_general:
                 yield from self._allowed(Setting(ALL, key, value, way))
+            elif key in groups:
+                yield from self._read_command(key, way, value)
             else:
-                self._faults.append(self._fault(way, _unknown(key, groups)))
+                self._report(way, _unknown(key, groups))
 
     def _allowed(self, setting: Setting) -> Iterator[Setting]:
         """The setting, unless only the command line may have its value."""
         reason = REFUSED_VALUES.get((setting.key, setting.value)) if isinstance(setting.value, str) else None
         if reason:
-            self._faults.append(self.fault(setting, f"{setting.value} cannot be set in a file: {reason}"))
+            self._report(setting.way, f"{setting.value} cannot be set in a file: {reason}")
         else:
             yield setting
 
     def _read_volumes(self, way: tuple[str, ...], value: Any) -> Iterator[Setting]:
-        if not isinstance(value, dict):
-            self._faults.append(self._fault(way, "expected a table, SCENARIO = SESSIONS PER DAY a line"))
-            return
-        yield from (Setting(VOLUMES, name, number, (*way, name)) for name, number in value.items())
+        if isinstance(value, dict):
+            yield from (Setting(VOLUMES, name, number, (*way, name)) for name, number in value.items())
+        else:
+            self._report(way, "expected a table, SCENARIO = SESSIONS PER DAY a line")
 
     def _read_command(self, command: str, way: tuple[str, ...], table: Any) -> Iterator[Setting]:
         """The keys of a command's table, and those of its subcommands."""
         if not isinstance(table, dict):
-            self._faults.append(self._fault(way, f"expected a table, [{'.'.join(way)}]"))
+            self._report(way, f"expected a table, [{'.'.join(way)}]")
             return
         subcommands = {one.partition(" ")[2] for one in commands() if one.startswith(f"{command} ")}
-        seen = set[str]()
-        for name, value in table.items():
-            key, inner = _hyphenated(name), (*way, name)
-            if key in seen:
-                self._faults.append(self._fault(inner, f"is set twice, as {key.replace('-', '_')} and as {key}"))
-            seen.add(key)
+        for key, inner, value in self._entries(table, way):
             if key in subcommands:
                 yield from self._read_command(f"{command} {key}", inner, value)
             elif reason := REFUSED.get(command, {}).get(key):
-                self._faults.append(self._fault(inner, f"cannot be set in a file: {reason}"))
+                self._report(inner, f"cannot be set in a file: {reason}")
             elif key in SETTABLE.get(command, ()):
                 yield from self._allowed(Setting(command, key, value, inner))
             else:
-                known = [*SETTABLE.get(command, ()), *sorted(subcommands)]
-                self._faults.append(self._fault(inner, _unknown_of(key, known)))
+                self._report(inner, _unknown_of(key, [*SETTABLE.get(command, ()), *sorted(subcommands)]))
 
 
 def read_settings(found: FoundFiles) -> ProjectSettings:
@@ -165,10 +171,6 @@ def _table(path: Path) -> tuple[str, Mapping[str, Any] | None]:
     if table is not None and not isinstance(table, dict):
         raise InputError([Fault(str(path), f"{'.'.join(TABLE)}: expected a table", line_of(key_lines(text), TABLE))])
     return text, table
-
-
-def _hyphenated(name: str) -> str:
-    return name.replace("_", "-")
 
 
 def _unknown_of(key: str, known: list[str]) -> str:

@@ -14,7 +14,7 @@ import pytest
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.extras import NotInstalled
 from cachecost.base.formatting import count_text
-from cachecost.configuration.discovery import find_files
+from cachecost.configuration.discovery import found_files
 from cachecost.configuration.paths import reports_folder, scenario_files
 from cachecost.configuration.project_settings import read_settings
 from cachecost.configuration.scenario_defaults import scenario_defaults_of
@@ -74,7 +74,7 @@ class _ProjectOptions:
 def _project(root: Path) -> _ProjectOptions:
     """Raises UsageError with every error of the file."""
     try:
-        settings = read_settings(find_files(os.environ, Path.home(), root))
+        settings = read_settings(found_files(root))
         scenarios = tuple(path.resolve() for path in scenario_files(settings))
         defaults = scenario_defaults_of(settings, os.environ)
         return _ProjectOptions(settings.path, scenarios, reports_folder(settings), defaults)
