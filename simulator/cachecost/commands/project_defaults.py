@@ -30,7 +30,7 @@ class ProjectDefaults:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Values by the names of click's parameters; of a group, by subcommand."""
     places: Mapping[str, str] = field(default_factory=dict)
-    """File and line by option, `--host`."""
+    """File and line of each option in `defaults`, `--host`."""
 
 
 def apply_project_defaults(ctx: click.Context, name: str, command: click.Command, words: list[str]) -> None:
@@ -94,6 +94,18 @@ def scenario_defaults() -> Mapping[Way, PlacedValue]:
 
 def with_places(error: click.UsageError, places: Mapping[str, str]) -> click.UsageError:
     """The error, with the places of the options that it names and the file sets."""
-    words = error.message.replace(":", " ").replace(",", " ").split()
-    named = [f"{option} is set at {place}" for option, place in places.items() if option in words]
+    if error.ctx is None or not places:
+        return error
+    words = error.format_message().replace(":", " ").replace(",", " ").split()
+    named = [f"{option} is set at {places[option]}" for option in _set_by_file(error.ctx) if option in words]
     return click.UsageError("; ".join([error.format_message(), *named]), error.ctx) if named else error
+
+
+def _set_by_file(context: click.Context) -> list[str]:
+    """The options of a command whose values come from the file."""
+    return [
+        option
+        for param in context.command.params
+        for option in param.opts
+        if context.get_parameter_source(param.name or "") is click.core.ParameterSource.DEFAULT_MAP
+    ]

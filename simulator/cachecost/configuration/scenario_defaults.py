@@ -54,4 +54,5 @@ def _placed_values(project: ProjectSettings, setting: Setting) -> Iterator[tuple
     words = assignments_of(setting.value)
     if problem := assumption_problems(words):
         raise WrongValue(problem)
-    yield from ((("rules", name), PlacedValue(value, place)) for name, value in (one.split("=", 1) for one in words))
+    read, _ = read_assumptions(dict(word.split("=", 1) for word in words))
+    yield from ((("rules", name), PlacedValue(getattr(read, name), place)) for name in sorted(read.given))
