@@ -129,6 +129,32 @@ def test_a_dearer_prompt_is_a_regression(pytester: pytest.Pytester) -> None:
     told.stdout.re_match_lines([r"✗ mine: automatic costs \$.*% more than the baseline of .*; the limit is 5%\."])
 
 
+def test_the_settings_file_names_folders_and_prices(pytester: pytest.Pytester) -> None:
+    scenario(pytester, "budget: {strategy: automatic, max_regression: 5%}\n", folder="costs")
+    pytester.makepyprojecttoml('[tool.cachecost]\nscenarios = "costs"\nreports = "kept"\nas-of = 2026-10-01\n')
+    told = run(pytester, "--cachecost", "--cachecost-update")
+    told.assert_outcomes(passed=1)
+    assert (pytester.path / "kept" / "mine" / "baseline.json").exists()
+    assert "cachecost: 1 scenario in pyproject.toml (scenarios), baselines in kept, rewritten" in told.outlines
+    place = pytester.path / "own.toml"
+    rows = "input = 900\nread = 900\nwrite_5m = 900\nwrite_1h = 900\noutput = 900\n"
+    place.write_text(f'[[price]]\nmodel = "claude-sonnet-5-5"\n{rows}')
+    pytester.makepyprojecttoml('[tool.cachecost]\nscenarios = "costs"\nreports = "kept"\nprices = "own.toml"\n')
+    run(pytester, "--cachecost").assert_outcomes(failed=1)
+
+
+def test_an_error_of_the_settings_file_is_one_of_usage(pytester: pytest.Pytester) -> None:
+    scenario(pytester)
+    pytester.makepyprojecttoml("[tool.cachecost]\n\nscenario = 'costs'\n")
+    told = run(pytester, "--cachecost")
+    assert told.ret == pytest.ExitCode.USAGE_ERROR
+    told.stderr.fnmatch_lines(
+        ["ERROR: *pyproject.toml:3 tool.cachecost.scenario: unknown key (did you mean*'scenarios'?)"]
+    )
+    pytester.makepyfile("def test_own(): pass")
+    run(pytester).assert_outcomes(passed=1)
+
+
 def test_folders_can_be_named(pytester: pytest.Pytester) -> None:
     place = scenario(pytester, "budget: {strategy: automatic, max_regression: 5%}\n", folder="costs")
     told = run(pytester, "--cachecost=costs", "--cachecost-reports=kept", "--cachecost-update")
