@@ -15,6 +15,8 @@ Wire = Mapping[str, Any]
 LARGEST_PAGE = 1000
 USUAL_PAGE = 20
 ALIASES = "_aliases"
+EXPLICIT = "-explicit"
+"""What ends the ids by which our rules tell a way of caching apart: no model of an API."""
 
 
 def models_of(rules: RuleBook, host: str = "anthropic") -> list[Wire]:
@@ -50,6 +52,11 @@ def _display(name: str) -> str:
     parts = [part for part in name.split("-") if not (part.isdecimal() and len(part) == 8)]
     words = " ".join(part.capitalize() for part in parts if not part.isdecimal())
     return f"{words} {'.'.join(part for part in parts if part.isdecimal())}".strip()
+
+
+def listed_models(models: Sequence[Wire]) -> list[Wire]:
+    """The models that an API lists: those that can be called on the day."""
+    return [one for one in models if one["lifecycle"] == "active" and not str(one["id"]).endswith(EXPLICIT)]
 
 
 def find_model(models: Sequence[Wire], name: str) -> Wire | ApiError:

@@ -42,7 +42,8 @@ class MeteredCall:
 
     `call` is what a log of it holds, `first` the first message of its conversation; `before` the number of the call
     that it continues (None: none). `uncached` is its cost without caching, in USD; `input_price` in USD per 10**6
-    tokens; `minimum` the minimum cacheable prefix of its model, in tokens.
+    tokens; `minimum` the minimum cacheable prefix of its model, in tokens. `needs_breakpoints`: its host caches nothing
+    without one; `is_explained`: `explain` supports its host.
     """
 
     row: CallRow
@@ -53,6 +54,8 @@ class MeteredCall:
     uncached: Decimal = ZERO
     input_price: Decimal = ZERO
     minimum: int = 0
+    needs_breakpoints: bool = True
+    is_explained: bool = True
 
     @property
     def request(self) -> Request:
@@ -88,14 +91,17 @@ class Meter:
         return [one.row for one in self.taken]
 
     def avoidable(self) -> Mapping[int, Decimal]:
-        """USD by call that `explain` calls avoidable, worked out once for the calls so far."""
+        """USD by call that `explain` calls avoidable, worked out once for the calls so far; none of other hosts than it
+        supports."""
         if self._explained != len(self.taken):
             from cachecost.analysis.explain.explaining import explain
 
             self._explained, self._avoidable = len(self.taken), {}
-            workload = Workload("calls", [one.call for one in self.taken], self._setup)
-            for finding in explain(workload).findings:
-                self._avoidable[finding.call] = self._avoidable.get(finding.call, ZERO) + finding.cost
+            known = [one for one in self.taken if one.is_explained]
+            found = explain(Workload("calls", [one.call for one in known], self._setup)).findings if known else ()
+            for finding in found:
+                number = known[finding.call - 1].row.call
+                self._avoidable[number] = self._avoidable.get(number, ZERO) + finding.cost
         return self._avoidable
 
     @property
@@ -164,15 +170,16 @@ class Meter:
         first = self._conversations.first(request.thread)
         before = self._conversations.before(asked.workspace, request.thread)
         if prices is None or rules is None:
-            self.taken.append(MeteredCall(row, call, asked.workspace, first, before))
+            self.taken.append(MeteredCall(row, call, asked.workspace, first, before, is_explained=False))
             return
         self._conversations.remember(asked.workspace, request.thread, row.call)
         for one in passes:
             self.unread.add(row.call, one.outcome, prices, one.sizes)
         uncached = prices.cost(Usage(row.usage.total_input, output_tokens=row.usage.output_tokens))
         dollars = sum(uncached.values(), ZERO)
-        kept = MeteredCall(row, call, asked.workspace, first, before, dollars, prices.input, rules.minimum_tokens)
-        self.taken.append(kept)
+        needs = rules.matching == "breakpoint" and not rules.implicit_breakpoint
+        of_rules = rules.minimum_tokens, needs, rules.uses_breakpoints
+        self.taken.append(MeteredCall(row, call, asked.workspace, first, before, dollars, prices.input, *of_rules))
 
     def _diagnostics_of(self, asked: ClientCall, request: Request) -> Mapping[str, Any] | None:
         self._diagnostics.remember(asked.workspace, asked.id, request)

@@ -91,10 +91,12 @@ def _why(steps: Sequence[_LoopCall]) -> str:
 def _reason(step: _LoopCall) -> str:
     request, total = step.call.request, step.call.row.usage.total_input
     breakpoint = last_breakpoint(request)
-    if breakpoint is None:
+    if breakpoint is None and step.call.needs_breakpoints:
         return "no breakpoint is set (no cache_control in its calls)"
     if total < step.call.minimum:
         return f"its prompts are below the minimum of {step.call.minimum:,} tokens that this model caches"
+    if breakpoint is None:
+        return f"the cache was not read: {(step.call.row.cause or '').replace('_', ' ')}"
     if answers_tools(request.thread) and not breakpoints_tool_results(request):
         return f"no breakpoint on tool results; the last breakpoint is on {breakpoint.on}"
     if breakpoint.messages_after:

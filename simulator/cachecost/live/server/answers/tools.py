@@ -130,7 +130,7 @@ def _shell_call(name: str, schema: Item) -> ToolCall | None:
     for key, told in mapping(schema.get("properties")).items():
         others = [_words(str(other)) for other in needed - {key}]
         if "".join(_words(key)) in COMMANDS and all(SHELL_OPTIONS.issuperset(words) for words in others):
-            is_list = mapping(told).get("type") == "array"
+            is_list = str(mapping(told).get("type")).lower() == "array"
             return ToolCall(name, {**_arguments(name, schema), key: COMMAND.split() if is_list else COMMAND})
     return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cachecost.live.server.catalogue import find_model
+from cachecost.live.server.catalogue import find_model, listed_models
 from cachecost.live.server.model import ApiError
 
 METHODS = ("generateContent", "countTokens")
@@ -14,7 +14,7 @@ Wire = dict[str, Any]
 
 def gemini_models(models: Sequence[Mapping[str, Any]]) -> Wire:
     """The list, from the wire objects of the Messages API."""
-    return {"models": [_model(one) for one in models if one["lifecycle"] == "active"]}
+    return {"models": [_model(one) for one in listed_models(models)]}
 
 
 def gemini_model(models: Sequence[Mapping[str, Any]], name: str) -> Wire | ApiError:

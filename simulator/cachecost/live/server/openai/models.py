@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from cachecost.live.server.catalogue import find_model
+from cachecost.live.server.catalogue import find_model, listed_models
 from cachecost.live.server.model import ApiError
 
 Wire = dict[str, Any]
@@ -14,7 +14,7 @@ Wire = dict[str, Any]
 
 def openai_models(models: Sequence[Mapping[str, Any]]) -> Wire:
     """The list, from the wire objects of the Messages API."""
-    return {"object": "list", "data": [_model(one) for one in models if one["lifecycle"] == "active"]}
+    return {"object": "list", "data": [_model(one) for one in listed_models(models)]}
 
 
 def openai_model(models: Sequence[Mapping[str, Any]], name: str) -> Wire | ApiError:
