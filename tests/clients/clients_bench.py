@@ -25,6 +25,7 @@ INSTALLED = ROOT / ".clients"
 SCRIPTS = Path(__file__).parent / "scripts"
 KEY = "sk-ant-planted-by-a-test-0123456789"
 REQUIRED_IN_CI = ("anthropic", "typescript-sdk", "langchain", "pydantic-ai", "litellm", "llm", "claude-agent-sdk")
+REQUIRED_IN_CI += ("openai", "google-genai")
 DAY = "2026-11-21"
 PATIENCE = 60
 """Seconds that a client has for its session."""
@@ -127,6 +128,10 @@ class Server:
             "TMPDIR": str(self.folder / "tmp"),
             "ANTHROPIC_BASE_URL": self.address,
             "ANTHROPIC_API_KEY": KEY,
+            "OPENAI_BASE_URL": f"{self.address}/v1",
+            "OPENAI_API_KEY": KEY,
+            "GOOGLE_GEMINI_BASE_URL": self.address,
+            "GEMINI_API_KEY": KEY,
             **QUIET,
         }
 

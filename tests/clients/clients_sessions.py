@@ -163,5 +163,13 @@ SESSIONS = {
     "opencode": Session(opencode, "opencode", beside=(SMALL,)),
     "pi": Session(pi, "pi"),
     "qwen-code": Session(qwen_code("qwen-code"), "qwen-code"),
+    **{
+        f"openai-{way}": Session(script("openai", "openai_loop.py", way), "none")
+        for way in ("chat", "chat-stream", "responses", "responses-stream", "responses-stored")
+    },
+    **{
+        f"google-genai-{way}": Session(script("google-genai", "gemini_loop.py", way), "none")
+        for way in ("whole", "stream", "automatic")
+    },
     "qwen-code-0.15": Session(qwen_code("qwen-code-0.15"), "qwen-code-0.15", f"{NO_RESULTS}the system prompt"),
 }

@@ -18,6 +18,8 @@ MAIN = {
     "litellm": "litellm",
     "llm": "llm-anthropic",
     "claude-agent-sdk": "claude-agent-sdk",
+    "openai": "openai",
+    "google-genai": "google-genai",
 }
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from clients_bench import KEY, Done, Server
 from clients_breakpoints import marked, placed, requests_of
-from clients_sessions import SESSIONS, Session
+from clients_sessions import SESSIONS, Session, script
 
 from cachecost import cli
 from cachecost.conversations.readers.qwen_code.bill import session_file
@@ -126,6 +126,18 @@ def test_the_key_is_nowhere(ended: Ended) -> None:
     for shown in (ended.record.read_text("utf-8"), ended.out, ended.err, json.dumps(ended.bill)):
         assert KEY not in shown
     assert len({line["workspace"] for line in ended.lines}) == 1
+
+
+@pytest.mark.parametrize(("client", "name"), [("openai", "openai_loop.py"), ("google-genai", "gemini_loop.py")])
+def test_an_sdk_knows_the_errors_and_the_list_of_models(client: str, name: str, tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    try:
+        done = script(client, name, "errors")(server)
+        out, _ = server.end()
+    finally:
+        server.close()
+    assert done.code == 0, done.err
+    assert "1 call refused at no charge: unknown model" in " ".join(out.split())
 
 
 @pytest.mark.parametrize("ended", ["claude-code", "claude-code-1h", "claude-code-uncached"], indirect=True)

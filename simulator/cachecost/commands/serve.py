@@ -1,4 +1,4 @@
-"""`cachecost serve`: a simulated Messages API that bills your calls."""
+"""`cachecost serve`: simulated APIs of Anthropic, OpenAI and Gemini that bill your calls."""
 
 from __future__ import annotations
 
@@ -86,10 +86,12 @@ def serve(
     no_bill: bool,
     shared: SharedOptions,
 ) -> int:
-    """Serve a simulated Messages API on this machine, to see what the caching of a client costs.
+    """Serve simulated APIs on this machine, to see what the caching of a client costs.
 
-    Point a client at it with ANTHROPIC_BASE_URL. Answers are free and need no network. The calls and the bill
-    so far are on the page /cachecost; Ctrl-C stops the server and prints the bill.
+    Point a client at it with ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL: it answers Anthropic's
+    Messages, OpenAI's Chat Completions and Responses, and Gemini's generateContent, each billed by the cache of its
+    host. Answers are free and need no network. The calls and the bill so far are on the page /cachecost; Ctrl-C stops
+    the server and prints the bill.
     """
     require("cachecost serve", "starlette", "uvicorn")
     if tokens == "ctok":
@@ -196,8 +198,10 @@ def _serve_state(options: _Options, meter: Meter, log: CallLog | None) -> Server
 def _greet(address: str, page: str, options: _Options) -> None:
     from cachecost.live.server.arrival import PLACEHOLDER
 
-    print_diagnostic(f"Serving a simulated Messages API at {address}, on this machine only. Point a client at it:")
+    print_diagnostic(f"Serving simulated APIs at {address}, on this machine only. Point a client at it:")
     print_diagnostic(f"ANTHROPIC_BASE_URL={address}\nANTHROPIC_API_KEY={PLACEHOLDER}")
+    print_diagnostic(f"OPENAI_BASE_URL={address}/v1\nOPENAI_API_KEY={PLACEHOLDER}")
+    print_diagnostic(f"GOOGLE_GEMINI_BASE_URL={address}\nGEMINI_API_KEY={PLACEHOLDER}")
     print_diagnostic(f"Clock: {_clock_in_words(options)}. The calls and the bill so far: {page}")
     if options.record:
         print_diagnostic(f"Recording to {options.record}")
@@ -219,5 +223,5 @@ def _print_end(served: ServerState, log: CallLog | None) -> int:
     print_diagnostic(f"{count_text(lines, 'call')} recorded in {log.path}{f'; {lost:,} not recorded' if lost else ''}")
     if served.unreadable:
         refused = count_text(served.unreadable, "refused call")
-        print_diagnostic(f"{refused} not recorded: the body is not a Messages request")
+        print_diagnostic(f"{refused} not recorded: the body is not a valid request")
     return lost

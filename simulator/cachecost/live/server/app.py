@@ -16,14 +16,14 @@ from cachecost.live.server.calls import count_tokens
 from cachecost.live.server.catalogue import find_model, page_of
 from cachecost.live.server.endpoints import Endpoints
 from cachecost.live.server.errors import not_found, of_status
-from cachecost.live.server.gemini.routes import gemini_routes
+from cachecost.live.server.gemini import routes as gemini
 from cachecost.live.server.messages_api import MESSAGES
 from cachecost.live.server.model import ApiError
-from cachecost.live.server.openai.routes import OpenAIModels, is_openai_client, openai_routes
+from cachecost.live.server.openai import routes as openai
 from cachecost.live.server.responses import JsonResponse, error_response
 from cachecost.live.server.state import ServerState
 
-HELLO = "cachecost serve: a simulated Messages API. What your calls cost: /cachecost"
+HELLO = "cachecost serve: simulated APIs. What your calls cost: /cachecost"
 
 
 def app_of(served: ServerState, more: Sequence[BaseRoute] = ()) -> Starlette:
@@ -35,8 +35,8 @@ def app_of(served: ServerState, more: Sequence[BaseRoute] = ()) -> Starlette:
         ends.route("/v1/messages/count_tokens", site.count_tokens),
         ends.route("/v1/models", site.models, "GET"),
         ends.route("/v1/models/{id:path}", site.model, "GET"),
-        *openai_routes(ends),
-        *gemini_routes(ends),
+        *openai.openai_routes(ends),
+        *gemini.gemini_routes(ends),
         ends.route("/", site.hello, "GET"),
         *more,
     ]
@@ -46,12 +46,11 @@ def app_of(served: ServerState, more: Sequence[BaseRoute] = ()) -> Starlette:
 
 
 class _Site:
-    """The endpoints of the Messages API, and those at addresses that OpenAI's API has too."""
+    """The endpoints of the Messages API, and those at addresses that other APIs have, too."""
 
     def __init__(self, ends: Endpoints) -> None:
         self.ends = ends
         self.served = ends.served
-        self.openai = OpenAIModels(ends)
 
     async def messages(self, request: Request) -> ASGIApp:
         return await self.ends.answer(MESSAGES, request)
@@ -61,15 +60,19 @@ class _Site:
         return self.ends.respond(request, came if isinstance(came, ApiError) else count_tokens(self.served, came))
 
     async def models(self, request: Request) -> ASGIApp:
-        if is_openai_client(request.headers):
-            return self.openai.all(request)
+        if gemini.is_gemini_client(request):
+            return gemini.list_models(self.ends, request)
+        if openai.is_openai_client(request.headers):
+            return openai.list_models(self.ends, request)
         lifecycles = [*request.query_params.getlist("lifecycle"), *request.query_params.getlist("lifecycle[]")]
         fault = MESSAGES.header_fault(request.headers)
         return self.ends.respond(request, fault or page_of(self.served.models, request.query_params, lifecycles))
 
     async def model(self, request: Request) -> ASGIApp:
-        if is_openai_client(request.headers):
-            return self.openai.one(request, request.path_params["id"])
+        if gemini.is_gemini_client(request):
+            return gemini.get_model(self.ends, request)
+        if openai.is_openai_client(request.headers):
+            return openai.get_model(self.ends, request)
         fault = MESSAGES.header_fault(request.headers)
         return self.ends.respond(request, fault or find_model(self.served.models, request.path_params["id"]))
 

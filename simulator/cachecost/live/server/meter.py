@@ -43,7 +43,7 @@ class MeteredCall:
     `call` is what a log of it holds, `first` the first message of its conversation; `before` the number of the call
     that it continues (None: none). `uncached` is its cost without caching, in USD; `input_price` in USD per 10**6
     tokens; `minimum` the minimum cacheable prefix of its model, in tokens. `needs_breakpoints`: its host caches nothing
-    without one; `is_explained`: `explain` supports its host.
+    without one; `is_explained`: `explain` supports its host. `step` is what a hit is a multiple of, in tokens.
     """
 
     row: CallRow
@@ -56,6 +56,7 @@ class MeteredCall:
     minimum: int = 0
     needs_breakpoints: bool = True
     is_explained: bool = True
+    step: int = 1
 
     @property
     def request(self) -> Request:
@@ -178,7 +179,7 @@ class Meter:
         uncached = prices.cost(Usage(row.usage.total_input, output_tokens=row.usage.output_tokens))
         dollars = sum(uncached.values(), ZERO)
         needs = rules.matching == "breakpoint" and not rules.implicit_breakpoint
-        of_rules = rules.minimum_tokens, needs, rules.uses_breakpoints
+        of_rules = rules.minimum_tokens, needs, rules.uses_breakpoints, rules.step_tokens
         self.taken.append(MeteredCall(row, call, asked.workspace, first, before, dollars, prices.input, *of_rules))
 
     def _diagnostics_of(self, asked: ClientCall, request: Request) -> Mapping[str, Any] | None:

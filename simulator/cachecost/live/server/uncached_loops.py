@@ -76,11 +76,13 @@ def _is_step(call: MeteredCall, taken: Sequence[MeteredCall]) -> bool:
 
 
 def _step(call: MeteredCall, taken: Sequence[MeteredCall], first: MeteredCall) -> _LoopCall:
-    """Tokens count as paid again if they are uncached and too many to be new."""
+    """Tokens count as paid again if they are uncached and too many to be new or the rest after a hit's last step."""
     assert call.before is not None
     usage, before = call.row.usage, taken[call.before - 1].row.usage.total_input
     new = max(0, usage.total_input - before)
-    return _LoopCall(call, max(0, usage.input_tokens - new), before, max(0, before - first.row.usage.total_input))
+    again = max(0, usage.input_tokens - new)
+    grown = max(0, before - first.row.usage.total_input)
+    return _LoopCall(call, again if again >= call.step else 0, before, grown)
 
 
 def _why(steps: Sequence[_LoopCall]) -> str:

@@ -22,7 +22,7 @@ ANY = GeminiApi("")
 
 
 def gemini_routes(ends: Endpoints) -> list[Route]:
-    """Calls of every version of the API; the list of models of `v1` is at the address of OpenAI's."""
+    """Calls of every version of the API; the list of models of `v1` is at an address that other APIs have."""
 
     async def call(request: Request) -> ASGIApp:
         model, _, method = str(request.path_params["called"]).rpartition(":")
@@ -34,19 +34,34 @@ def gemini_routes(ends: Endpoints) -> list[Route]:
         return ends.respond(request, not_found(f"Method {method} is not simulated"), api)
 
     async def models(request: Request) -> ASGIApp:
-        fault = header_fault(headers_with_key(request))
-        return ends.respond(request, fault or gemini_models(ends.served.meters.models(MAKER)), ANY)
+        return list_models(ends, request)
 
     async def model(request: Request) -> ASGIApp:
-        fault = header_fault(headers_with_key(request))
-        name = request.path_params["name"]
-        return ends.respond(request, fault or gemini_model(ends.served.meters.models(MAKER), name), ANY)
+        return get_model(ends, request)
 
     return [
         *(ends.route(f"/{version}/models/{{called:path}}", call, api=ANY) for version in VERSIONS),
         *(ends.route(f"/{version}/models", models, "GET", ANY) for version in VERSIONS[:-1]),
-        *(ends.route(f"/{version}/models/{{name:path}}", model, "GET", ANY) for version in VERSIONS[:-1]),
+        *(ends.route(f"/{version}/models/{{id:path}}", model, "GET", ANY) for version in VERSIONS[:-1]),
     ]
+
+
+def is_gemini_client(request: Request) -> bool:
+    """Whether a request to an address that several APIs have is one to Gemini's."""
+    return KEY_HEADER in request.headers or "key" in request.query_params
+
+
+def list_models(ends: Endpoints, request: Request) -> ASGIApp:
+    """GET /VERSION/models."""
+    fault = header_fault(headers_with_key(request))
+    return ends.respond(request, fault or gemini_models(ends.served.meters.models(MAKER)), ANY)
+
+
+def get_model(ends: Endpoints, request: Request) -> ASGIApp:
+    """GET /VERSION/models/ID."""
+    fault = header_fault(headers_with_key(request))
+    name = request.path_params["id"]
+    return ends.respond(request, fault or gemini_model(ends.served.meters.models(MAKER), name), ANY)
 
 
 def headers_with_key(request: Request) -> Mapping[str, Any]:

@@ -37,18 +37,16 @@ def openai_routes(ends: Endpoints) -> list[Route]:
 
 
 def is_openai_client(headers: Mapping[str, str]) -> bool:
-    """Whether a request to an address that both APIs have is one to OpenAI's."""
+    """Whether a request to an address that several APIs have is one to OpenAI's."""
     return "authorization" in headers and "x-api-key" not in headers and VERSION not in headers
 
 
-class OpenAIModels:
-    """The list of models, at the address that Anthropic's API has it at, too."""
+def list_models(ends: Endpoints, request: Request) -> ASGIApp:
+    """GET /v1/models."""
+    return ends.respond(request, openai_models(ends.served.meters.models(MAKER)), CHAT)
 
-    def __init__(self, ends: Endpoints) -> None:
-        self._ends = ends
 
-    def all(self, request: Request) -> ASGIApp:
-        return self._ends.respond(request, openai_models(self._ends.served.meters.models(MAKER)), CHAT)
-
-    def one(self, request: Request, name: str) -> ASGIApp:
-        return self._ends.respond(request, openai_model(self._ends.served.meters.models(MAKER), name), CHAT)
+def get_model(ends: Endpoints, request: Request) -> ASGIApp:
+    """GET /v1/models/ID."""
+    name = request.path_params["id"]
+    return ends.respond(request, openai_model(ends.served.meters.models(MAKER), name), CHAT)
