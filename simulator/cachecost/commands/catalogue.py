@@ -45,7 +45,7 @@ COMMAND_GROUPS = {
         ),
         "serve": CommandPlace(
             "serve:serve",
-            "Serve a simulated Messages API on this machine, to see what the caching of a client costs.",
+            "Serve simulated APIs on this machine, to see what the caching of a client costs.",
         ),
     },
     "While you work": {
