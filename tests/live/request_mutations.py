@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import random
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 MODEL = "claude-opus-4-6"
 BREAKPOINT = {"type": "ephemeral", "ttl": "5m"}
@@ -78,9 +80,9 @@ QUERY = ("limit", "after_id", "before_id", "lifecycle", "lifecycle[]", "beta", "
 PLACEHOLDER = "raw-json-{}"
 
 
-def body_of(dice: random.Random) -> bytes:
+def body_of(dice: random.Random, bodies: Sequence[Mapping[str, Any]] = BODIES) -> bytes:
     """A good body after up to four mutations of its structure, and now and then one of its bytes."""
-    body = copy.deepcopy(dice.choice(BODIES))
+    body = copy.deepcopy(dice.choice(bodies))
     for _ in range(dice.randrange(5)):
         if body:
             _mutate(body, dice)

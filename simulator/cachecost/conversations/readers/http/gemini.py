@@ -147,7 +147,8 @@ def _function(told: Mapping[str, Any]) -> Body:
 
 def _choice(config: Mapping[str, Any]) -> Body | None:
     told = object_at(config.get("functionCallingConfig"), "toolConfig.functionCallingConfig")
-    kind, names = CHOICES.get(str(told.get("mode"))), told.get("allowedFunctionNames") or []
+    kind = CHOICES.get(str(told.get("mode")))
+    names = array_at(told.get("allowedFunctionNames") or [], "toolConfig.functionCallingConfig.allowedFunctionNames")
     if kind == "any" and len(names) == 1:
         return {"type": "tool", "name": names[0]}
     return {"type": kind} if kind else None

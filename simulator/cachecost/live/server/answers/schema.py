@@ -86,9 +86,9 @@ class MinimalValue:
         }
 
     def _object(self, schema: Schema, name: str, depth: int) -> dict[str, Any]:
-        properties = schema.get("properties") or {}
+        properties = mapping(schema.get("properties"))
         other = schema.get("additionalProperties", {})
-        return {key: self._of(properties.get(key, other), key, depth + 1) for key in schema.get("required") or ()}
+        return {key: self._of(properties.get(key, other), key, depth + 1) for key in required_names(schema)}
 
     def _array(self, schema: Schema, name: str, depth: int) -> list[Any]:
         first = list(schema.get("prefixItems") or ())
@@ -125,6 +125,12 @@ class MinimalValue:
         return found if isinstance(found, Mapping) else {}
 
 
+def required_names(schema: Schema) -> list[str]:
+    """The names of required properties."""
+    names = schema.get("required")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
 def minimal(schema: Schema, wording: Wording = nothing_particular) -> Any:
     """A minimal value for `schema`."""
     return MinimalValue(schema, wording).value()
@@ -153,7 +159,7 @@ def _merge(one: Schema, other: Schema) -> Schema:
         if key in one and key in other:
             both[key] = {**one[key], **other[key]}
     if "required" in one and "required" in other:
-        both["required"] = list(dict.fromkeys([*one["required"], *other["required"]]))
+        both["required"] = list(dict.fromkeys([*required_names(one), *required_names(other)]))
     return both
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachecost.live.server.answers.blocks import Item, items, mapping
-from cachecost.live.server.answers.schema import minimal
+from cachecost.live.server.answers.schema import minimal, required_names
 
 
 def _words_in(text: str) -> frozenset[str]:
@@ -126,7 +126,7 @@ def _only_looks(name: str) -> bool:
 
 def _shell_call(name: str, schema: Item) -> ToolCall | None:
     """A call with the fixed command; None if the shell's parameters are not recognized."""
-    needed = set(schema.get("required") or ())
+    needed = set(required_names(schema))
     for key, told in mapping(schema.get("properties")).items():
         others = [_words(str(other)) for other in needed - {key}]
         if "".join(_words(key)) in COMMANDS and all(SHELL_OPTIONS.issuperset(words) for words in others):

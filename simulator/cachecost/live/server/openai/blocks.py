@@ -11,11 +11,14 @@ OWN, THEIRS = "toolu_", "call_"
 
 
 def with_own_ids(content: Iterable[Block]) -> list[Block]:
-    """The blocks with ids of tool calls that begin as OpenAI's do."""
+    """The blocks with ids of tool calls that begin as OpenAI's do; those of a recording stay."""
     return [
-        {**block, "id": THEIRS + str(block["id"]).removeprefix(OWN)} if block.get("type") == "tool_use" else block
-        for block in content
+        {**block, "id": _own_id(str(block["id"]))} if block.get("type") == "tool_use" else block for block in content
     ]
+
+
+def _own_id(name: str) -> str:
+    return THEIRS + name.removeprefix(OWN) if name.startswith(OWN) else name
 
 
 def text_of(content: Iterable[Block]) -> str:
