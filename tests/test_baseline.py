@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from cachecost.base.atomic_files import write_together
 from cachecost.base.errors import InputError
-from cachecost.budgets.baseline import Baseline, baseline_text, read_baseline, write_baseline
+from cachecost.budgets.baseline import Baseline, baseline_text, is_same_but_day, read_baseline
 from cachecost.budgets.check import BudgetResult, check_scenarios
 from cachecost.budgets.new_baseline import LARGEST, baseline_of
 from cachecost.budgets.strategy_replays import replay_strategies
@@ -132,7 +133,7 @@ def test_a_write_that_breaks_off_leaves_the_old_file(path: Path, monkeypatch: py
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(InputError, match=r"cannot be written: No space left on device"):
-        write_baseline(path, old.model_copy(update={"model": "another"}))
+        write_together({path: baseline_text(old.model_copy(update={"model": "another"})).encode()})
     assert read_baseline(path) == old
     assert [found.name for found in path.parent.iterdir()] == ["baseline.json"]
 
@@ -214,7 +215,9 @@ def test_versions_of_the_data_alone_change_nothing(path: Path, tmp_path: Path) -
     baseline = read_baseline(path)
     assert baseline is not None
     versions = {"cachecost": "9.9", "rules": "2030-01-01", "prices": "others", "tiktoken": "1.0"}
-    assert write_baseline(path, baseline.model_copy(update={"versions": versions}))
+    changed = baseline.model_copy(update={"versions": versions})
+    assert not is_same_but_day(path, changed)
+    path.write_text(baseline_text(changed))
     assert regression(tmp_path / "mine.yaml", tmp_path / "reports").verdict == "pass"
 
 
@@ -335,7 +338,7 @@ def test_several_calls_a_line(tmp_path: Path) -> None:
     baseline = baseline_of(scenario, list(replay_strategies(scenario, tmp_path)))
     figures = {name: _thin(one) for name, one in baseline.model_dump(mode="json")["strategies"].items()}
     thin = Baseline.model_validate({**baseline.model_dump(mode="json"), "strategies": figures})
-    write_baseline(tmp_path / "reports" / "mine" / "baseline.json", thin)
+    write_together({tmp_path / "reports" / "mine" / "baseline.json": baseline_text(thin).encode()})
     assert regression(path, tmp_path / "reports").verdict == "pass"
     (verdict,) = check_scenarios([project(tmp_path, late_question)], tmp_path / "reports").budgets
     assert (verdict.changes[0].call, verdict.changes[0].last) == (4, 6)

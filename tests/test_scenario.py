@@ -224,11 +224,11 @@ REPLACED = [
         "5:27 conversation.synthetic.inquiries.rate: expected at most 1.0; got 1.5",
         SEEN,
     ),
-    (TALK, "turns: 2", "4:1 conversation: expected recording or synthetic; got neither", UNSEEN),
+    (TALK, "turns: 2", "4:1 conversation: expected recording, synthetic or command; got none", UNSEEN),
     (
         TALK,
         "synthetic: {}\n  recording: talk.jsonl",
-        "4:1 conversation: expected recording or synthetic; got recording and synthetic",
+        "4:1 conversation: expected recording, synthetic or command; got recording and synthetic",
         UNSEEN,
     ),
     (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from filecmp import cmp
 from hashlib import blake2b
 from pathlib import Path
@@ -92,6 +92,19 @@ def write_text(path: Path, text: str) -> None:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise InputError([Fault(str(path), f"cannot be written: {error.strerror or error}")]) from None
+
+
+def write_together(files: Mapping[Path, bytes]) -> None:
+    """Write the files, with their folders: none of them before all are complete. Raises InputError with the reason."""
+    try:
+        with ExitStack() as renames:
+            for path, content in files.items():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                renames.enter_context(replace_when_done(path)).write_bytes(content)
+    except OSError as error:
+        raise InputError(
+            [Fault(str(error.filename or next(iter(files))), f"cannot be written: {error.strerror or error}")]
+        ) from None
 
 
 def safe_name(value: str) -> str:

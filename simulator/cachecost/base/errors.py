@@ -34,6 +34,13 @@ class CannotEvaluate(Exception):
     """An unknown model, price, rule or count; exit code 3. The text names the nearest known ones."""
 
 
+class CommandFailed(CannotEvaluate):
+    """A command that a scenario runs did not do its work; exit code 3. `output` are its last lines, shown below."""
+
+    def __init__(self, fault: Fault, output: Sequence[str] = ()) -> None:
+        super().__init__("\n".join([str(fault), *(f"  {inert(line)}" for line in output)]))
+
+
 class NamesNotKnown(InputError, CannotEvaluate):
     """Valid input that names unknown hosts or models: reported like input errors, with exit code 3."""
 

@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, WithJsonSchema
 
 from cachecost.base import yaml_text
-from cachecost.base.atomic_files import write_text
 from cachecost.base.errors import InputError
 from cachecost.base.formatting import exact
 from cachecost.base.schema_errors import faults_of, show_value
@@ -211,16 +210,9 @@ def baseline_text(baseline: Baseline) -> str:
     return json.dumps(baseline.model_dump(mode="json"), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def write_baseline(path: Path, baseline: Baseline) -> bool:
-    """Write the file whole or not at all, unless only its day would change. True: written.
-
-    Raises InputError if the folder cannot be written.
-    """
-    text = baseline_text(baseline)
-    if _without_day(_read(path)) == _without_day(text):
-        return False
-    write_text(path, text)
-    return True
+def is_same_but_day(path: Path, baseline: Baseline) -> bool:
+    """Whether the file at `path` is this baseline, but for the day on which it was accepted."""
+    return _without_day(_read(path)) == _without_day(baseline_text(baseline))
 
 
 def _read(path: Path) -> str:

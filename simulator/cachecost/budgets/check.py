@@ -10,7 +10,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.budgets.baseline import FILE_NAME, Baseline, read_baseline, write_baseline
+from cachecost.budgets.accepted_calls import SentCalls, read_accepted_calls, write_accepted
+from cachecost.budgets.baseline import FILE_NAME, Baseline, read_baseline
 from cachecost.budgets.comparable import differences
 from cachecost.budgets.limits import check_budgets
 from cachecost.budgets.new_baseline import baseline_of
@@ -18,6 +19,7 @@ from cachecost.budgets.strategy_replays import ReplayedStrategy, replay_strategi
 from cachecost.budgets.verdicts import State, Verdict, exit_code, overall
 from cachecost.scenario import Scenario, load
 from cachecost.scenario.file_defaults import NO_DEFAULTS, FileDefaults
+from cachecost.scenario.recorded import Record, RecordedScenario, without_command
 from cachecost.simulation.setup import Progress, no_progress
 
 __all__ = ["BudgetResult", "StrategyCost", "Verdict", "check_scenarios"]
@@ -60,6 +62,8 @@ class BudgetResult:
     costs: list[StrategyCost] = field(default_factory=list)
     updated: list[Path] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
+    sent: dict[str, SentCalls] = field(default_factory=dict)
+    """What the commands of scenarios sent, by the name of the scenario."""
 
     @property
     def verdict(self) -> State:
@@ -79,47 +83,44 @@ def check_scenarios(
     progress: ProgressOf = silent,
     today: date | None = None,
     defaults: FileDefaults = NO_DEFAULTS,
+    record: Record = without_command,
 ) -> BudgetResult:
     """Check the scenarios at `paths` against their budgets, and against their baselines under `reports`.
 
     `defaults` stand where a scenario states nothing. With `update` today's costs become the baselines first, accepted
-    on `today`. Raises InputError with the faults of all files, CannotEvaluate.
+    on `today`. `record` runs the commands of those that have one, all before the first is checked. Raises InputError
+    with the faults of all files, CannotEvaluate.
     """
-    scenarios = _load_scenarios(paths, defaults)
-    result = BudgetResult([], files={scenario.name: str(path) for path, scenario in scenarios})
-    for path, scenario in scenarios:
-        with progress(scenario.name) as report_progress:
-            _check(
-                path,
-                scenario,
-                reports / scenario.name / FILE_NAME,
-                today if update else None,
-                update,
-                report_progress,
-                result,
-            )
+    scenarios = [(path, record(path, scenario)) for path, scenario in _load_scenarios(paths, defaults)]
+    result = BudgetResult([], files={one.scenario.name: str(path) for path, one in scenarios})
+    for path, recorded in scenarios:
+        name = recorded.scenario.name
+        with progress(name) as report_progress:
+            _check(path, recorded, reports / name, today if update else None, update, report_progress, result)
     return result
 
 
 def _check(
     path: Path,
-    scenario: Scenario,
-    place: Path,
+    recorded: RecordedScenario,
+    folder: Path,
     today: date | None,
     update: bool,
     report_progress: Progress,
     result: BudgetResult,
 ) -> None:
     """One scenario; what is found is added to `result`."""
+    scenario, place = recorded.scenario, folder / FILE_NAME
     baseline = None if update else read_baseline(place)
     replays = list(replay_strategies(scenario, path.parent, report_progress))
     now = baseline_of(scenario, replays, today)
     if update:
-        if write_baseline(place, now):
-            result.updated.append(place)
+        result.updated.extend(write_accepted(folder, now, recorded))
         baseline = read_baseline(place)
     result.budgets.extend(check_budgets(scenario, replays, now, baseline))
     result.costs.extend(_cost(scenario.name, one, now, baseline) for one in replays)
+    if recorded.runs:
+        result.sent[scenario.name] = SentCalls(read_accepted_calls(folder), recorded.kept_calls)
 
 
 def _cost(scenario: str, one: ReplayedStrategy, now: Baseline, baseline: Baseline | None) -> StrategyCost:

@@ -30,6 +30,7 @@ from cachecost.budgets.verdicts import CostChange, State, Verdict
 from cachecost.ledger.results import ZERO, CallRow, most_of
 from cachecost.prompts.blocks import Layer
 from cachecost.scenario import Scenario
+from cachecost.scenario.models import AS_RECORDED
 from cachecost.simulation.call_preparer import REFUSED
 
 SHOWN_CALLS = 3
@@ -43,7 +44,7 @@ def check_budgets(
     Judged are the figures of the scenario as written; its variants are other questions.
     """
     checkers = {one.strategy: LimitChecker(scenario, one, now, baseline) for one in replays}
-    named = [spec.name for spec in scenario.strategies]
+    named = [spec.name for spec in scenario.strategies] or [AS_RECORDED]
     for number, budget in enumerate(scenario.budget):
         for strategy in [budget.strategy] if budget.strategy else named:
             for name, limit in budget.limits.items():

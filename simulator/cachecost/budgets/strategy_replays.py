@@ -62,7 +62,7 @@ class ReplayedStrategy:
 
 
 def replay_strategies(scenario: Scenario, folder: Path, progress: Progress = no_progress) -> Iterator[ReplayedStrategy]:
-    """Replays of each strategy of a scenario as written, and of the recorded calls if a budget names them.
+    """Replays of each strategy of a scenario as written, and of the recorded calls if a budget is about them.
 
     Raises InputError, CannotEvaluate.
     """
@@ -92,7 +92,7 @@ def _turns_sent(traffic: Workload) -> int:
 
 def _recorded_workload(scenario: Scenario, folder: Path) -> Iterator[Workload]:
     """The calls just as they were sent, breakpoints included."""
-    if not any(budget.strategy == AS_RECORDED for budget in scenario.budget):
+    if not scenario.needs_recorded_calls:
         return
     bills = load_conversations(scenario, folder).bills
     setup = scenario_setup(scenario, folder, bills if any(call.billed for call in bills) else [])

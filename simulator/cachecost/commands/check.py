@@ -79,16 +79,17 @@ def check(
     budget is exceeded, and 3 if there is no baseline or it cannot be compared.
     """
     from cachecost.budgets.check import check_scenarios
+    from cachecost.live.agent_runs.recording import AgentRecorder
     from cachecost.views.check.json_output import check_object
     from cachecost.views.check.text import text_lines
 
     paths = scenarios or _usual_scenarios()
     if volumes and (not scenarios or not is_from_file("volumes")):
         _check_volumes(volumes, paths)
-    with work_bar() as bar:
+    today = date.today()  # noqa: DTZ011 - the user's own day
+    with AgentRecorder(print_diagnostic) as recorder, work_bar() as bar:
         progress = _ScenarioProgress(bar, len(paths)).of_scenario
-        today = date.today()  # noqa: DTZ011 - the user's own day
-        result = check_scenarios(paths, reports, update, progress, today, scenario_defaults())
+        result = check_scenarios(paths, reports, update, progress, today, scenario_defaults(), recorder.record)
     for place in result.updated:
         print_diagnostic(f"{place} updated")
     report = check_object(result, sessions_per_day, volumes)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from cachecost.base.errors import CannotEvaluate, InputError
+from cachecost.base.errors import CannotEvaluate, CommandFailed, InputError
 from cachecost.base.exit_codes import ExitCode
 from cachecost.base.inert import inert
 from cachecost.commands.diagnostics import print_diagnostic
@@ -35,7 +35,8 @@ def _exit_code(command: Callable[[], Any], end: Callable[[BaseException], None])
     except InputError as error:
         return _report_input(error)
     except CannotEvaluate as error:
-        return _report(inert(str(error)), ExitCode.NOT_EVALUATED)
+        text = str(error) if isinstance(error, CommandFailed) else inert(str(error))
+        return _report(text, ExitCode.NOT_EVALUATED)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:

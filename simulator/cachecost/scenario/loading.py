@@ -24,8 +24,9 @@ from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.prompts.blocks import NOTHING, Part, given_block
 from cachecost.providers.assumptions import read_assumptions
 from cachecost.scenario.adjusting import begin_at_turn, stretch_pauses
+from cachecost.scenario.agent_keys import COMMAND, agent_faults, has_command, missing_faults
 from cachecost.scenario.file_defaults import NO_DEFAULTS, FileDefaults, with_defaults
-from cachecost.scenario.models import Head, Scenario
+from cachecost.scenario.models import AS_RECORDED, Head, Scenario
 from cachecost.scenario.names import unknown_names
 from cachecost.scenario.text import schema
 from cachecost.scenario.ways import get, numbered_path
@@ -33,10 +34,9 @@ from cachecost.strategies.spec import StrategySpec
 
 ONLY_ABOUT_THE_WHOLE = ("variants", "sweep", "budget", "assumptions")
 """What a variant does not inherit."""
-AS_RECORDED = "as recorded"
-"""What a budget calls the calls just as they were sent."""
-ALTERNATIVES = (("recording", "synthetic"), ("tokens", "blocks"))
+ALTERNATIVES = (("recording", "synthetic", "command"), ("tokens", "blocks"))
 """Keys of which a variant's replaces the scenario's other one."""
+NOT_RUN = "expected a recording or a synthetic conversation here, as a variant or a swept value runs no command"
 
 
 # ---------------------------------------------------------------------------------------- reading
@@ -70,10 +70,23 @@ def from_mapping(value: Mapping[str, Any], folder: Path, file: str = "scenario")
 
 
 class CheckContext(NamedTuple):
-    """What a scenario is checked against: the folder of its paths, and whether its host and models must be known."""
+    """What a scenario is checked against: the folder of its paths, whether its host and models must be known, and
+    whether its recording is what a command sent.
+    """
 
     folder: Path
     names: bool = True
+    is_recorded: bool = False
+
+
+def placed_of(scenario: Scenario) -> PlacedValue:
+    """The values of a scenario, each with its place."""
+    return scenario._placed or PlacedValue(None, {(): SourcePlace(scenario.name)})
+
+
+def scenario_from(placed: PlacedValue, context: CheckContext) -> Scenario:
+    """The scenario of these values. Raises InputError."""
+    return _scenario(placed, context, [])
 
 
 def _with_known_names(placed: PlacedValue, folder: Path, faults: Sequence[Fault]) -> Scenario:
@@ -139,6 +152,8 @@ def _where(fault: Fault) -> SourcePlace:
 def _check(placed: PlacedValue, context: CheckContext) -> tuple[Scenario | None, list[Fault]]:
     """The scenario, None where there are faults, and the faults."""
     faults = [*_check_across_keys(placed, context.folder), *(unknown_names(placed) if context.names else ())]
+    if not (context.is_recorded or has_command(placed)):
+        faults += missing_faults(placed)
     try:
         scenario = Scenario.model_validate(placed.value)
     except ValidationError as error:
@@ -156,6 +171,7 @@ def _check_across_keys(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
     yield from _duplicate_names(placed, names)
     yield from _duplicate_names(placed, _names(placed, "variants"))
     yield from _unknown_strategies(placed, sorted(set(names.values())))
+    yield from agent_faults(placed, folder)
     for way in (("conversation", "recording"), ("prices",)):
         path = get(placed, way)
         is_remote = way[0] == "conversation" and isinstance(path, str) and is_url(path)  # looked at when it is read
@@ -198,13 +214,15 @@ def _unknown_strategies(placed: PlacedValue, strategies: Sequence[str]) -> Itera
     """Where a strategy is named that there is not."""
     budget = get(placed, ("budget",))
     budgets: list[Way] = [("budget", n) for n in range(len(budget))] if isinstance(budget, list) else [("budget",)]
-    recorded = [AS_RECORDED] if isinstance(get(placed, ("conversation", "recording")), str) else []
+    has_calls = has_command(placed) or isinstance(get(placed, ("conversation", "recording")), str)
+    recorded = [AS_RECORDED] if has_calls else []
     named = get(placed, ("question_about",))
     asked: list[Way] = [("question_about", n) for n in range(len(named))] if isinstance(named, list) else []
     for way in [("compare_to",), *asked, *((*way, "strategy") for way in budgets)]:
         name = get(placed, way)
         known = [*strategies, *(recorded if way[0] == "budget" else ())]
-        if isinstance(name, str) and strategies and name not in known:
+        is_checked = strategies or "strategies" not in placed.value
+        if isinstance(name, str) and known and is_checked and name not in known:
             yield placed.fault(way, one_of(known, name))
 
 
@@ -381,6 +399,8 @@ def load_conversations(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -
     """
     source = scenario.conversation
     _check_head(scenario)
+    if source.command is not None:
+        raise InputError([scenario.fault(COMMAND, NOT_RUN)])
     if source.recording is None:
         return ScenarioTalks([_add_head(scenario, _make_synthetic(scenario))], [])
     conversations, bills = read_conversations(input_path(source.recording, base_dir), "auto", warn)
@@ -413,7 +433,7 @@ def _add_head(scenario: Scenario, conversation: Conversation) -> Conversation:
     begun = stretch_pauses(begin_at_turn(conversation, source.from_turn), source.pause_factor)
     return replace(
         begun,
-        events=_turns(begun.events, source.turns),
+        events=_turns(begun.events, source.turns if isinstance(source.turns, int) else None),
         tools=_pick_part(scenario, "tools", conversation.tools, tools),
         system=_pick_part(scenario, "system", conversation.system, system),
         params={**conversation.params, **source.params.model_dump(exclude_none=True)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
@@ -11,12 +12,14 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     PlainValidator,
     PrivateAttr,
     WithJsonSchema,
     model_validator,
 )
+from pydantic.config import JsonDict
 from typing_extensions import TypeAliasType
 
 from cachecost.base.errors import Fault
@@ -33,6 +36,8 @@ from cachecost.strategies.derived_models import CONFIG, DerivedModel
 from cachecost.strategies.spec import StrategySpec, check_printable
 
 SHIPPED = "shipped"
+AS_RECORDED = "as recorded"
+"""What a budget calls the calls just as they were sent."""
 TOKEN_SOURCES = Literal["calibrated", "tiktoken", "bytes", "ctok", "count_tokens"]
 HUNDRED = Decimal(100)
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -83,6 +88,21 @@ def _price(value: Any) -> str:
     raise ValueError(f"expected prices of {classes}, joined by ' - ' or ' + '; got {show_value(value)}")
 
 
+def _command(value: Any) -> tuple[str, ...]:
+    """The words of a command: of a text as a POSIX shell splits it."""
+    words = _split(value) if isinstance(value, str) else value
+    if isinstance(words, list) and words and all(isinstance(word, str) for word in words) and words[0]:
+        return tuple(words)
+    raise ValueError(f"expected a command, as text or as a list of words; got {show_value(value)}")
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:  # a quote or an escape that does not end
+        raise ValueError(f"expected a command as a shell splits it; got {show_value(text)}: {error}") from None
+
+
 def _list(value: Any) -> Any:
     return [value] if isinstance(value, dict) else value
 
@@ -104,6 +124,11 @@ HitShare = Annotated[
 ]
 PriceSum = Annotated[str, BeforeValidator(_price), WithJsonSchema({"type": "string", "pattern": f"^{PRICE.pattern}$"})]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
+Command = Annotated[
+    tuple[str, ...],
+    PlainValidator(_command),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+]
 Spread = TypeAliasType(
     "Spread", Annotated[Distribution, PlainValidator(parse_distribution), WithJsonSchema(DISTRIBUTION_SCHEMA)]
 )
@@ -205,16 +230,31 @@ class Params(Strict):
 
 
 class ConversationSource(Strict):
-    """The conversation that every strategy sends: a `recording`, or a `synthetic` one."""
+    """The conversation that every strategy sends: a `recording`, a `synthetic` one, or what a `command` sends."""
 
     recording: str | None = None
     """Path of a recording, relative to the scenario's folder, or its URL (s3://, gs://, az://, https://)."""
     synthetic: Annotated[SyntheticSpec, SYNTHETIC] | None = None
     """A synthetic conversation, generated from numbers."""
+    command: Command | None = None
+    """A command that runs your agent, split into words but not run by a shell: what it sends is the recording.
+    {turn} in a word runs it once per turn; otherwise it reads the turns from its standard input, a line each."""
+    answers: str | Annotated[list[dict[str, Any]], Field(min_length=1)] = "agent"
+    """What answers the command: agent[:N[:TOOL,…]], script:FILE, recording:FILE, or the replies of a script."""
+    folder: str | None = None
+    """Where the command runs, relative to the scenario's folder; null is the project's folder."""
+    env: dict[str, str] = {}
+    """More environment variables of the command."""
+    timeout: Annotated[float, Field(gt=0)] = 60.0
+    """Seconds after which a run of the command is ended."""
+    runs: Literal[1, 2] = 2
+    """Runs of the command: what the second sends otherwise is not deterministic. 1 does not look for it."""
+    content: Literal["keep", "digest"] = "keep"
+    """What `check --update` keeps of what the command sends: the content, or digests of it."""
     from_turn: Tokens = 1
     """Begin at this human turn, 1 being the first: what was said before is in no prompt."""
-    turns: Tokens | None = None
-    """Only N human turns from there; null is all."""
+    turns: Tokens | list[str] | None = None
+    """Only N human turns from there; null is all. With a command: what a person says, a text per turn."""
     pause_factor: Annotated[float, Field(ge=0)] = 1.0
     """Every pause before a human message is this many times as long."""
     head: Head = Head()
@@ -224,7 +264,7 @@ class ConversationSource(Strict):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        _exactly_one(self, "recording", "synthetic")
+        _exactly_one(self, "recording", "synthetic", "command")
         return self
 
 
@@ -322,6 +362,14 @@ class Variant(Strict):
     """Another price file."""
 
 
+WITHOUT_COMMAND = ("model", "strategies")
+"""Keys that a scenario must have unless its conversation has a command."""
+REQUIRED_WITHOUT_COMMAND: JsonDict = {
+    "if": {"properties": {"conversation": {"required": ["command"]}}, "required": ["conversation"]},
+    "else": {"required": list(WITHOUT_COMMAND)},
+}
+
+
 class Scenario(Strict):
     """A question about what prompt caching costs, with all that its answer depends on."""
 
@@ -335,14 +383,15 @@ class Scenario(Strict):
     """Rules and prices of this day; shipped is the date of the shipped rule data."""
     host: str = "anthropic"
     """The host that serves the model."""
-    model: str
-    """The model's id."""
+    model: str = ""
+    """The model's id; with a command, it may be left out: it is the model of the first call."""
     tokens: TOKEN_SOURCES | None = None
     """How tokens are counted; null is calibrated (calibrated on the bill) if the recording has usage, else tiktoken."""
     conversation: ConversationSource
     """The conversation that every strategy is to send."""
-    strategies: Annotated[list[StrategySpec], Field(min_length=1)]
-    """What is compared: names of presets, or your own strategies."""
+    strategies: Annotated[list[StrategySpec], Field(min_length=1)] = []
+    """What is compared: names of presets, or your own strategies. With a command, it may be left out: budgets are
+    then about the calls as recorded."""
     compare_to: str | None = None
     """The strategy that the others are compared to; null is the first."""
     question_about: list[str] = []
@@ -362,8 +411,15 @@ class Scenario(Strict):
     budget: Budgets = []
     """Limits that `cachecost check` enforces: one mapping or a list."""
 
+    model_config = ConfigDict(json_schema_extra=REQUIRED_WITHOUT_COMMAND)
+
     _readings: tuple[tuple[str, Scenario], ...] = PrivateAttr(default=())
     _placed: PlacedValue | None = PrivateAttr(default=None)
+
+    @property
+    def needs_recorded_calls(self) -> bool:
+        """Whether budgets are about the calls just as they were sent: one says so, or there is no strategy."""
+        return not self.strategies or any(budget.strategy == AS_RECORDED for budget in self.budget)
 
     @property
     def first(self) -> str:
@@ -390,4 +446,6 @@ class Scenario(Strict):
 def _exactly_one(model: BaseModel, *names: str) -> None:
     given = [name for name in names if getattr(model, name) is not None]
     if len(given) != 1:
-        raise ValueError(f"expected {' or '.join(names)}; got {' and '.join(given) or 'neither'}")
+        known = f"{', '.join(names[:-1])} or {names[-1]}"
+        none = "neither" if len(names) == 2 else "none"
+        raise ValueError(f"expected {known}; got {' and '.join(given) or none}")

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from cachecost.base.schema_errors import Schema
 from cachecost.providers.listing import AssumptionRow, assumption_rows
-from cachecost.scenario.models import RULES, SHIPPED, Scenario
+from cachecost.scenario.models import RULES, SHIPPED, WITHOUT_COMMAND, Scenario
 from cachecost.strategies.derived_models import DerivedModel
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -76,14 +76,15 @@ def _explain_fields(model: type[BaseModel]) -> Iterator[str]:
     for name, field in model.model_fields.items():
         yield f"# {' '.join((field.description or '').split())}"
         inner, written = _inner_model(field.annotation, *field.metadata), field.alias or name
-        default = None if field.is_required() else field.get_default(call_default_factory=True)
+        must_be_given = field.is_required() or (model is Scenario and name in WITHOUT_COMMAND)
+        default = None if must_be_given else field.get_default(call_default_factory=True)
         if inner and (isinstance(default, BaseModel) or is_dataclass(default)):
             yield f"{written}:"
             yield from (f"  {line}" for line in _explain_fields(inner))
         else:
             shipped = model is Scenario and name == "as_of"
             value = SHIPPED if shipped else json.dumps(default, ensure_ascii=False, default=str)
-            yield f"# {written}:  must be given" if field.is_required() else f"{written}: {value}"
+            yield f"# {written}:  must be given" if must_be_given else f"{written}: {value}"
             yield from (f"#   {line}" for line in (_explain_fields(inner) if inner else ()))
 
 

@@ -53,15 +53,20 @@ def serve_until_stopped(
 @contextlib.contextmanager
 def serving(app: ASGIApp, pauses: AnswerDelays | None = None, port: int = 0) -> Iterator[str]:
     """Serve from a thread while the block runs; yields the address."""
-    listener = listen(port)
+    with listen(port) as listener, serving_at(app, listener, pauses):
+        yield address_of(listener)
+
+
+@contextlib.contextmanager
+def serving_at(app: ASGIApp, listener: socket.socket, pauses: AnswerDelays | None = None) -> Iterator[None]:
+    """Serve a socket from a thread while the block runs."""
     began = threading.Event()
     server = _Server(app, pauses, began.set)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
     thread.start()
     try:
         began.wait()
-        yield address_of(listener)
+        yield
     finally:
         server.should_exit = True
         thread.join()
-        listener.close()

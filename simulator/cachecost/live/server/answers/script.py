@@ -101,7 +101,11 @@ class ScriptAnswerer:
     @classmethod
     def load(cls, path: Path) -> ScriptAnswerer:
         """The script at `path`. Raises InputError with all its faults."""
-        placed = yaml_text.read(path)
+        return cls.from_values(yaml_text.read(path))
+
+    @classmethod
+    def from_values(cls, placed: PlacedValue) -> ScriptAnswerer:
+        """The script that these values are. Raises InputError with all its faults."""
         faults = list(placed.faults)
         told = _validate(placed, faults)
         if told is None or faults:

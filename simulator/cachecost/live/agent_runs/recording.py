@@ -1,0 +1,174 @@
+"""Runs the command of a scenario against the simulated API: what it sends is the recording."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+
+from cachecost.base.errors import CommandFailed
+from cachecost.base.extras import require
+from cachecost.base.formatting import count_text
+from cachecost.conversations import call_recording
+from cachecost.conversations.call_recording import Title
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.readers.detect import read_calls
+from cachecost.live.agent_runs.environment import environment_of, secrets_in_environment
+from cachecost.live.agent_runs.processes import CommandEnd, CommandLine, Launcher, find_program
+from cachecost.live.callbacks import Say
+from cachecost.live.keys import without
+from cachecost.prompts.blocks import Block
+from cachecost.providers.rules import data_date
+from cachecost.scenario import Scenario
+from cachecost.scenario.agent_keys import COMMAND, project_folder
+from cachecost.scenario.models import ConversationSource
+from cachecost.scenario.recorded import RecordedScenario, with_recording
+from cachecost.tokens.raw import count_content
+
+TURN = "{turn}"
+SHOWN_LINES = 12
+"""How much of the end of a command's stderr is shown."""
+Serving = Callable[[socket.socket], AbstractContextManager[None]]
+
+
+class AgentRecorder:
+    """Records what the commands of scenarios send. Their recordings exist until the recorder is closed.
+
+    `say` prints diagnostics.
+    """
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._folder = tempfile.TemporaryDirectory(prefix="cachecost-")
+        self._recorded = 0
+
+    def __enter__(self) -> AgentRecorder:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._folder.cleanup()
+
+    def record(self, path: Path, scenario: Scenario) -> RecordedScenario:
+        """The scenario at `path` without its command, which runs here; as it is, if it has none.
+
+        Raises NotInstalled, CommandFailed, InputError.
+        """
+        source = scenario.conversation
+        if source.command is None:
+            return RecordedScenario(scenario)
+        require("a scenario with a command", "starlette", "uvicorn")
+        self._recorded += 1
+        place = Path(self._folder.name) / f"{self._recorded}"
+        place.mkdir()
+        job = _Job(path, scenario, source, source.command, place, Launcher())
+        runs = [job.run(number) for number in range(source.runs)]
+        self._say(_what_ran(job, runs))
+        recording = place / "recording.jsonl"
+        call_recording.write(Title(scenario.name), runs[0], recording)
+        kept = _content_free(job, runs[0]) if source.content == "digest" else recording
+        kept_calls = list(read_calls(kept, "calls")) if source.content == "digest" else runs[0]
+        return RecordedScenario(with_recording(scenario, path.parent, recording, runs[0]), runs, kept, kept_calls)
+
+
+def _content_free(job: _Job, calls: Sequence[RecordedCall]) -> Path:
+    """A recording of the calls without their content. The key is that of the scenario: equal texts have equal digests
+    in each recording of it, so that they can be compared, and whoever guesses a text can find it.
+    """
+    place, name = job.place / "digests.jsonl", job.scenario.name
+    key = blake2b(name.encode(), digest_size=32, person=b"scenario key").digest()
+    call_recording.write(Title(name), calls, place, "digest", key, _count_for_all)
+    return place
+
+
+def _count_for_all(block: Block) -> tuple[Mapping[str, int], str]:
+    """The counts of a block that every installation can make."""
+    counts, prose = count_content(block)
+    return {name: number for name, number in counts.items() if not name.startswith("ctok")}, prose
+
+
+def _what_ran(job: _Job, runs: Sequence[Sequence[RecordedCall]]) -> str:
+    times = "" if len(runs) == 1 else f", {len(runs)} times"
+    refusal = job.launcher.refusal
+    network = f"proxies that refuse ({refusal})" if refusal else "a network of its own"
+    calls = count_text(len(runs[0]), "call")
+    return f"{job.path}: ran {shlex.join(job.command)}{times}: {calls}; no way to the internet: {network}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """The command of a scenario, and a folder for its logs."""
+
+    path: Path
+    scenario: Scenario
+    source: ConversationSource
+    command: Sequence[str]
+    place: Path
+    launcher: Launcher
+
+    def run(self, number: int) -> list[RecordedCall]:
+        """The calls of the `number`-th run (from 0). Raises CommandFailed, InputError."""
+        from cachecost.live.agent_runs.run_server import RunServer
+
+        start = _midnight(self.scenario.as_of or data_date(self.scenario.host))
+        with RunServer(self.scenario, self.path.parent, start, self.place / f"run-{number + 1}.jsonl") as server:
+            for line in self._lines():
+                self._run_line(line, number, server.serving)
+                if server.unknown:
+                    raise self._failure(f"asked for {server.unknown[0]}, which the simulated API does not have")
+            if not server.calls:
+                raise self._failure(f"made no call: {_hint(server.refused)}")
+            return server.recorded_calls()
+
+    def _lines(self) -> Iterator[CommandLine]:
+        """The command, once or for each turn."""
+        folder = self._folder
+        if not any(TURN in word for word in self.command):
+            text = "".join(f"{' '.join(turn.splitlines())}\n" for turn in self._turns)
+            yield CommandLine(self.command, folder, text.encode())
+            return
+        for turn in self._turns:
+            yield CommandLine([word.replace(TURN, turn) for word in self.command], folder, b"")
+
+    @property
+    def _turns(self) -> Sequence[str]:
+        return self.source.turns if isinstance(self.source.turns, list) else ()
+
+    @property
+    def _folder(self) -> Path:
+        own = self.path.parent
+        return own / self.source.folder if self.source.folder is not None else project_folder(own)
+
+    def _run_line(self, line: CommandLine, number: int, serving: Serving) -> None:
+        if not find_program(line.words[0], line.folder, os.environ.get("PATH")):
+            raise self._failure("cannot run: there is no such program")
+        environment = partial(environment_of, os.environ, self.source.env, turns=self._turns, run=number)
+        with self.launcher.begin(line, environment) as running, serving(running.listener):
+            ended = running.wait(self.source.timeout)
+        if ended.status:
+            raise self._failure(f"ended with status {ended.status}", ended)
+        if ended.status is None:
+            raise self._failure(f"did not end within {self.source.timeout:g} s", ended)
+
+    def _failure(self, what: str, ended: CommandEnd | None = None) -> CommandFailed:
+        secrets = secrets_in_environment(os.environ)
+        printed = without(ended.errors.encode(), secrets).decode("utf-8", "replace") if ended else ""
+        fault = self.scenario.fault(COMMAND, f"{shlex.join(self.command)} {what}")
+        return CommandFailed(fault, printed.rstrip().splitlines()[-SHOWN_LINES:])
+
+
+def _hint(refused: int) -> str:
+    if refused:
+        return f"{count_text(refused, 'request')} had a body that is no request for a model"
+    return "does its client take the address from ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL?"
+
+
+def _midnight(day: date) -> float:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
