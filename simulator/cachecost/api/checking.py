@@ -98,9 +98,11 @@ def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path =
     Raises InputError, CannotEvaluate.
     """
     from cachecost.budgets.check import check_scenarios
+    from cachecost.live.agent_runs.recorder import AgentRecorder
 
     given = [scenarios] if isinstance(scenarios, str | Path) else scenarios
     paths = tuple(Path(path) for path in given)
     if missing := [path for path in paths if not path.is_file()]:
         raise InputError([Fault(str(path), "expected a file; there is none") for path in missing])
-    return CheckResult(check_scenarios(paths, Path(reports)))
+    with AgentRecorder() as recorder:
+        return CheckResult(check_scenarios(paths, Path(reports), record=recorder.record))

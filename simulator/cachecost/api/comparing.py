@@ -116,12 +116,17 @@ def _no_strategies(source: object) -> None:
 
 def _of_scenario(path: Path, strategies: object, sets: Mapping[str, object], options: Mapping[str, object]) -> Result:
     from cachecost.analysis.comparison.run import run
+    from cachecost.live.agent_runs.recorder import AgentRecorder
     from cachecost.scenario import load
 
     given = [*(["strategies"] if strategies is not None else []), *options]
     if given:
         raise InputError([Fault(str(path), f"sets {', '.join(given)} itself; override them with sets={{…}}")])
-    found = run(load(path, [f"{key}={json.dumps(value, default=str)}" for key, value in sets.items()]), path.parent)
+    scenario = load(path, [f"{key}={json.dumps(value, default=str)}" for key, value in sets.items()])
+    if not scenario.strategies:
+        raise InputError([scenario.fault(("strategies",), "expected a list: compare(…) compares strategies")])
+    with AgentRecorder() as recorder:
+        found = run(recorder.record(path, scenario).scenario, path.parent)
     return Result(found.main, found.question, tuple(found.comparisons[1:]))
 
 

@@ -51,7 +51,7 @@ class Causes:
         for finding in self.findings:
             groups.setdefault((finding.code, str(finding.layer)), []).append(finding)
         changes = [self._of_findings(found) for found in groups.values()]
-        return _limit_changes(sorted(changes, key=lambda change: (-change.cost, change.call)))
+        return limit_changes(sorted(changes, key=lambda change: (-change.cost, change.call)))
 
     def _of_findings(self, found: Sequence[Finding]) -> CostChange:
         first = min(found, key=lambda one: one.call)
@@ -78,7 +78,7 @@ class Causes:
         changes = [_together(changes) for changes in groups.values()]
         changes = sorted(changes, key=lambda change: (-abs(change.cost), change.call))
         fewer = _fewer(before, today)
-        return _limit_changes([*changes, *fewer])
+        return limit_changes([*changes, *fewer])
 
     def _why(self, one: _ChangedRow, heads: _Heads) -> CostChange:
         """What a row's difference comes from: a miss that today's replay explains, else what was sent."""
@@ -123,7 +123,7 @@ def _together(changes: Sequence[CostChange]) -> CostChange:
     return replace(lead, calls=sum(one.calls for one in changes), cost=cost)
 
 
-def _limit_changes(changes: Sequence[CostChange]) -> tuple[CostChange, ...]:
+def limit_changes(changes: Sequence[CostChange]) -> tuple[CostChange, ...]:
     """The causes that matter, and all others in one."""
     changed_rows = sum((abs(one.cost) for one in changes), ZERO)
     shown = [one for number, one in enumerate(changes) if not number or abs(one.cost) >= LARGE * changed_rows][:SHOWN]

@@ -13,6 +13,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.budgets.accepted_calls import SentCalls, read_accepted_calls, write_accepted
 from cachecost.budgets.baseline import FILE_NAME, Baseline, read_baseline
 from cachecost.budgets.comparable import differences
+from cachecost.budgets.determinism import check_determinism
 from cachecost.budgets.limits import check_budgets
 from cachecost.budgets.new_baseline import baseline_of
 from cachecost.budgets.strategy_replays import ReplayedStrategy, replay_strategies
@@ -119,6 +120,7 @@ def _check(
         baseline = read_baseline(place)
     result.budgets.extend(check_budgets(scenario, replays, now, baseline))
     result.costs.extend(_cost(scenario.name, one, now, baseline) for one in replays)
+    result.budgets.extend(check_determinism(recorded, path.parent))
     if recorded.runs:
         result.sent[scenario.name] = SentCalls(read_accepted_calls(folder), recorded.kept_calls)
 

@@ -16,7 +16,7 @@ from cachecost.prompts.request import Request
 from cachecost.scenario import Scenario, load_conversations
 from cachecost.simulation.engine import AS_RECORDED, SimulatedCall
 from cachecost.simulation.setup import Progress, no_progress
-from cachecost.simulation.workload import Workload, scenario_setup, scenario_workloads
+from cachecost.simulation.workload import Workload, scenario_workloads, workload_as_recorded
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class ReplayedStrategy:
 
 
 def replay_strategies(scenario: Scenario, folder: Path, progress: Progress = no_progress) -> Iterator[ReplayedStrategy]:
-    """Replays of each strategy of a scenario as written, and of the recorded calls if a budget is about them.
+    """Replays of each strategy of a scenario as written, and of the recorded calls if a budget names them.
 
     Raises InputError, CannotEvaluate.
     """
@@ -91,9 +91,6 @@ def _turns_sent(traffic: Workload) -> int:
 
 
 def _recorded_workload(scenario: Scenario, folder: Path) -> Iterator[Workload]:
-    """The calls just as they were sent, breakpoints included."""
-    if not scenario.needs_recorded_calls:
-        return
-    bills = load_conversations(scenario, folder).bills
-    setup = scenario_setup(scenario, folder, bills if any(call.billed for call in bills) else [])
-    yield Workload(scenario.name, bills, setup)
+    """The calls just as they were sent, if a budget names them beside the strategies."""
+    if scenario.strategies and any(budget.strategy == AS_RECORDED for budget in scenario.budget):
+        yield workload_as_recorded(scenario, folder, load_conversations(scenario, folder).bills)

@@ -16,6 +16,7 @@ from cachecost.base.errors import InputError
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import check_name, json_option
 from cachecost.commands.project_defaults import current_defaults, is_from_file, scenario_defaults
+from cachecost.commands.recorded_scenarios import command_recorder
 from cachecost.commands.work_bar import WorkBar, work_bar
 from cachecost.views.check.formats import FILE_FORMATS, render_format
 
@@ -79,7 +80,6 @@ def check(
     budget is exceeded, and 3 if there is no baseline or it cannot be compared.
     """
     from cachecost.budgets.check import check_scenarios
-    from cachecost.live.agent_runs.recording import AgentRecorder
     from cachecost.views.check.json_output import check_object
     from cachecost.views.check.text import text_lines
 
@@ -87,9 +87,10 @@ def check(
     if volumes and (not scenarios or not is_from_file("volumes")):
         _check_volumes(volumes, paths)
     today = date.today()  # noqa: DTZ011 - the user's own day
-    with AgentRecorder(print_diagnostic) as recorder, work_bar() as bar:
+    record = command_recorder().record
+    with work_bar() as bar:
         progress = _ScenarioProgress(bar, len(paths)).of_scenario
-        result = check_scenarios(paths, reports, update, progress, today, scenario_defaults(), recorder.record)
+        result = check_scenarios(paths, reports, update, progress, today, scenario_defaults(), record)
     for place in result.updated:
         print_diagnostic(f"{place} updated")
     report = check_object(result, sessions_per_day, volumes)

@@ -33,7 +33,7 @@ from cachecost.commands.options import (
     tokens_option,
     write_rows,
 )
-from cachecost.commands.project_defaults import scenario_defaults
+from cachecost.commands.recorded_scenarios import load_recorded
 from cachecost.commands.work_bar import WorkBar, work_bar
 from cachecost.conversations.logs import Logs
 
@@ -186,11 +186,10 @@ def _explain_scenario(
 
 def _scenario_workloads(source: Path, strategy: str | None, shared: SharedOptions) -> Iterator[Workload]:
     """The calls of each strategy of a scenario, or of the named one. Raises UsageError."""
-    from cachecost.scenario import load
     from cachecost.simulation.workload import scenario_workloads
 
     names = []
-    scenario = load(source, defaults=scenario_defaults())
+    scenario = load_recorded(source)
     for workload in scenario_workloads(scenario, source.parent, shared.assumptions, shared.setup.rules.own):
         names.append(workload.strategy)
         if strategy in (None, workload.strategy):

@@ -28,6 +28,7 @@ from cachecost.commands.options import (
     rule_option,
     set_option,
 )
+from cachecost.commands.recorded_scenarios import load_with_strategies
 
 if TYPE_CHECKING:
     from cachecost.ledger.results import Fidelity
@@ -210,13 +211,11 @@ class _Live:
         return made
 
     def _scenario(self) -> Scenario:
-        from cachecost.scenario import load
-
         sets = [
             *self.options["sets"],
             *(f"rules.{name}={value}" for name, value in parse_assumptions(self.options["rule"]).items()),
         ]
-        scenario = load(self.path, sets)
+        scenario = load_with_strategies(self.path, sets, "live sends what strategies plan")
         known = [spec.name for spec in scenario.strategies]
         for name in self.options["only"]:
             check_name("--strategy", name, known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,13 +27,16 @@ from cachecost.commands.options import (
     tokens_option,
     write_rows,
 )
-from cachecost.commands.project_defaults import scenario_defaults
+from cachecost.commands.recorded_scenarios import record_scenario
 from cachecost.commands.work_bar import CALL, WorkBar, work_bar
 from cachecost.providers.assumptions import show_assumption
 
 if TYPE_CHECKING:
     from cachecost.analysis.optimum.optimum import Optimum
+    from cachecost.conversations.calls import RecordedCall
     from cachecost.conversations.logs import Logs
+    from cachecost.scenario import Scenario
+    from cachecost.simulation.workload import Workload
     from cachecost.views.optimum.plan_folder import PlanSource
 
 
@@ -160,22 +163,30 @@ def _replay_options(shared: SharedOptions, tokens: str | None) -> str:
 
 def _scenario_input(path: Path, shared: SharedOptions) -> PlanSource:
     """The calls that the scenario's first strategy makes, under the scenario's own setup."""
-    from cachecost.scenario import load, load_conversations
+    from cachecost.conversations.input_files import quiet
+    from cachecost.scenario import load_conversations
     from cachecost.simulation.workload import plan_workload, scenario_setup
     from cachecost.views.optimum.plan_folder import PlanSource
 
-    scenario = load(path, defaults=scenario_defaults())
-    conversations, bills = load_conversations(scenario, path.parent, print_diagnostic)
+    recorded = record_scenario(path)
+    scenario, warn = recorded.scenario, quiet if recorded.runs else print_diagnostic
+    conversations, bills = load_conversations(scenario, path.parent, warn)
     setup = scenario_setup(scenario, path.parent, bills, shared.assumptions, shared.setup.rules.own)
-    first = next(spec for spec in scenario.strategies if spec.name == scenario.first)
     rules = tuple(
         f"{name}={show_assumption(value)}" for name, value in {**scenario.rules, **shared.assumptions}.items()
     )
     prices = path.parent / scenario.prices if scenario.prices else None
     alike = SharedOptions(rules, shared.rules_file, prices, setup.day, scenario.host)
-    workload = plan_workload(first, conversations, setup)
+    first = next((spec for spec in scenario.strategies if spec.name == scenario.first), None)
+    workload = plan_workload(first, conversations, setup) if first else _as_recorded(scenario, path, bills, shared)
     bare = replace(setup, bills=(), counters={})
     return PlanSource(workload, (), bare, setup.tokens, str(path), _replay_options(alike, setup.tokens))
+
+
+def _as_recorded(scenario: Scenario, path: Path, calls: Sequence[RecordedCall], shared: SharedOptions) -> Workload:
+    from cachecost.simulation.workload import workload_as_recorded
+
+    return workload_as_recorded(scenario, path.parent, calls, shared.assumptions, shared.setup.rules.own)
 
 
 def _check_emit(folder: Path, logs: Logs, scenario: Path | None) -> None:

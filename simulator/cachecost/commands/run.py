@@ -9,7 +9,8 @@ import click
 
 from cachecost.base.exit_codes import ExitCode, exit_code
 from cachecost.commands.options import json_option, set_option
-from cachecost.commands.project_defaults import current_defaults, scenario_defaults
+from cachecost.commands.project_defaults import current_defaults
+from cachecost.commands.recorded_scenarios import load_with_strategies
 from cachecost.commands.replay import has_unevaluated
 from cachecost.commands.work_bar import work_bar
 
@@ -35,7 +36,6 @@ def run(
     """Simulate every strategy of SCENARIO.yaml, compare their costs and write a report."""
     from cachecost.analysis.comparison import run as running
     from cachecost.scenario import explain_defaults as defaults
-    from cachecost.scenario import load
     from cachecost.views.run.files import PAGE
     from cachecost.views.run.json_output import run_json
     from cachecost.views.run.report import write_report
@@ -46,7 +46,7 @@ def run(
         return ExitCode.OK
     if scenario is None:
         raise click.UsageError("expected SCENARIO.yaml")
-    loaded = load(scenario, sets, scenario_defaults())
+    loaded = load_with_strategies(scenario, sets, "run compares strategies")
     with work_bar() as bar:
         replays = sum(len(variant.strategies) for _, variant in loaded.readings)
         result = running.run(loaded, scenario.parent, bar.replays(replays), pictured=not no_report)

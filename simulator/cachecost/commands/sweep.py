@@ -23,6 +23,7 @@ from cachecost.commands.options import (
 )
 from cachecost.commands.progress import cells_bar
 from cachecost.commands.project_defaults import scenario_defaults
+from cachecost.commands.recorded_scenarios import command_recorder
 
 if TYPE_CHECKING:
     from cachecost.sweep.backends import Workers
@@ -99,6 +100,7 @@ def sweep(
             own.assumptions,
             own.setup.rules.own,
             scenario_defaults(),
+            command_recorder().record,
         )
         workers = Workers(backend, jobs or -1, scheduler)
         workers.check()

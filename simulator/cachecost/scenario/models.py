@@ -417,13 +417,10 @@ class Scenario(Strict):
     _placed: PlacedValue | None = PrivateAttr(default=None)
 
     @property
-    def needs_recorded_calls(self) -> bool:
-        """Whether budgets are about the calls just as they were sent: one says so, or there is no strategy."""
-        return not self.strategies or any(budget.strategy == AS_RECORDED for budget in self.budget)
-
-    @property
     def first(self) -> str:
-        """The name of the strategy that all are compared with."""
+        """The name of the strategy that all are compared with; `as recorded` where there is none."""
+        if not self.strategies:
+            return AS_RECORDED
         return self.compare_to or self.strategies[0].name
 
     @property

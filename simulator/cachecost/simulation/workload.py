@@ -126,13 +126,29 @@ def scenario_setup(
 def scenario_workloads(
     scenario: Scenario, folder: Path, assumptions: Mapping[str, object] = NO_ASSUMPTIONS, own: OwnRules = NO_OWN_RULES
 ) -> Iterator[Workload]:
-    """The calls that each strategy of a scenario makes, under the scenario as written (not its variants)."""
+    """The calls that each strategy of a scenario makes, under the scenario as written (not its variants); the calls
+    as they were recorded, if it has no strategy.
+    """
     from cachecost.scenario import load_conversations
 
     conversations, bills = load_conversations(scenario, folder)
     setup = scenario_setup(scenario, folder, bills, assumptions, own)
     for spec in scenario.strategies:
         yield plan_workload(spec, conversations, setup)
+    if not scenario.strategies:
+        yield workload_as_recorded(scenario, folder, bills, assumptions, own)
+
+
+def workload_as_recorded(
+    scenario: Scenario,
+    folder: Path,
+    calls: Sequence[RecordedCall],
+    assumptions: Mapping[str, object] = NO_ASSUMPTIONS,
+    own: OwnRules = NO_OWN_RULES,
+) -> Workload:
+    """The calls of a scenario's recording just as they were sent, breakpoints included."""
+    bills = calls if any(call.billed for call in calls) else ()
+    return Workload(scenario.name, calls, scenario_setup(scenario, folder, bills, assumptions, own))
 
 
 def plan_workload(

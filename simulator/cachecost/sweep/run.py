@@ -18,7 +18,9 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import data_date
 from cachecost.scenario import from_mapping, load
 from cachecost.scenario.file_defaults import NO_DEFAULTS, FileDefaults, with_defaults
+from cachecost.scenario.loading import placed_of
 from cachecost.scenario.models import Scenario
+from cachecost.scenario.recorded import Record, without_command
 from cachecost.sweep.backends import Workers, compute_parts
 from cachecost.sweep.cells import Job, Task
 from cachecost.sweep.drawing import Drawing, varies_in_times_only
@@ -83,11 +85,20 @@ def load_sweep(
     readings: dict[str, str] | None = None,
     own: OwnRules = NO_OWN_RULES,
     defaults: FileDefaults = NO_DEFAULTS,
+    record: Record = without_command,
 ) -> Sweep:
-    """The sweep of the scenario at `path`. Raises InputError with every fault: of the file, of each axis and value."""
-    scenario = load(path, sets, defaults)
+    """The sweep of the scenario at `path`, whose command, if it has one, is run by `record`.
+
+    Raises InputError with every fault: of the file, of each axis and value.
+    """
+    written = load(path, sets, defaults)
+    if not written.strategies:
+        raise InputError([written.fault(("strategies",), "expected a list: a sweep is over strategies")])
+    scenario = record(path, written).scenario
     axes = axes_of(scenario.sweep, grid, path.parent)
-    placed = _with_sets(with_defaults(yaml_text.read(path), defaults, path.parent), sets).without(*NOT_IN_CELLS)
+    as_written = with_defaults(yaml_text.read(path), defaults, path.parent)
+    placed = _with_sets(as_written, sets) if scenario is written else placed_of(scenario)
+    placed = placed.without(*NOT_IN_CELLS)
     if faults := [fault for axis in axes for fault in _axis_faults(path.parent, placed, axis)]:
         raise InputError(faults)
     if not axes and not seeds:

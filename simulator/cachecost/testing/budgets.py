@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from cachecost.scenario.models import Scenario
+from cachecost.budgets.determinism import NAME as DETERMINISTIC
+from cachecost.scenario.models import AS_RECORDED, Scenario
 from cachecost.views.check.json_output import check_object
 from cachecost.views.check.text import text_lines
 
@@ -38,6 +39,8 @@ class Guard:
 def guards(scenario: Scenario) -> list[Guard]:
     """Every limit once, in the file's order."""
     found = [Guard(limit, one.strategy) for one in scenario.budget for limit in one.limits]
+    if scenario.conversation.command is not None and scenario.conversation.runs > 1:
+        found.append(Guard(DETERMINISTIC, AS_RECORDED))
     return list(dict.fromkeys(found)) or [Guard("", None)]
 
 

@@ -86,28 +86,31 @@ class WatchedLog(CallLog):
         return super().append(fields, request)
 
 
-def in_stable_order(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCall], start: float) -> list[RecordedCall]:
-    """The calls in an order that does not depend on how parallel calls arrived, with the times of a clock that begins
-    at `start` and steps from call to call.
-    """
-    ordered = [call for group in _overlapping(calls, arrived) for call in group]
-    names: dict[str, str] = {}
-    return [_plain(call, start + STEP_S * number, names) for number, call in enumerate(ordered)]
+def stable_order(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCall]) -> list[int]:
+    """The places of the calls in an order that does not depend on how parallel calls arrived."""
+    keys = [(call.request.thread.length, came.digest) for call, came in zip(calls, arrived, strict=True)]
+    return [place for group in _overlapping(arrived) for place in sorted(group, key=lambda place: keys[place])]
 
 
-def _overlapping(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCall]) -> Iterator[list[RecordedCall]]:
-    """Calls that overlap, directly or through others; each group in its stable order."""
-    group: list[tuple[int, bytes, RecordedCall]] = []
+def _overlapping(arrived: Sequence[ArrivedCall]) -> Iterator[list[int]]:
+    """The places of calls that overlap, directly or through others."""
+    group: list[int] = []
     end = 0
-    both = sorted(zip(calls, arrived, strict=True), key=lambda pair: pair[1].exchange.begin)
-    for call, came in both:
-        if group and came.exchange.begin > end:
-            yield [one for _, _, one in sorted(group, key=lambda one: one[:2])]
+    for place in sorted(range(len(arrived)), key=lambda place: arrived[place].exchange.begin):
+        exchange = arrived[place].exchange
+        if group and exchange.begin > end:
+            yield group
             group = []
-        group.append((call.request.thread.length, came.digest, call))
-        end = max(end, came.exchange.end)
+        group.append(place)
+        end = max(end, exchange.end)
     if group:
-        yield [one for _, _, one in sorted(group, key=lambda one: one[:2])]
+        yield group
+
+
+def in_order(calls: Sequence[RecordedCall], order: Sequence[int], start: float) -> list[RecordedCall]:
+    """The calls in this order, with the times of a clock that begins at `start` and steps from call to call."""
+    names: dict[str, str] = {}
+    return [_plain(calls[place], start + STEP_S * number, names) for number, place in enumerate(order)]
 
 
 def _plain(call: RecordedCall, start: float, names: dict[str, str]) -> RecordedCall:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import socket
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from hashlib import blake2b
 from pathlib import Path
 
 from cachecost.base.errors import CommandFailed
-from cachecost.base.extras import require
 from cachecost.base.formatting import count_text
 from cachecost.conversations import call_recording
 from cachecost.conversations.call_recording import Title
@@ -23,6 +21,7 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.agent_runs.environment import environment_of, secrets_in_environment
 from cachecost.live.agent_runs.processes import CommandEnd, CommandLine, Launcher, find_program
+from cachecost.live.agent_runs.run_server import RunServer
 from cachecost.live.callbacks import Say
 from cachecost.live.keys import without
 from cachecost.prompts.blocks import Block
@@ -39,43 +38,21 @@ SHOWN_LINES = 12
 Serving = Callable[[socket.socket], AbstractContextManager[None]]
 
 
-class AgentRecorder:
-    """Records what the commands of scenarios send. Their recordings exist until the recorder is closed.
+def record_agent(path: Path, scenario: Scenario, place: Path, say: Say) -> RecordedScenario:
+    """The scenario at `path` without its command, which runs here; recordings are written to the folder `place`.
 
-    `say` prints diagnostics.
+    Raises CommandFailed, InputError.
     """
-
-    def __init__(self, say: Say) -> None:
-        self._say = say
-        self._folder = tempfile.TemporaryDirectory(prefix="cachecost-")
-        self._recorded = 0
-
-    def __enter__(self) -> AgentRecorder:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._folder.cleanup()
-
-    def record(self, path: Path, scenario: Scenario) -> RecordedScenario:
-        """The scenario at `path` without its command, which runs here; as it is, if it has none.
-
-        Raises NotInstalled, CommandFailed, InputError.
-        """
-        source = scenario.conversation
-        if source.command is None:
-            return RecordedScenario(scenario)
-        require("a scenario with a command", "starlette", "uvicorn")
-        self._recorded += 1
-        place = Path(self._folder.name) / f"{self._recorded}"
-        place.mkdir()
-        job = _Job(path, scenario, source, source.command, place, Launcher())
-        runs = [job.run(number) for number in range(source.runs)]
-        self._say(_what_ran(job, runs))
-        recording = place / "recording.jsonl"
-        call_recording.write(Title(scenario.name), runs[0], recording)
-        kept = _content_free(job, runs[0]) if source.content == "digest" else recording
-        kept_calls = list(read_calls(kept, "calls")) if source.content == "digest" else runs[0]
-        return RecordedScenario(with_recording(scenario, path.parent, recording, runs[0]), runs, kept, kept_calls)
+    source = scenario.conversation
+    assert source.command is not None
+    job = _Job(path, scenario, source, source.command, place, Launcher())
+    runs = [job.run(number) for number in range(source.runs)]
+    say(_what_ran(job, runs))
+    recording = place / "recording.jsonl"
+    call_recording.write(Title(scenario.name), runs[0], recording)
+    kept = _content_free(job, runs[0]) if source.content == "digest" else recording
+    kept_calls = list(read_calls(kept, "calls")) if source.content == "digest" else runs[0]
+    return RecordedScenario(with_recording(scenario, path.parent, recording, runs[0]), runs, kept, kept_calls)
 
 
 def _content_free(job: _Job, calls: Sequence[RecordedCall]) -> Path:
@@ -115,8 +92,6 @@ class _Job:
 
     def run(self, number: int) -> list[RecordedCall]:
         """The calls of the `number`-th run (from 0). Raises CommandFailed, InputError."""
-        from cachecost.live.agent_runs.run_server import RunServer
-
         start = _midnight(self.scenario.as_of or data_date(self.scenario.host))
         with RunServer(self.scenario, self.path.parent, start, self.place / f"run-{number + 1}.jsonl") as server:
             for line in self._lines():

@@ -11,7 +11,8 @@ from typing import Self
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.agent_runs.answering import scenario_answerer
-from cachecost.live.agent_runs.call_order import STEP_S, WatchedApp, WatchedLog, in_stable_order
+from cachecost.live.agent_runs.call_order import STEP_S, WatchedApp, WatchedLog, in_order, stable_order
+from cachecost.live.agent_runs.stable_ids import with_stable_ids
 from cachecost.live.clock import SteppingClock
 from cachecost.live.server.app import app_of
 from cachecost.live.server.catalogue import models_of
@@ -74,8 +75,12 @@ class RunServer:
         """The calls, in an order that does not depend on how parallel calls arrived."""
         if self._faults:
             raise RuntimeError("; ".join(self._faults))
-        calls = list(read_calls(self._log.path, "request-log"))
-        return in_stable_order(calls, self._log.arrived, self._start)
+        path = self._log.path
+        order = stable_order(list(read_calls(path, "request-log")), self._log.arrived)
+        lines = with_stable_ids(path.read_bytes().rstrip().split(b"\n"), order)
+        named = path.with_suffix(".named.jsonl")
+        named.write_bytes(b"\n".join(lines) + b"\n")
+        return in_order(list(read_calls(named, "request-log")), order, self._start)
 
 
 def _server_setup(scenario: Scenario, folder: Path) -> ReplaySetup:

@@ -25,6 +25,7 @@ BUDGETS = {
     "max_breakpoints": "a call sends more cache breakpoints than it may",
     "min_lookback_margin": "too few lookback positions are left behind what is read",
     "no_write_never_read": "something is written to the cache that no later call reads",
+    "deterministic": "two runs of the same command send different requests",
     "prefix_stable": "a layer of the prompt changes within a conversation",
 }
 CheckObject = Mapping[str, Any]

@@ -1,0 +1,98 @@
+"""Whether the command of a scenario sends the same in both of its runs, and what it costs that it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+
+from cachecost.base.formatting import count_text, dollars
+from cachecost.base.structs import replace
+from cachecost.base.times import day_of, iso_milliseconds
+from cachecost.budgets.changes import limit_changes
+from cachecost.budgets.run_differences import RunDifference, find_differences
+from cachecost.budgets.verdicts import CostChange, State, Verdict
+from cachecost.conversations.calls import RecordedCall
+from cachecost.ledger.results import ZERO
+from cachecost.scenario.loading import placed_of
+from cachecost.scenario.models import AS_RECORDED
+from cachecost.scenario.recorded import RecordedScenario
+from cachecost.simulation.workload import workload_as_recorded
+
+NAME = "deterministic"
+RECORDING = ("conversation", "recording")
+PAUSE_S = 2.0
+"""Seconds from the last call of the first run to the first of the second."""
+
+
+def check_determinism(recorded: RecordedScenario, folder: Path) -> list[Verdict]:
+    """The verdict on the two runs of a command; nothing where it ran once or there is none."""
+    if len(recorded.runs) < 2:
+        return []
+    first, second = recorded.runs
+    differences = find_differences(first, second)
+    if not differences:
+        return [_verdict(recorded, 0, f"{AS_RECORDED} sends the same bytes in both runs.")]
+    changes = _changes(differences, _extra_costs(recorded, folder))
+    return [_verdict(recorded, len(changes), _message(differences, changes), limit_changes(changes))]
+
+
+def _message(differences: Sequence[RunDifference], changes: Sequence[CostChange]) -> str:
+    first, rest = differences[0], len(changes) - 1
+    more = f" and {count_text(rest, 'more place')}" if rest else ""
+    cost = dollars(sum((one.cost for one in changes), ZERO))
+    where = f"{first.path} ({first.kind}) from call {first.call} on{more}"
+    return f"{AS_RECORDED} is not deterministic: two runs differ in {where}; the second costs {cost} more for it."
+
+
+def _verdict(recorded: RecordedScenario, places: int, message: str, changes: tuple[CostChange, ...] = ()) -> Verdict:
+    place = placed_of(recorded.scenario).place(RECORDING)
+    state: State = "fail" if places else "pass"
+    return Verdict(recorded.scenario.name, AS_RECORDED, NAME, ZERO, Decimal(places), state, message, place, changes)
+
+
+def _changes(differences: Sequence[RunDifference], costs: Sequence[Decimal]) -> list[CostChange]:
+    """A change for each place, the most expensive first. What a call costs more is the effect of the first of its
+    differences, in the order of the prompt; all that the others could break is broken by then.
+    """
+    by_place: dict[str, list[RunDifference]] = {}
+    for one in differences:
+        by_place.setdefault(one.path, []).append(one)
+    lead = {one.call: one.path for one in reversed(differences)}
+    changes = []
+    for path, found in by_place.items():
+        cost = sum((_at(costs, call - 1) for call, led in lead.items() if led == path), ZERO)
+        first = found[0]
+        changes.append(CostChange(first.call, len(found), cost, _words(first), layer=first.layer, block=first.block))
+    return sorted(changes, key=lambda change: (-change.cost, change.call))
+
+
+def _words(one: RunDifference) -> str:
+    return f"{one.path}, character {one.character:,} ({one.kind}): “{one.first}”, then “{one.second}”"
+
+
+def _extra_costs(recorded: RecordedScenario, folder: Path) -> list[Decimal]:
+    """By call of the second run: what it costs more than if it had sent what the first run sent."""
+    first, second = recorded.runs
+    same, other = (_second_costs(recorded, folder, first, run) for run in (first, second))
+    lengths = range(max(len(same), len(other)))
+    return [_at(other, number) - _at(same, number) for number in lengths]
+
+
+def _second_costs(
+    recorded: RecordedScenario, folder: Path, first: Sequence[RecordedCall], second: Sequence[RecordedCall]
+) -> list[Decimal]:
+    """What each call of `second` costs, right after those of `first`."""
+    later = first[-1].start + PAUSE_S - second[0].start
+    calls = [*first, *(_shift(call, later) for call in second)]
+    simulation = workload_as_recorded(recorded.scenario, folder, calls).simulation()
+    return [simulation.simulate(call).row.cost.total for call in calls][len(first) :]
+
+
+def _shift(call: RecordedCall, seconds: float) -> RecordedCall:
+    start = call.start + seconds
+    return replace(call, start=start, timestamp=iso_milliseconds(start), day=day_of(start))
+
+
+def _at(costs: Sequence[Decimal], number: int) -> Decimal:
+    return costs[number] if number < len(costs) else ZERO
