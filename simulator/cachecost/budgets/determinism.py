@@ -10,7 +10,7 @@ from cachecost.base.formatting import count_text, dollars
 from cachecost.base.structs import replace
 from cachecost.base.times import day_of, iso_milliseconds
 from cachecost.budgets.changes import limit_changes
-from cachecost.budgets.run_differences import RunDifference, find_differences
+from cachecost.budgets.run_differences import RunDifference, align, find_differences
 from cachecost.budgets.verdicts import CostChange, State, Verdict
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import ZERO
@@ -22,18 +22,19 @@ from cachecost.simulation.workload import workload_as_recorded
 NAME = "deterministic"
 RECORDING = ("conversation", "recording")
 PAUSE_S = 2.0
-"""Seconds from the last call of the first run to the first of the second."""
+"""Seconds from the last call of the first run to the first of the second, and from one to the next."""
 
 
 def check_determinism(recorded: RecordedScenario, folder: Path) -> list[Verdict]:
     """The verdict on the two runs of a command; nothing where it ran once or there is none."""
     if len(recorded.runs) < 2:
         return []
-    first, second = recorded.runs
+    first = recorded.runs[0]
+    second = align(first, recorded.runs[1])
     differences = find_differences(first, second)
     if not differences:
         return [_verdict(recorded, 0, f"{AS_RECORDED} sends the same bytes in both runs.")]
-    changes = _changes(differences, _extra_costs(recorded, folder))
+    changes = _changes(differences, _extra_costs(recorded, folder, second))
     return [_verdict(recorded, len(changes), _message(differences, changes), limit_changes(changes))]
 
 
@@ -71,26 +72,22 @@ def _words(one: RunDifference) -> str:
     return f"{one.path}, character {one.character:,} ({one.kind}): “{one.first}”, then “{one.second}”"
 
 
-def _extra_costs(recorded: RecordedScenario, folder: Path) -> list[Decimal]:
+def _extra_costs(recorded: RecordedScenario, folder: Path, second: Sequence[RecordedCall]) -> list[Decimal]:
     """By call of the second run: what it costs more than if it had sent what the first run sent."""
-    first, second = recorded.runs
-    same, other = (_second_costs(recorded, folder, first, run) for run in (first, second))
-    lengths = range(max(len(same), len(other)))
-    return [_at(other, number) - _at(same, number) for number in lengths]
+    same, other = (_costs_after_first(recorded, folder, run) for run in (recorded.runs[0], second))
+    return [_at(other, number) - _at(same, number) for number in range(max(len(same), len(other)))]
 
 
-def _second_costs(
-    recorded: RecordedScenario, folder: Path, first: Sequence[RecordedCall], second: Sequence[RecordedCall]
-) -> list[Decimal]:
-    """What each call of `second` costs, right after those of `first`."""
-    later = first[-1].start + PAUSE_S - second[0].start
-    calls = [*first, *(_shift(call, later) for call in second)]
+def _costs_after_first(recorded: RecordedScenario, folder: Path, second: Sequence[RecordedCall]) -> list[Decimal]:
+    """What each call of `second` costs, right after those of the first run and at their pace."""
+    first = recorded.runs[0]
+    later = first[-1].start + PAUSE_S
+    calls = [*first, *(_at_time(call, later + PAUSE_S * number) for number, call in enumerate(second))]
     simulation = workload_as_recorded(recorded.scenario, folder, calls).simulation()
     return [simulation.simulate(call).row.cost.total for call in calls][len(first) :]
 
 
-def _shift(call: RecordedCall, seconds: float) -> RecordedCall:
-    start = call.start + seconds
+def _at_time(call: RecordedCall, start: float) -> RecordedCall:
     return replace(call, start=start, timestamp=iso_milliseconds(start), day=day_of(start))
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from cachecost.budgets.sent_calls import SentBlock, SentCall, sent_calls
 from cachecost.budgets.text_differences import Kind, ValueDifference, excerpt, find_difference
-from cachecost.conversations.calls import Call
-from cachecost.prompts.blocks import Block, Layer
-from cachecost.prompts.refusals import wire_path
-from cachecost.prompts.request import Breakpoint, Request
+from cachecost.conversations.calls import RecordedCall
+from cachecost.prompts.blocks import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +31,12 @@ class RunDifference:
     second: str
 
 
-def find_differences(first: Sequence[Call], second: Sequence[Call]) -> list[RunDifference]:
-    """The differences of two runs, in the order of the calls and of their prompts. A call that only one run made is
-    one; nothing after it is compared.
-    """
-    both = enumerate(zip(first, second, strict=False), 1)
-    found = [one for number, (mine, theirs) in both for one in _of_call(number, mine.request, theirs.request)]
+def find_differences(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> list[RunDifference]:
+    """The differences of two runs, in the order of the calls and of their prompts. That one made more calls is one."""
+    if _are_same(first, second):
+        return []
+    both = enumerate(zip(sent_calls(first), sent_calls(second), strict=False), 1)
+    found = [one for number, (mine, theirs) in both for one in _of_call(number, mine, theirs)]
     if len(first) != len(second):
         number = min(len(first), len(second)) + 1
         made = [f"{len(run)} calls" for run in (first, second)]
@@ -45,41 +44,72 @@ def find_differences(first: Sequence[Call], second: Sequence[Call]) -> list[RunD
     return found
 
 
-def _of_call(call: int, first: Request, second: Request) -> Iterator[RunDifference]:
+def _are_same(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> bool:
+    """Whether both recordings are the same, which is quickly seen."""
+    return len(first) == len(second) and all(map(_is_same, first, second))
+
+
+def _is_same(first: RecordedCall, second: RecordedCall) -> bool:
+    one, other = first.request, second.request
+    heads = [(each.model, each.params, each.tools.digest, each.system.digest, each.automatic) for each in (one, other)]
+    places = [[(*breakpoint.block_key, breakpoint.ttl) for breakpoint in each.breakpoints] for each in (one, other)]
+    messages = [[message.digest for message in each.thread.messages()] for each in (one, other)]
+    return heads[0] == heads[1] and places[0] == places[1] and messages[0] == messages[1]
+
+
+def align(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> list[RecordedCall]:
+    """The calls of the second run in the order of those of the first that they are like: that sent the same, else the
+    same messages, else that came at the same place. Parallel calls arrive in another order each time, which is no
+    difference. Runs of different lengths stay as they are.
+    """
+    if len(first) != len(second) or _are_same(first, second):
+        return list(second)
+    sent, found = (sent_calls(first), sent_calls(second)), dict[int, int]()
+    for key in (_all_of, _messages_of, _nothing_of):
+        _match(sent[0], sent[1], key, found)
+    return [second[found[place]] for place in range(len(first))]
+
+
+def _match(
+    first: Sequence[SentCall], second: Sequence[SentCall], key: Callable[[SentCall], object], found: dict[int, int]
+) -> None:
+    """Add to `found`, by place in the first run, the first call of the second that has the same key and is free."""
+    free: dict[object, list[int]] = {}
+    taken = set(found.values())
+    for place, call in enumerate(second):
+        if place not in taken:
+            free.setdefault(key(call), []).append(place)
+    for place, call in enumerate(first):
+        if place not in found and (places := free.get(key(call))):
+            found[place] = places.pop(0)
+
+
+def _all_of(call: SentCall) -> object:
+    return call.identity(*Layer), json.dumps(call.settings, ensure_ascii=False)
+
+
+def _messages_of(call: SentCall) -> object:
+    return call.identity(Layer.MESSAGES)
+
+
+def _nothing_of(call: SentCall) -> object:
+    return None
+
+
+def _of_call(call: int, first: SentCall, second: SentCall) -> Iterator[RunDifference]:
     """In the order in which the cache compares prompts: tools, system, messages; then what is in no prompt."""
     for layer in Layer:
-        yield from _of_blocks(call, str(layer), _blocks(first, layer), _blocks(second, layer))
-    if found := find_difference(_settings(first), _settings(second)):
+        yield from _of_blocks(call, str(layer), first.blocks[layer], second.blocks[layer])
+    if found := find_difference(first.settings, second.settings):
         yield _difference(call, "", "", found)
 
 
-@dataclass(frozen=True, slots=True)
-class _SentBlock:
-    """A block and its path as sent."""
-
-    path: str
-    block: Block
-
-
-def _blocks(request: Request, layer: Layer) -> list[_SentBlock]:
-    if layer is Layer.MESSAGES:
-        messages = enumerate(request.thread.messages())
-        return [
-            _SentBlock(f"messages.{number}.content.{index}", block)
-            for number, message in messages
-            for index, block in enumerate(message.blocks)
-        ]
-    blocks = request.tools.blocks if layer is Layer.TOOLS else request.system.blocks
-    return [_SentBlock(wire_path(request, Breakpoint(layer, index)), block) for index, block in enumerate(blocks)]
-
-
 def _of_blocks(
-    call: int, layer: str, first: Sequence[_SentBlock], second: Sequence[_SentBlock]
+    call: int, layer: str, first: Sequence[SentBlock], second: Sequence[SentBlock]
 ) -> Iterator[RunDifference]:
     """Each block that differs; the first alone where blocks are missing or only their order differs."""
-    pairs = [(one, other) for one, other in zip(first, second, strict=False) if one.block.digest != other.block.digest]
-    digests = [[sent.block.digest for sent in run] for run in (first, second)]
-    if pairs and Counter(digests[0]) == Counter(digests[1]):
+    pairs = [(one, other) for one, other in zip(first, second, strict=False) if one.identity != other.identity]
+    if pairs and Counter(one.identity for one in first) == Counter(one.identity for one in second):
         yield _reordered(call, layer, *pairs[0])
     elif len(first) != len(second):
         yield _of_pair(call, layer, *pairs[0]) if pairs else _longer(call, layer, first, second)
@@ -87,36 +117,26 @@ def _of_blocks(
         yield from (_of_pair(call, layer, one, other) for one, other in pairs)
 
 
-def _of_pair(call: int, layer: str, one: _SentBlock, other: _SentBlock) -> RunDifference:
+def _of_pair(call: int, layer: str, one: SentBlock, other: SentBlock) -> RunDifference:
     """Of blocks with another role the contents may be the same."""
-    roles = ValueDifference((), "unknown", 0, one.block.role, other.block.role)
-    found = find_difference(one.block.content, other.block.content) or roles
-    return _difference(call, layer, one.path, found)
+    roles = ValueDifference((), "unknown", 0, one.role, other.role)
+    return _difference(call, layer, one.path, find_difference(one.content, other.content) or roles)
 
 
-def _reordered(call: int, layer: str, one: _SentBlock, other: _SentBlock) -> RunDifference:
-    names = (_name_of(one.block), _name_of(other.block))
-    return RunDifference(call, layer, one.path, one.path, "order", 0, *names)
+def _reordered(call: int, layer: str, one: SentBlock, other: SentBlock) -> RunDifference:
+    return RunDifference(call, layer, one.path, one.path, "order", 0, _name_of(one), _name_of(other))
 
 
-def _longer(call: int, layer: str, first: Sequence[_SentBlock], second: Sequence[_SentBlock]) -> RunDifference:
+def _longer(call: int, layer: str, first: Sequence[SentBlock], second: Sequence[SentBlock]) -> RunDifference:
     """A block that only one run has, behind those of both."""
     shorter = min(len(first), len(second))
     here = max(first, second, key=len)[shorter]
-    names = [_name_of(run[shorter].block) if len(run) > shorter else "nothing" for run in (first, second)]
+    names = [_name_of(run[shorter]) if len(run) > shorter else "nothing" for run in (first, second)]
     return RunDifference(call, layer, here.path, here.path, "unknown", 0, names[0], names[1])
 
 
-def _name_of(block: Block) -> str:
-    content = block.content or {}
-    return excerpt(str(content.get("name") or content.get("text") or block.kind), 0)
-
-
-def _settings(request: Request) -> Mapping[str, Any]:
-    """What a request says besides its blocks, in an order of its own."""
-    places = [f"{wire_path(request, one)} {one.ttl}" for one in request.breakpoints]
-    params = {name: request.params[name] for name in sorted(request.params)}
-    return {"model": request.model, **params, "cache_control": [*places, request.automatic]}
+def _name_of(block: SentBlock) -> str:
+    return excerpt(str(block.content.get("name") or block.content.get("text") or block.content.get("type")), 0)
 
 
 def _difference(call: int, layer: str, block: str, found: ValueDifference) -> RunDifference:

@@ -14,6 +14,8 @@ CONVERSATION = "conversation"
 COMMAND = (CONVERSATION, "command")
 OF_COMMAND = ("answers", "folder", "env", "timeout", "runs", "content")
 """Keys of a conversation that say how its command runs; `turns` also has a meaning without one."""
+TURN = "{turn}"
+"""What a turn replaces in the words of a command, which then runs once per turn."""
 PROJECT_FILES = ("pyproject.toml", "cachecost.toml", "package.json", ".git")
 """What the folder of a project has."""
 
@@ -30,6 +32,8 @@ def agent_faults(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
     if has_command(placed):
         if turns is not None and not isinstance(turns, list):
             yield placed.fault(way, f"expected a list of what a person says; got {show_value(turns)}")
+        if not turns and TURN in str(get(placed, COMMAND)):
+            yield placed.fault(COMMAND, f"expected turns for {TURN}: what a person says, a text per turn")
         yield from _folder_fault(placed, folder)
         return
     if isinstance(turns, list):

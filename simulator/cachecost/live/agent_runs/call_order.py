@@ -1,12 +1,13 @@
 """The calls of a run, in an order that is the same for the same calls.
 
-Calls that overlap in time arrive in another order each time: as sub-agents, or as requests of one program that does
-not wait. Of calls that overlap, directly or through others, the shorter conversation comes first, and of equally long
-ones the one with the smaller digest of its body. A call that continues another is longer, so it stays behind it.
+Calls that overlap in time arrive in another order each time: those of sub-agents, or of a program that does not wait.
+Of conversations that run at the same time, the shorter call comes first, and of equally long ones the one with the
+smaller digest of its body. A call that continues another is longer, so it stays behind it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -20,9 +21,12 @@ from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import RecordedCall
 from cachecost.live.log import CallLog, moment
+from cachecost.prompts.blocks import Thread
 
 STEP_S = 2.0
 """Seconds from one call to the next."""
+MOMENT_S = 0.02
+"""How long an answer waits for requests that are sent at the same time."""
 
 
 @dataclass(slots=True)
@@ -51,10 +55,12 @@ class WatchedApp:
         self._app = app
         self._events = count(1)
         self.unknown: list[str] = []
+        self._latest = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = _Exchange(next(self._events))
         _current.set(exchange)
+        await self._wait_for_others()
 
         async def watched(message: Message) -> None:
             if message["type"] == "http.response.body" and not message.get("more_body"):
@@ -66,6 +72,13 @@ class WatchedApp:
         finally:
             exchange.end = exchange.end or next(self._events)
             self._note_unknown(scope)
+
+    async def _wait_for_others(self) -> None:
+        """Wait until no request has come for a moment: calls that are made at once then overlap in every run."""
+        loop = asyncio.get_running_loop()
+        self._latest = loop.time()
+        while (left := self._latest + MOMENT_S - loop.time()) > 0:
+            await asyncio.sleep(left)
 
     def _note_unknown(self, scope: MutableMapping[str, Any]) -> None:
         if scope["type"] == "http" and "endpoint" not in scope:
@@ -87,24 +100,55 @@ class WatchedLog(CallLog):
 
 
 def stable_order(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCall]) -> list[int]:
-    """The places of the calls in an order that does not depend on how parallel calls arrived."""
+    """The places of the calls in an order that does not depend on how parallel calls arrived. Conversations that run
+    at the same time share the places that their calls have.
+    """
+    order = list(range(len(calls)))
     keys = [(call.request.thread.length, came.digest) for call, came in zip(calls, arrived, strict=True)]
-    return [place for group in _overlapping(arrived) for place in sorted(group, key=lambda place: keys[place])]
+    for group in _parallel_groups(calls, arrived):
+        for place, number in zip(group, sorted(group, key=lambda number: keys[number]), strict=True):
+            order[place] = number
+    return order
 
 
-def _overlapping(arrived: Sequence[ArrivedCall]) -> Iterator[list[int]]:
-    """The places of calls that overlap, directly or through others."""
-    group: list[int] = []
-    end = 0
-    for place in sorted(range(len(arrived)), key=lambda place: arrived[place].exchange.begin):
-        exchange = arrived[place].exchange
-        if group and exchange.begin > end:
-            yield group
-            group = []
-        group.append(place)
-        end = max(end, exchange.end)
-    if group:
-        yield group
+def _parallel_groups(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCall]) -> list[list[int]]:
+    """The calls of conversations of which a call overlaps one of another, directly or through others."""
+    conversations = _conversations(calls)
+    parent = {number: number for number in conversations}
+
+    def leader(number: int) -> int:
+        while parent[number] != number:
+            number = parent[number]
+        return number
+
+    for one, other in _overlaps(arrived):
+        parent[leader(conversations[one])] = leader(conversations[other])
+    groups: dict[int, list[int]] = {}
+    for place, number in enumerate(conversations):
+        groups.setdefault(leader(number), []).append(place)
+    return list(groups.values())
+
+
+def _conversations(calls: Sequence[RecordedCall]) -> list[int]:
+    """For each call the number of its conversation: that of the latest call whose messages it begins with."""
+    latest: dict[Thread, int] = {}
+    numbers: list[int] = []
+    for call in calls:
+        thread = call.request.thread
+        known = next((latest[node] for node in thread.back() if node in latest), len(numbers))
+        numbers.append(known)
+        latest[thread] = known
+    return numbers
+
+
+def _overlaps(arrived: Sequence[ArrivedCall]) -> Iterator[tuple[int, int]]:
+    """Pairs of calls that overlap, enough to connect all that do. Calls are in the order in which they arrived."""
+    latest = 0
+    for place in range(1, len(arrived)):
+        if arrived[place].exchange.begin < arrived[latest].exchange.end:
+            yield latest, place
+        if arrived[place].exchange.end > arrived[latest].exchange.end:
+            latest = place
 
 
 def in_order(calls: Sequence[RecordedCall], order: Sequence[int], start: float) -> list[RecordedCall]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
@@ -27,15 +25,13 @@ from cachecost.live.keys import without
 from cachecost.prompts.blocks import Block
 from cachecost.providers.rules import data_date
 from cachecost.scenario import Scenario
-from cachecost.scenario.agent_keys import COMMAND, project_folder
+from cachecost.scenario.agent_keys import COMMAND, TURN, project_folder
 from cachecost.scenario.models import ConversationSource
 from cachecost.scenario.recorded import RecordedScenario, with_recording
 from cachecost.tokens.raw import count_content
 
-TURN = "{turn}"
 SHOWN_LINES = 12
 """How much of the end of a command's stderr is shown."""
-Serving = Callable[[socket.socket], AbstractContextManager[None]]
 
 
 def record_agent(path: Path, scenario: Scenario, place: Path, say: Say) -> RecordedScenario:
@@ -95,9 +91,7 @@ class _Job:
         start = _midnight(self.scenario.as_of or data_date(self.scenario.host))
         with RunServer(self.scenario, self.path.parent, start, self.place / f"run-{number + 1}.jsonl") as server:
             for line in self._lines():
-                self._run_line(line, number, server.serving)
-                if server.unknown:
-                    raise self._failure(f"asked for {server.unknown[0]}, which the simulated API does not have")
+                self._run_line(line, number, server)
             if not server.calls:
                 raise self._failure(f"made no call: {_hint(server.refused)}")
             return server.recorded_calls()
@@ -121,12 +115,15 @@ class _Job:
         own = self.path.parent
         return own / self.source.folder if self.source.folder is not None else project_folder(own)
 
-    def _run_line(self, line: CommandLine, number: int, serving: Serving) -> None:
-        if not find_program(line.words[0], line.folder, os.environ.get("PATH")):
+    def _run_line(self, line: CommandLine, number: int, server: RunServer) -> None:
+        path = self.source.env.get("PATH", os.environ.get("PATH"))
+        if not find_program(line.words[0], line.folder, path):
             raise self._failure("cannot run: there is no such program")
         environment = partial(environment_of, os.environ, self.source.env, turns=self._turns, run=number)
-        with self.launcher.begin(line, environment) as running, serving(running.listener):
+        with self.launcher.begin(line, environment) as running, server.serving(running.listener):
             ended = running.wait(self.source.timeout)
+        if server.unknown:
+            raise self._failure(f"asked for {server.unknown[0]}, which the simulated API does not have", ended)
         if ended.status:
             raise self._failure(f"ended with status {ended.status}", ended)
         if ended.status is None:

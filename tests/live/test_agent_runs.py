@@ -1,0 +1,197 @@
+"""Scenarios whose conversation is what a command sends, through `cachecost check`: its recording, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_projects import TURNS, accepted, agent_project, check
+
+from cachecost.live.agent_runs.processes import Launcher
+from command_runs import run_apart, run_here
+
+KEY = "sk-ant-very-secret-0123456789"
+PLACE = "scenarios/mine.yaml:3:16 conversation.command: "
+COMMAND = f"{sys.executable} agent.py"
+
+
+def no_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a system that allows no network namespace."""
+    begin = Launcher.__init__
+
+    def refused(self: Launcher) -> None:
+        begin(self)
+        self.refusal = "Operation not permitted"
+
+    monkeypatch.setattr(Launcher, "__init__", refused)
+
+
+def texts_of(folder: Path, role: str) -> list[str]:
+    """The texts of the accepted recording's blocks of this role."""
+    lines = map(json.loads, accepted(folder).splitlines())
+    return [line["content"].get("text", "") for line in lines if line.get("role") == role]
+
+
+def test_a_command_is_recorded_and_checked(tmp_path: Path) -> None:
+    agent_project(tmp_path)
+    code, out, err = check(tmp_path)
+    assert code == 3
+    assert "? mine: as recorded has no baseline yet: write one with `cachecost check --update`." in out
+    assert f"scenarios/mine.yaml: ran {COMMAND}, 2 times: 6 calls; no way to the internet: " in err
+    code, out, err = check(tmp_path, "--update")
+    assert (code, out) == (0, "✓ mine: 3 limits hold.\n")
+    assert err.splitlines()[-2:] == [f"reports/mine/{name} updated" for name in ("baseline.json", "recording.jsonl")]
+    assert check(tmp_path)[:2] == (0, "✓ mine: 3 limits hold.\n")
+    assert [text for text in texts_of(tmp_path, "user") if text] == list(TURNS)
+
+
+def test_the_same_calls_are_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        agent_project(tmp_path / name)
+        assert check(tmp_path / name, "--update")[0] == 0
+    assert accepted(tmp_path / "one") == accepted(tmp_path / "two")
+    assert b"mine.yaml" not in accepted(tmp_path / "one") and str(tmp_path).encode() not in accepted(tmp_path / "one")
+
+
+def test_parallel_calls_are_in_the_same_order_each_time(tmp_path: Path) -> None:
+    turns = tuple(f"Look at part {number}." for number in range(5))
+    agent_project(tmp_path, "at once", turns)
+    code, out, _ = check(tmp_path, "--update")
+    assert (code, out) == (0, "✓ mine: 3 limits hold.\n"), "threads begin in another order in each run"
+
+
+def test_a_longer_prompt_is_red_with_its_line(tmp_path: Path) -> None:
+    agent_project(tmp_path)
+    assert check(tmp_path, "--update")[0] == 0
+    agent = tmp_path / "agent.py"
+    agent.write_text(agent.read_text().replace("about a project. ", "about a project, in short. "))
+    before = accepted(tmp_path)
+    code, out, _ = check(tmp_path)
+    assert code == 1
+    assert out.startswith("✗ mine: as recorded costs $")
+    assert accepted(tmp_path) == before, "check without --update writes nothing"
+
+
+def test_a_turn_in_the_command_runs_it_once_per_turn(tmp_path: Path) -> None:
+    agent_project(tmp_path, turns=("one\ntwo", "$HOME 'x'"), command=[sys.executable, "agent.py", "{turn}"])
+    code, _, err = check(tmp_path, "--update")
+    assert (code, "6 calls" in err) == (0, True)
+    assert [text for text in texts_of(tmp_path, "user") if text] == ["one\ntwo", "$HOME 'x'"]
+
+
+def test_line_breaks_of_a_turn_on_stdin_become_blanks(tmp_path: Path) -> None:
+    agent_project(tmp_path, turns=("one\ntwo",))
+    assert check(tmp_path, "--update")[0] == 0
+    assert [text for text in texts_of(tmp_path, "user") if text] == ["one two"]
+
+
+def test_the_answers_of_the_scenario_are_given(tmp_path: Path) -> None:
+    replies = [{"tool": "search_text", "input": {"path": "a"}}, {"text": "Found it."}]
+    agent_project(tmp_path, turns=("Hello",), answers=replies)
+    assert check(tmp_path, "--update")[0] == 0
+    assert texts_of(tmp_path, "assistant") == ["", "Found it."]
+
+
+def test_a_recording_without_content(tmp_path: Path) -> None:
+    agent_project(tmp_path, content="digest")
+    assert check(tmp_path, "--update")[:2] == (0, "✓ mine: 3 limits hold.\n")
+    assert b"README" not in accepted(tmp_path) and b"questions" not in accepted(tmp_path)
+    assert check(tmp_path)[0] == 0
+
+
+# ------------------------------------------------------------------------------------------------ how it fails
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "why"),
+    [
+        ("fails", {}, "ended with status 7\n  no luck with [key]"),
+        ("hangs", {"timeout": 0.7}, "did not end within 0.7 s"),
+        ("silent", {}, "made no call: does its client take the address from ANTHROPIC_BASE_URL, OPENAI_BASE_URL or"),
+        ("unknown", {}, "asked for POST /v2/messages, which the simulated API does not have\n  "),
+        ("plain", {"command": "no-such-program x"}, "no-such-program x cannot run: there is no such program"),
+    ],
+)
+def test_a_command_that_fails(tmp_path: Path, mode: str, options: dict[str, Any], why: str) -> None:
+    mark = f"mark-{tmp_path.name}-{os.getpid()}"
+    agent_project(tmp_path, mode, env={"MARK": mark, "MY_SERVICE": KEY}, **options)
+    code, out, err = check(tmp_path, MY_SERVICE_KEY=KEY)
+    assert (code, out) == (3, "")
+    assert err.startswith(PLACE)
+    assert why in err
+    assert KEY not in err
+    assert not (tmp_path / "reports").exists()
+    assert mark.encode() not in _command_lines(), "no process is left over"
+
+
+def _command_lines() -> bytes:
+    """The command lines of all processes; an ended one has none."""
+    time.sleep(0.05)
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(place.read_bytes())
+        except OSError:
+            continue
+    return b"\n".join(found)
+
+
+@pytest.mark.parametrize("has_namespaces", [True, False])
+def test_no_key_and_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_namespaces: bool) -> None:
+    if not has_namespaces:
+        no_namespace(monkeypatch)
+    names = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "ANTHROPIC_AUTH_TOKEN", "AWS_SECRET_ACCESS_KEY")
+    agent_project(tmp_path, "keys", runs=1)
+    code, _, err = check(tmp_path, "--update", **dict.fromkeys(names, KEY))
+    assert code == 0
+    assert KEY.encode() not in b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    variables = texts_of(tmp_path, "system")[0]
+    assert "ANTHROPIC_API_KEY=anything" in variables and "AWS_SECRET_ACCESS_KEY" not in variables
+    agent_project(tmp_path, "network", runs=1)
+    code, _, err = check(tmp_path, "--update")
+    assert code == 0
+    assert "refused: " in texts_of(tmp_path, "system")[0]
+    assert has_namespaces or "no way to the internet: proxies that refuse (Operation not permitted)" in err
+
+
+def test_the_command_runs_in_the_folder_of_the_project(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    agent_project(tmp_path)
+    agent_project(inner, folder="../..")
+    (tmp_path / "agent.py").write_text((tmp_path / "agent.py").read_text().replace("500,", "501,"))
+    assert check(inner, "--update")[0] == 0
+    assert b'"max_tokens":501' in accepted(inner)
+
+
+def test_other_commands_run_the_command_first(tmp_path: Path) -> None:
+    place = agent_project(tmp_path, runs=1)
+    for words in (("explain",), ("optimize",)):
+        done = run_here(*words, place, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "as recorded" in done.stdout
+        assert f"ran {COMMAND}: 6 calls" in done.stderr
+        assert "recording.jsonl" not in done.stdout + done.stderr
+    for words in (("run", "--no-report"), ("sweep", "--seeds", "2")):
+        done = run_here(words[0], place, *words[1:], cwd=tmp_path)
+        assert done.returncode == 2
+        assert "strategies: expected a list" in done.stderr
+    place.write_text(f"{place.read_text()}strategies: [progressive, none]\n")
+    for words in (("run", "--no-report"), ("sweep", "--seeds", "2", "--jobs", "1")):
+        done = run_here(words[0], place, *words[1:], cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "progressive" in done.stdout
+
+
+def test_the_extra_may_be_missing(tmp_path: Path) -> None:
+    agent_project(tmp_path)
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['uvicorn'] = None\n")
+    done = run_apart("check", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 3
+    assert "a scenario with a command needs the extra 'server': uvicorn is not installed" in done.stderr
