@@ -61,6 +61,17 @@ def _leads(page: Path, link: str) -> bool:
     return there.exists() and (not anchor or anchor in anchors(there))
 
 
+@pytest.mark.parametrize("part", ["tutorials", "how-to", "reference", "explanation"])
+def test_the_index_of_a_part_names_each_of_its_pages(part: str) -> None:
+    index = DOCS / part / "index.md"
+    pages = {page.name for page in (DOCS / part).glob("*.md")} - {"index.md"}
+    assert pages - set(links(index)) == set()
+
+
+def test_readme_is_one_page() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
 @pytest.mark.parametrize("page", shown(), ids=name)
 def test_every_command_line_is_one_that_the_command_takes(page: Path) -> None:
     told = ((at, line, faults_of(line, whole)) for at, line, whole in command_lines(page))
