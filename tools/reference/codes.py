@@ -61,8 +61,8 @@ def _sentence(text: str) -> str:
 
 def _index() -> str:
     return (
-        "# Codes\n\nA code never means anything else, and never goes away. `CC1`–`CC4` are causes of a bill "
-        "(`cachecost explain`), `CC5` are faults of a request or of a pair (`cachecost lint`).\n\n"
+        "# Codes\n\nA code never changes its meaning and is never removed. `CC1`–`CC4` are causes of a bill "
+        "(`cachecost explain`), `CC5` are findings about one request or two in a row (`cachecost lint`).\n\n"
         f"| code | name | what |\n| --- | --- | --- |\n{_causes()}\n\n"
         "What `lint` finds in one request or two is what `explain` prices when it happens in a log, under the code in "
         "the last column; none where the API refuses the request, or nothing is lost.\n\n"

@@ -32,7 +32,7 @@ def page() -> str:
 def _assumptions() -> str:
     about = (
         "Where sources are silent or differ, `--rule NAME=VALUE` on the command line or `rules: {NAME: VALUE}` in a "
-        "scenario chooses a reading. The first of each is the default."
+        "scenario chooses a value. The first of each is the default."
     )
     return f"## Assumptions\n\n{about}\n\n{table(('assumption', 'value', 'means', 'source'), _readings())}"
 
