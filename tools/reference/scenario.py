@@ -13,8 +13,8 @@ Part = Mapping[str, Any]
 HEAD = """# Scenario files
 
 A scenario is a YAML file: a question, the conversation it is about, and the strategies that answer it. Unknown keys are
-errors; all errors of a file are listed at once, each with its line. An editor that knows YAML schemas completes keys when
-the file begins with `# yaml-language-server: $schema=scenario.schema.json`
+errors; all errors of a file are listed at once, each with its line. An editor that knows YAML schemas completes keys
+when the file begins with `# yaml-language-server: $schema=scenario.schema.json`
 ([the schema](../../scenarios/scenario.schema.json)). `cachecost run --explain-defaults` prints every key with its
 default. Numbers may have underscores: `21_000`.
 """
