@@ -185,10 +185,10 @@ def test_a_volume_of_no_scenario_is_an_error_where_all_are_checked() -> None:
     assert run_here("check", "evals/mine.yaml", "--volume", "min=4").returncode == 2
 
 
-@pytest.mark.parametrize("word", ["mine", "mine=", "=4", "mine=0", "mine=x", "mine=10000000000"])
+@pytest.mark.parametrize("word", ["mine", "mine=", "=4", "mine=0", "mine=x", "mine=1000000000", "mine=" + "9" * 5_000])
 def test_a_volume_that_is_none(word: str) -> None:
     done = run_here("check", "evals/mine.yaml", "--volume", word)
-    assert f"expected NAME=N, N from 1 to 1,000,000,000; got '{word}'" in done.stderr
+    assert f"expected NAME=N, N from 1 to 999,999,999; got '{word}'" in done.stderr
 
 
 def test_live_takes_neither_prices_nor_rules_from_the_file() -> None:

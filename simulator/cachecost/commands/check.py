@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,7 +22,7 @@ from cachecost.commands.work_bar import WorkBar, work_bar
 from cachecost.views.check.formats import FILE_FORMATS, render_format
 
 SCENARIOS, REPORTS = Path("scenarios"), Path("reports")
-MOST_SESSIONS = 10**9
+VOLUME = re.compile("[1-9][0-9]{0,8}")
 """Sessions a day of one scenario."""
 OUTPUT = click.Path(path_type=Path, dir_okay=False)
 
@@ -31,8 +32,8 @@ def _volumes(ctx: click.Context, param: click.Parameter, words: tuple[str, ...])
     volumes = {}
     for word in words:
         name, _, number = word.rpartition("=")
-        if not name or not number.isdecimal() or not 1 <= int(number) <= MOST_SESSIONS:
-            raise click.BadParameter(f"expected NAME=N, N from 1 to {MOST_SESSIONS:,}; got '{word}'", ctx, param)
+        if not name or not VOLUME.fullmatch(number):
+            raise click.BadParameter(f"expected NAME=N, N from 1 to 999,999,999; got '{word}'", ctx, param)
         volumes[name] = int(number)
     return volumes
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from cachecost.base.limits import MOST_NUMBER
 
+MOST_COUNT = 999_999_999
+"""Sessions a day of one scenario, as `check --volume` takes them."""
 MOST_WORD = 4096
 """Characters of a value; a longer path is none."""
 
@@ -54,9 +56,9 @@ def word_of(value: Any) -> str:
 
 
 def count_of(value: Any) -> int:
-    """A whole number from 1. Raises WrongValue."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_NUMBER:
-        raise WrongValue(f"expected a whole number from 1; got {show_value(value)}")
+    """Sessions a day: a whole number from 1. Raises WrongValue."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_COUNT:
+        raise WrongValue(f"expected a whole number from 1 to {MOST_COUNT:,}; got {show_value(value)}")
     return value
 
 
