@@ -87,8 +87,11 @@ def scenario_defaults() -> Mapping[Way, PlacedValue]:
     settings = current_defaults().settings
     if settings is None:
         return {}
+    from cachecost.configuration.option_classes import WITHOUT_SCENARIO_DEFAULTS
     from cachecost.configuration.scenario_defaults import scenario_defaults_of
 
+    if click.get_current_context().command.name in WITHOUT_SCENARIO_DEFAULTS:
+        return {}
     return scenario_defaults_of(settings, os.environ)
 
 

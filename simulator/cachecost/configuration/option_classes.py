@@ -127,6 +127,8 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
 }
 """Options that only the command line sets, and why."""
 
+WITHOUT_SCENARIO_DEFAULTS = ("live",)
+"""Commands whose scenarios take nothing from a file, for the reason of `SPENDING`."""
 WITHOUT_OPTIONS = ("mcp", "recording schema")
 NOT_FROM_FILE = {"check": ("volume",), "config": ("all", "json")}
 """Options whose values come from a table of their own (`volumes`), or that say what a settings file does."""
