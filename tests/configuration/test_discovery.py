@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from cachecost.base.errors import InputError
+from cachecost.configuration import discovery
 from cachecost.configuration.discovery import MOST_BYTES, find_files, found_files
 from cachecost.configuration.project_settings import read_settings
 
 TABLE = '[tool.cachecost]\nhost = "bedrock"\n'
 OWN = 'host = "bedrock"\n'
+FOLDERS = "owner of the current folder"
 OTHER = '[project]\nname = "cachecost-user"\n'
 
 
@@ -69,6 +71,23 @@ def test_a_variable_names_a_file_or_none(tmp_path: Path) -> None:
     assert host_file(tmp_path, tmp_path, CACHECOST_CONFIG=str(tmp_path / "ci.toml")) == tmp_path / "ci.toml"
     with pytest.raises(InputError, match="cannot be read: No such file or directory"):
         host_file(tmp_path, tmp_path, CACHECOST_CONFIG="missing.toml")
+
+
+@pytest.mark.parametrize(
+    ("owner", "is_read"),
+    [("root", True), ("user", True), ("owner of the current folder", True), ("somebody", False)],
+)
+def test_a_file_above_that_somebody_else_put_there_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str, is_read: bool
+) -> None:
+    """In a shared folder as /tmp: its `scenarios` could have `check` run a command of theirs."""
+    users = {"root": 0, "user": 1000, "owner of the current folder": 1001, "somebody": 1002}
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "cachecost.toml").write_text(OWN)
+    monkeypatch.setattr(discovery, "_user", lambda start: users["user"])
+    monkeypatch.setattr(discovery, "_owner", lambda path: users[owner] if path.suffix else users[FOLDERS])
+    found = find_files({}, Path("/"), tmp_path / "mine")
+    assert bool(found.folders) is is_read
 
 
 def test_where_was_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

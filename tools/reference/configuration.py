@@ -22,8 +22,8 @@ HEAD = """# Configuration
 
 A settings file holds the defaults of a project: `[tool.cachecost]` in pyproject.toml, or cachecost.toml with the same
 keys without `tool.cachecost`. Commands read the one in the current folder, else in the nearest folder above it, up to
-the folder with `.git` or the home folder. A pyproject.toml without the table does not count; both in one folder are an
-error.
+the folder with `.git` or the home folder, but none that belongs to another user (root and the owner of the current
+folder aside). A pyproject.toml without the table does not count; both in one folder are an error.
 
 ```toml
 [tool.cachecost]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -52,7 +52,8 @@ def find_files(environment: Mapping[str, str], home: Path, start: Path) -> Found
     """The settings files of the folder `start` and of those above it.
 
     Looks no higher than the first folder with .git, or the home folder. CACHECOST_CONFIG names a file instead, or
-    turns the search off. Paths begin with `start`, so that they are those of a command line there.
+    turns the search off. Files of others than root, the user and the owner of `start` do not count. Paths begin with
+    `start`, so that they are those of a command line there.
     """
     named = environment.get(VARIABLE, "")
     if named == OFF:
@@ -61,10 +62,28 @@ def find_files(environment: Mapping[str, str], home: Path, start: Path) -> Found
         return FoundFiles(((Path(named),),), (Path(named),))
     try:
         looked = tuple(_folders(start, home))
+        trusted = {0, _owner(start), _user(start)}
     except OSError:  # the current folder is gone
         return FoundFiles((), ())
-    files = (tuple(path for name in (OWN, SHARED) if (path := folder / name).is_file()) for folder in looked)
+    files = (tuple(_files(folder, trusted)) for folder in looked)
     return FoundFiles(tuple(filter(None, files)), looked)
+
+
+def _files(folder: Path, owners: Container[int]) -> Iterator[Path]:
+    """The files in a folder that one of these users owns: in a shared folder as /tmp anybody can put one."""
+    for name in (OWN, SHARED):
+        path = folder / name
+        if path.is_file() and _owner(path) in owners:
+            yield path
+
+
+def _owner(path: Path) -> int:
+    return path.lstat().st_uid
+
+
+def _user(start: Path) -> int:
+    """The user of this process, where the system has users."""
+    return os.getuid() if hasattr(os, "getuid") else _owner(start)
 
 
 def _folders(start: Path, home: Path) -> list[Path]:
