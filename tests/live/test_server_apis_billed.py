@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from server_fakes import Says, lines_of, served_by
 from test_server_billed import START, WORDS, meter
+from viewer_client import Client
 
 import cachecost
 from cachecost.live.clock import SteppingClock
@@ -21,7 +22,12 @@ from cachecost.live.server.answers.recording import RecordingAnswerer
 from cachecost.live.server.bill import bill_of
 from cachecost.live.server.bill_text import bill_text
 from cachecost.live.server.faults import faults_from
+from cachecost.live.server.live_feed import NAME, MeterFeed
+from cachecost.live.viewer.call_signal import CallSignal
+from cachecost.live.viewer.live_source import LiveSource
+from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.simulation.setup import ReplaySetup
 
 ALL = (CHAT, RESPONSES, GEMINI_API, MESSAGES)
 STEP = st.tuples(
@@ -155,8 +161,12 @@ def test_an_entry_expires():
 # --------------------------------------------------------------------------------------------- the bill
 
 
+def setup_of():
+    return ReplaySetup(RuleBook(), PriceBook.load(), "anthropic", "tiktoken")
+
+
 def loop(served, api, system, calls):
-    said = Said(system, [api.question("Look around")])
+    said = Said(system, [api.question(f"Look around with {api.name}")])
     for _ in range(calls):
         api.go_on(said, api.send(served, said).json(), "A line. " * 20)
 
@@ -170,6 +180,13 @@ def test_the_bill_of_all_apis_together():
     assert sum((share.cost.total for share in bill.models), Decimal(0)) == bill.total.cost.total
     assert all(share.cost.total < share.uncached for share in bill.models)
     assert bill.loops == ()
+    source = LiveSource(MeterFeed(served.meters), CallSignal(), setup_of(), NAME, has_bill=False, bill_path="x")
+    shown = Client(source).get("api/sessions").json
+    assert Decimal(shown["total"]["cost_usd"]) == bill.total.cost.total
+    assert sorted(row["models"] for row in shown["sessions"]) == sorted([api.model] for api in ALL)
+    for row in shown["sessions"]:
+        told = Client(source).get(f"api/session/{row['id']}/call/2")
+        assert told.status == 200, told.body
 
 
 @pytest.mark.parametrize(

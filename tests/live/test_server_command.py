@@ -6,9 +6,11 @@ import signal
 import socket
 import subprocess
 import sys
+from decimal import Decimal
 
 import httpx2
 import pytest
+from api_dialects import CHAT, GEMINI_API, MESSAGES, RESPONSES
 from server_fakes import BODY, HEAD, KEY, lines_of
 
 from cachecost import cli
@@ -75,6 +77,31 @@ def test_calls_are_answered_and_the_bill_is_printed_at_ctrl_c(tmp_path):
     assert [line["timestamp"][:19] for line in lines] == [f"2026-11-01T00:00:0{n}" for n in (0, 2, 4)]
     assert KEY not in out + err + path.read_text() + page.text
     assert "Traceback" not in err
+
+
+def test_a_server_of_all_apis_and_a_replay_of_its_record(tmp_path, capsys):
+    path = tmp_path / "log.jsonl"
+    server = Process("--record", str(path), "--clock", "+2s", "--as-of", "2026-11-01", "--fault", "3:500")
+    statuses = []
+    try:
+        for api in (CHAT, RESPONSES, GEMINI_API, MESSAGES) * 2:
+            body = api.body(api.model, "Be brief. " * 900, [api.question("Hi")], False)
+            address = server.address + api.path.format(model=api.model)
+            statuses.append(httpx2.post(address, headers=api.headers, json=body, trust_env=False).status_code)
+        bill = httpx2.get(f"{server.address}/cachecost.json", trust_env=False).json()
+    finally:
+        code, out, err = server.end(signal.SIGINT)
+    assert (code, statuses) == (0, [200, 200, 500, 200, 200, 200, 200, 200])
+    assert f"\nOPENAI_BASE_URL={server.address}/v1\n" in err
+    assert f"\nGOOGLE_GEMINI_BASE_URL={server.address}\n" in err
+    assert [line.get("host") for line in lines_of(path)] == ["openai", "openai", "gemini", None] * 2
+    main = cli.cachecost.main
+    words = ["replay", str(path), "--tokens", "tiktoken", "--json"]
+    assert cli.exit_code(lambda: main(args=words, prog_name="cachecost", standalone_mode=False)) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert sum(Decimal(row["cost_usd"]) for row in rows) == Decimal(bill["total"]["cost_usd"])
+    assert bill["total"]["usage"]["cache_read_input_tokens"] > 6_000
+    assert out.startswith(bill["verdict"])
 
 
 def test_sigterm_ends_it_too_and_no_bill_is_no_bill():
