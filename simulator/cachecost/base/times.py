@@ -34,6 +34,11 @@ def day_of(at: float) -> date:
     return datetime.fromtimestamp(at, UTC).date()
 
 
+def midnight(day: date) -> float:
+    """When a day begins in UTC, in seconds since the epoch."""
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+
+
 def known_time(at: float | None) -> float | None:
     """A time of the years 1 to 8999; None for any other, which is none."""
     return at if at is not None and EARLIEST <= at < LATEST else None

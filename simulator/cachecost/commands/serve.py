@@ -16,6 +16,7 @@ import click
 from cachecost.base.exit_codes import exit_code
 from cachecost.base.extras import require
 from cachecost.base.formatting import count_text
+from cachecost.base.times import midnight
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import SharedOptions, counter_option, port_option, shared_options
@@ -129,8 +130,7 @@ def _begin(clock: str, as_of: date | None, host: str) -> float | None:
     """When the clock begins. A stepping clock begins with a day, not now, so that every run is the same."""
     if not clock.startswith("+"):
         return None
-    day = as_of or data_date(host)
-    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+    return midnight(as_of or data_date(host))
 
 
 def _serve(options: _Options, port: int) -> tuple[Meter, int]:

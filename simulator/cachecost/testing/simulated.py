@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any, Self
 
 from cachecost.base.extras import require
+from cachecost.base.times import midnight
 from cachecost.ledger.results import CallRow
 from cachecost.live.log import CallLog
 from cachecost.live.server.answers import answerer_from
@@ -49,7 +50,7 @@ class SimulatedAPI:
         day = date.fromisoformat(as_of) if isinstance(as_of, str) else as_of
         book = PriceBook.load(Path(prices) if prices else None, day)
         self._setup = ReplaySetup(RuleBook(assumptions_from(rules or {}), day), book, host, tokens)
-        self._clock = movable(clock, _midnight(day or data_date(host)))
+        self._clock = movable(clock, midnight(day or data_date(host)))
         self._meter = Meter(self._setup)
         answerer = answerer_from(answers) if isinstance(answers, str) else answers
         self._open = ExitStack()
@@ -148,7 +149,3 @@ def _serving(served: ServerState) -> Any:
     from cachecost.live.server.serving import serving
 
     return serving(app_of(served), served.pauses)
-
-
-def _midnight(day: date) -> float:
-    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

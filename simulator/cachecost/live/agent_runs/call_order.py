@@ -30,7 +30,7 @@ MOMENT_S = 0.02
 
 
 @dataclass(slots=True)
-class _Exchange:
+class Exchange:
     """A request from its first byte to the last of its answer, on a clock that counts events."""
 
     begin: int
@@ -41,11 +41,11 @@ class _Exchange:
 class ArrivedCall:
     """A recorded call, when it began and ended, and the digest of its body."""
 
-    exchange: _Exchange
+    exchange: Exchange
     digest: bytes
 
 
-_current: ContextVar[_Exchange | None] = ContextVar("exchange", default=None)
+_current: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
 
 
 class WatchedApp:
@@ -58,7 +58,7 @@ class WatchedApp:
         self._latest = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = _Exchange(next(self._events))
+        exchange = Exchange(next(self._events))
         _current.set(exchange)
         await self._wait_for_others()
 

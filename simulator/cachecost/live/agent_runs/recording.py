@@ -6,13 +6,13 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
 from cachecost.base.errors import CommandFailed
 from cachecost.base.formatting import count_text
+from cachecost.base.times import midnight
 from cachecost.conversations import call_recording
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import RecordedCall
@@ -88,7 +88,7 @@ class _Job:
 
     def run(self, number: int) -> list[RecordedCall]:
         """The calls of the `number`-th run (from 0). Raises CommandFailed, InputError."""
-        start = _midnight(self.scenario.as_of or data_date(self.scenario.host))
+        start = midnight(self.scenario.as_of or data_date(self.scenario.host))
         with RunServer(self.scenario, self.path.parent, start, self.place / f"run-{number + 1}.jsonl") as server:
             for line in self._lines():
                 self._run_line(line, number, server)
@@ -140,7 +140,3 @@ def _hint(refused: int) -> str:
     if refused:
         return f"{count_text(refused, 'request')} had a body that is no request for a model"
     return "does its client take the address from ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL?"
-
-
-def _midnight(day: date) -> float:
-    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
