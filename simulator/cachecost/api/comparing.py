@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from typing_extensions import Unpack
 
 from cachecost.analysis.comparison.answer import verdict_of
+from cachecost.analysis.comparison.ranking import Rank, find_ranks, rank_fields, rank_sentences
 from cachecost.analysis.comparison.sentences import refusal_sentences, rules_sentence, token_sentences
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, Line, Summary, summarise
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, Line, Summary, summarise, summarise_ledgers
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.projection import DAYS, Monthly, monthly
 from cachecost.api.recordings import Recording, Source, conversations_in, read_source
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BY_BILLS = "the recording's bills, then "
+RANKS = ("rank_from", "rank_to")
 SCENARIOS = (".yaml", ".yml")
 Picture = Literal["dollars", "calls", "question"]
 PICTURES: tuple[Picture, ...] = ("dollars", "calls", "question")
@@ -55,13 +57,13 @@ class Replay(Ledger):
 
     def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:
         """USD per month at this many sessions a day, all like this one."""
-        return monthly(summarise(_alone(self)), sessions_per_day, days)
+        return monthly(summarise_ledgers([self]), sessions_per_day, days)
 
     def __repr__(self) -> str:
         return f"<Replay {self.strategy}: {count_text(len(self.rows), 'call')}, {cost_words(self)}>"
 
     def _repr_html_(self) -> str:
-        summary = summarise(_alone(self))
+        summary = summarise_ledgers([self])
         return _table(summary).html() + "".join(map(paragraph, token_sentences(summary)))
 
 
@@ -160,11 +162,6 @@ def _as_replay(ledger: Ledger) -> Replay:
     return ledger if isinstance(ledger, Replay) else Replay(**{f.name: getattr(ledger, f.name) for f in fields(ledger)})
 
 
-def _alone(ledger: Ledger) -> Comparison:
-    """A comparison of one strategy. Its day and rules are not shown."""
-    return Comparison("", "", "", data_date("anthropic"), {}, [ledger], ledger.strategy)
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """A comparison of strategies. `question` and `variants` (by name) are those of a scenario."""
@@ -204,11 +201,15 @@ class Result:
         """One row per strategy: the numbers `calls` and `refused`; the tokens `read`, `write_5m`, `write_1h`,
         `input` (uncached) and `output`; as Decimal `cost_usd`, `error_usd` (± from token counts), `lower_bound_usd`
         (the lower bound; None if not computed) and `question_usd` (one side question with all its calls); the ratio
-        `vs_first`.
+        `vs_first`; the ranks `rank_from` and `rank_to` (1 is the cheapest; they differ where the costs of strategies
+        do by less than the error margin; NA: not compared).
         """
         import pandas as pd
 
-        return pd.DataFrame([_sums(line) for line in summarise(self.comparison).lines]).set_index("strategy")
+        summary = summarise(self.comparison)
+        ranks = rank_fields(summary)
+        rows = [{**_sums(line), **ranks[line.name]} for line in summary.lines]
+        return pd.DataFrame(rows).set_index("strategy").astype(dict.fromkeys(RANKS, "Int64"))
 
     def plot(self, picture: Picture = "dollars") -> Figure:
         """`picture` is "dollars" by token class (tokens without a price), cumulative dollars over "calls", or dollars
@@ -229,23 +230,34 @@ class Result:
         return monthly(summarise(self.comparison), sessions_per_day, days)
 
     def __repr__(self) -> str:
-        costs = (f"{ledger.strategy}: {cost_words(ledger)}" for ledger in self.comparison.ledgers)
+        ranks = find_ranks(summarise(self.comparison))
+        costs = (_ranked_cost(ledger, ranks.get(ledger.strategy)) for ledger in self.comparison.ledgers)
         return f"<Result {'; '.join(costs)}>"
 
     def _repr_html_(self) -> str:
         summary = summarise(self.comparison)
-        below = [*token_sentences(summary), rules_sentence(self.comparison), *refusal_sentences(summary)]
+        below = [
+            *rank_sentences(summary),
+            *token_sentences(summary),
+            rules_sentence(self.comparison),
+            *refusal_sentences(summary),
+        ]
         return paragraph(self.verdict, strong=True) + _table(summary).html() + "".join(map(paragraph, below))
 
 
+def _ranked_cost(ledger: Ledger, rank: Rank | None) -> str:
+    return f"{ledger.strategy}: {cost_words(ledger)}{f' (rank {rank})' if rank else ''}"
+
+
 def _table(summary: Summary) -> HtmlTable:
+    ranks = find_ranks(summary)
     classes = {name: summary.class_names[name] for name in summary.classes}
     asks = ("a question",) if summary.has_questions else ()
-    versus = (summary.against,) if len(summary.lines) > 1 else ()
+    versus = ("rank", summary.against) if len(summary.lines) > 1 else ()
     table = HtmlTable(("strategy", "calls", *classes.values(), "cost", *versus, *asks))
     for line in summary.lines:
         used = [tokens(getattr(line.usage, CLASS_FIELDS[name])) for name in classes]
-        against = [percent(line.vs_first, signed=True)] if versus else []
+        against = [str(ranks.get(line.name, "")), percent(line.vs_first, signed=True)] if versus else []
         asked = [dollars(line.question)] if asks else []
         cells = (line.name, f"{line.calls:,}", *used, dollars(line.total), *against, *asked)
         table.add(*cells, strong=line in summary.best_lines and bool(versus))

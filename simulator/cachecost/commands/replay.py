@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -61,6 +61,7 @@ REPLAYING = "replaying"
 @skip_option
 @click.option(
     "--strategy",
+    "-s",
     "strategies",
     multiple=True,
     metavar="NAME|FILE",
@@ -126,17 +127,16 @@ def replay(
         with work_bar() as bar:
             job = _ReplayJob(read, strategies, ranks, model, tokens, shared, bill, bar, capacities)
             if streams:
-                failed = _print_json(job.rows(), bar)
+                failed = _print_json(job.objects(), bar)
             else:
                 is_pictured = html is not None
                 ledgers = [ledger for ledger in job.ledgers(not as_json, is_pictured) if ledger.rows]
                 bar.begin("writing")
-                write_rows(csv_file, (call_object(row) for ledger in ledgers for row in ledger.rows))
+                write_rows(csv_file, job.ranked_objects(ledgers))
                 if html is not None:
                     _write_page(job, ledgers, html)
         if not streams:
-            rows = (row for ledger in ledgers for row in ledger.rows)
-            failed = _print_json(rows) if as_json else _print_table(job, ledgers)
+            failed = _print_json(job.ranked_objects(ledgers)) if as_json else _print_table(job, ledgers)
     return report_skipped(read, may_skip, exit_code(not_evaluated=failed))
 
 
@@ -163,11 +163,25 @@ class _ReplayJob:
         """Whether the conversations are planned again, under one strategy or more."""
         return bool(self.strategies) or self.ranks
 
-    def rows(self) -> Iterator[CallRow]:
-        """The rows as they come, all of one strategy before the next."""
+    def objects(self) -> Iterator[dict[str, Any]]:
+        """The rows for JSON as they come; of several strategies when all are there, since they have ranks."""
         if not self.plans and not self.capacities:
-            return (simulated.row for simulated in _simulate(*self._recorded_calls()))
-        return (row for ledger in self.ledgers(with_lower_bound=False, pictured=False) for row in ledger.rows)
+            return (call_object(simulated.row) for simulated in _simulate(*self._recorded_calls()))
+        ledgers = self.ledgers(with_lower_bound=False, pictured=False)
+        return self.ranked_objects([ledger for ledger in ledgers if ledger.rows] if self._are_compared else ledgers)
+
+    @property
+    def _are_compared(self) -> bool:
+        """Whether there are several strategies."""
+        return self.ranks or len(set(self.strategies)) > 1
+
+    def ranked_objects(self, ledgers: Iterable[Ledger]) -> Iterator[dict[str, Any]]:
+        """The rows for JSON and CSV, all of one ledger before the next; of strategies that are compared with ranks."""
+        if not self._are_compared:
+            return (call_object(row) for ledger in ledgers for row in ledger.rows)
+        from cachecost.views.replay.ranked_rows import ranked_objects
+
+        return ranked_objects(list(ledgers))
 
     def ledgers(self, with_lower_bound: bool, pictured: bool) -> Iterator[Ledger]:
         """The ledger of each strategy or capacity, or that of the calls as recorded; `pictured` with timelines."""
@@ -219,7 +233,7 @@ class _ReplayJob:
         specs = self._specs(conversations)
         progress = self.bar.replays(len(specs))
         for spec in specs:
-            yield replay_strategy(spec, conversations, setup, progress, lower_bound, pictured)
+            yield replay_strategy(spec, conversations, setup, progress, lower_bound, pictured, len(specs) > 1)
 
     def _specs(self, conversations: Sequence[Conversation]) -> list[StrategySpec | str]:
         """The strategies to plan; --all leaves out strategies for side questions where the log has none."""
@@ -306,7 +320,7 @@ def has_unevaluated(rows: Iterable[CallRow]) -> bool:
     return any(row.error_type == NOT_EVALUATED for row in rows)
 
 
-def _print_json(rows: Iterable[CallRow], bar: WorkBar | None = None) -> bool:
+def _print_json(rows: Iterable[Mapping[str, Any]], bar: WorkBar | None = None) -> bool:
     """Write each row as it comes, to a terminal at once instead of `bar`; return whether any could not be evaluated."""
     failed = False
     write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
@@ -315,10 +329,10 @@ def _print_json(rows: Iterable[CallRow], bar: WorkBar | None = None) -> bool:
     for row in rows:
         if is_watched and bar:
             bar.end()
-        write(encode(call_object(row)) + b"\n")
+        write(encode(row) + b"\n")
         if is_watched:
             flush()
-        failed = failed or row.error_type == NOT_EVALUATED
+        failed = failed or ("error" in row and row["error"]["type"] == NOT_EVALUATED)
     sys.stdout.buffer.flush()
     return failed
 
@@ -336,8 +350,8 @@ def _print_table(job: _ReplayJob, ledgers: Sequence[Ledger]) -> bool:
 
     for why, number in sorted(job.bill.unpriced.items()):
         print_diagnostic(f"{count_text(number, 'call')} not in the billed dollars: {why}")
-    with_causes, calls = not job.capacities, job.bill.calls
-    print_ledgers(job.logs.name, ledgers, sys.stdout, _bill_totals(job.bill), job.ranks, with_causes, calls)
+    are_strategies, calls = not job.capacities, job.bill.calls
+    print_ledgers(job.logs.name, ledgers, sys.stdout, _bill_totals(job.bill), job.ranks, are_strategies, calls)
     return has_unevaluated(row for ledger in ledgers for row in ledger.rows)
 
 

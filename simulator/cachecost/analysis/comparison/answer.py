@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from cachecost.analysis.comparison.apart import apart_verdict
-from cachecost.analysis.comparison.sentences import MANY, cheapest_words, join_names, tie_sentence
+from cachecost.analysis.comparison.sentences import MANY, cheapest_words, doubt_sentences, join_names, tie_sentence
 from cachecost.analysis.comparison.summary import Line, Summary, ranked, same_order, summarise
 from cachecost.base.formatting import UNKNOWN, all_of, change, change_text, percent, quote
 from cachecost.ledger.results import Comparison
@@ -30,7 +30,13 @@ def verdict_of(
     elsewhere = [(summary, summary.comparison.variant) for summary in summaries[1:]]
     if shipped is not None:
         elsewhere.append((summarise(shipped), f"rules and prices of {shipped.as_of}"))
-    parts = [asked, *_answer(main, elsewhere, bool(asked)), *_doubt(main), *_others(summaries), *apart_verdict(main)]
+    parts = [
+        asked,
+        *_answer(main, elsewhere, bool(asked)),
+        *doubt_sentences(main),
+        *_others(summaries),
+        *apart_verdict(main),
+    ]
     return " ".join(part for part in parts if part)
 
 
@@ -97,11 +103,6 @@ def _equals(summary: Summary, best: Line) -> Iterator[str]:
 
 def _every(count: int) -> str:
     return "Both" if count == 2 else f"All {count}"
-
-
-def _doubt(summary: Summary) -> Iterator[str]:
-    if summary.best is not None and not summary.is_certain:
-        yield "Hits are best effort here, and the ranges overlap: which one is the cheapest is not certain."
 
 
 def _comparison(elsewhere: Sequence[Elsewhere], best: Line, first: Line, is_asked: bool) -> Iterator[str]:

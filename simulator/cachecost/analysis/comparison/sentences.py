@@ -72,6 +72,19 @@ def lead_words(best: Line, line: Line) -> str:
     return f"a lead of {rough_dollars(line.effort - best.effort)} against ±{rough_dollars(margin)}"
 
 
+def margin_words(one: Line, other: Line) -> str:
+    """The error margin of the difference of two lines: "±$0.03"; "" where it has none."""
+    margin = error_of_difference(one, other)
+    return f"±{rough_dollars(margin)}" if margin else ""
+
+
+def doubt_sentences(summary: Summary) -> list[str]:
+    """That it is not certain what is the cheapest, where hits are best effort."""
+    if summary.best is None or summary.is_certain:
+        return []
+    return ["Hits are best effort here, and the ranges overlap: which one is the cheapest is not certain."]
+
+
 def tie_sentence(summary: Summary, best: Line, also: Line | None = None) -> str:
     """The strategies that `best` leads by less than the error margin, `also` among them; "" where there is none."""
     near = [line for line in summary.best_lines if line not in summary.equal_lines]

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from decimal import Decimal
 from itertools import groupby
 
@@ -243,6 +244,11 @@ def summarise(comparison: Comparison) -> Summary:
     return Summary(comparison, lines, first, best)
 
 
+def summarise_ledgers(ledgers: Sequence[Ledger]) -> Summary:
+    """Add up strategies that are compared outside of a scenario, with the first; the summary names no host and day."""
+    return summarise(Comparison("", "", "", date.min, {}, list(ledgers), ledgers[0].strategy))
+
+
 def _in_columns(lines: Sequence[Line]) -> tuple[Line, ...]:
     """The lines with the precision of the columns that they make together."""
     costs = dollar_places(amount for line in lines for amount in (line.total, line.most))
@@ -277,10 +283,10 @@ def error_of_difference(one: Line, other: Line) -> Decimal:
     return sum((abs(mine - theirs) for mine, theirs in zip(one.errors, other.errors, strict=True)), ZERO)
 
 
-def is_tied(best: Line, line: Line) -> bool:
-    """Whether a lead over `line` is within the error margin of the difference."""
-    lead = line.effort - best.effort
-    return not lead or (best.is_priced and line.is_priced and lead <= error_of_difference(best, line))
+def is_tied(one: Line, other: Line) -> bool:
+    """Whether two lines cannot be told apart: their difference is within its error margin. Symmetric."""
+    difference = abs(one.effort - other.effort)
+    return not difference or (one.is_priced and other.is_priced and difference <= error_of_difference(one, other))
 
 
 def same_order(one: Summary, other: Summary) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 
-from cachecost.analysis.comparison.sentences import who_is_cheapest
+from cachecost.analysis.comparison.ranking import rank_sentences
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, Summary, summarise
 from cachecost.base.formatting import change, change_text, count_text, dollars, percent, tokens
 from cachecost.base.times import day_of
@@ -57,6 +57,7 @@ def replay_page(
         ),
         again,
         _billed_row(summary, billed) if billed else None,
+        with_ranks=True,
     )
 
 
@@ -87,9 +88,7 @@ def _verdict(summary: Summary, billed: Billed | None) -> str:
         return "No strategy ran without a refused call."
     bill = f"{dollars(billed.dollars)} billed. " if billed else ""
     if len(summary.lines) > 1:
-        is_other = first not in summary.best_lines and not first.refused
-        against = f", {change_text(best.vs_first)} than “{first.name}”" if is_other else ""
-        return f"{bill}{who_is_cheapest(summary.winners)}: {best.answer}{against}."
+        return f"{bill}{' '.join(rank_sentences(summary))}"
     whole = best.usage.total_input
     share = percent(Decimal(best.usage.read) / whole) if whole else percent(0)
     read = f"for {tokens(whole)} tokens of input, {share} of them read from the cache"

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from cachecost.analysis.comparison.apart import shown_name
+from cachecost.analysis.comparison.summary import Summary
 from cachecost.base.formatting import (
     UNKNOWN,
     change,
@@ -19,6 +21,7 @@ from cachecost.base.formatting import (
 from cachecost.ledger.results import ZERO, CallRow, Ledger
 from cachecost.providers.usage import Usage
 from cachecost.views.tables.lower_bounds import have_own_bounds
+from cachecost.views.tables.ranks import rank_column
 from cachecost.views.tables.table import ANSWER, COUNT, LOWER_BOUND, REFUSED, ZERO_CLASS, Column, Table
 
 BILLED = "billed"
@@ -33,8 +36,8 @@ class Billed:
     dollars: Decimal
 
 
-def sum_table(ledgers: Sequence[Ledger], billed: Billed | None) -> Table:
-    """The bill, then a row a ledger; in tokens where no price is known."""
+def sum_table(ledgers: Sequence[Ledger], billed: Billed | None, summary: Summary | None = None) -> Table:
+    """The bill, then a row a ledger; in tokens where no price is known. The ranks are those of the `summary`."""
     rows = [_SumRow(BILLED, billed.calls, billed.usage, billed.dollars)] if billed else []
     rows += map(_sum_row, ledgers)
     is_priced = all(ledger.is_priced for ledger in ledgers)
@@ -42,7 +45,15 @@ def sum_table(ledgers: Sequence[Ledger], billed: Billed | None) -> Table:
         columns = [*_priced_columns(rows, ledgers[0].ttls), *_bound_columns(rows, ledgers)]
     else:
         columns = _unpriced_columns(rows)
-    return Table([Column("name", "strategy", [row.name for row in rows], right=False), *columns])
+    names = [*[BILLED] * (billed is not None), *(_shown_name(ledger, summary) for ledger in ledgers)]
+    compared = [*[""] * (billed is not None), *(ledger.strategy for ledger in ledgers)]
+    ranks = [rank_column(summary, compared)] if summary else []
+    return Table([Column("name", "strategy", names, right=False), *columns, *ranks])
+
+
+def _shown_name(ledger: Ledger, summary: Summary | None) -> str:
+    line = summary.line(ledger.strategy) if summary else None
+    return shown_name(line) if line else ledger.strategy
 
 
 def cause_table(ledger: Ledger, header: str) -> Table:

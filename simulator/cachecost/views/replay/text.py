@@ -7,6 +7,9 @@ from typing import IO
 
 from rich.console import Console
 
+from cachecost.analysis.comparison.apart import apart_sentences
+from cachecost.analysis.comparison.ranking import rank_sentences
+from cachecost.analysis.comparison.summary import summarise_ledgers
 from cachecost.base.formatting import count_text
 from cachecost.ledger.results import CallRow, Ledger
 from cachecost.ledger.rows import warm_reads
@@ -26,13 +29,14 @@ def print_ledgers(
     stream: IO[str],
     billed: Billed | None = None,
     ranked: bool = False,
-    with_causes: bool = True,
+    are_strategies: bool = True,
     calls: int = 0,
 ) -> None:
     """A line of sums a ledger, the bill before them, then a line a cause; rich respects NO_COLOR, pipes, the width.
 
-    `ranked` sorts by dollars, those with refused calls last, and leaves the causes out. `calls` are those of the log
-    (0: as many as the first ledger has); a strategy may make more.
+    `ranked` sorts by dollars, those with refused calls last, and leaves the causes out. If not `are_strategies`, they
+    are capacities of a server: without causes, and without ranks. `calls` are those of the log (0: as many as the first
+    ledger has); a strategy may make more.
     """
     console = report_console(stream, PIPE_WIDTH)
     if not ledgers:
@@ -41,13 +45,16 @@ def print_ledgers(
     console.print(f"{title}   {count_text(calls or len(ledgers[0].rows), 'call')}", markup=False, soft_wrap=True)
     if ranked:
         ledgers = sorted(ledgers, key=_rank if _are_priced(ledgers) else _rank_by_tokens)
-    sums = fit_table(sum_table(ledgers, billed), console.width, NARROWEST_NAME)
+    summary = summarise_ledgers(ledgers) if are_strategies and len(ledgers) > 1 else None
+    sums = fit_table(sum_table(ledgers, billed, summary), console.width, NARROWEST_NAME)
     console.print(render_table(sums))
+    for sentence in [*rank_sentences(summary), *apart_sentences(summary)] if summary else []:
+        _print_note(console, sentence)
     if not _are_priced(ledgers):
         _print_note(console, UNPRICED)
     elif sentence := lower_bound_sentence(ledgers):
         _print_note(console, sentence)
-    _print_details(console, ledgers, with_causes and not ranked)
+    _print_details(console, ledgers, are_strategies and not ranked)
     if note := hidden_note([sums], "--json"):
         _print_note(console, note)
 

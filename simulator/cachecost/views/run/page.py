@@ -54,13 +54,14 @@ from cachecost.views.run.tables import (
 )
 from cachecost.views.run.timelines import SHOWN, anchors_of, run_timelines
 from cachecost.views.tables.lower_bounds import lower_bound_sentence
+from cachecost.views.tables.ranks import rank_column
 from cachecost.views.tables.table import Column, Table
 from cachecost.views.timeline.picture import TimelineView, timeline_key
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 BILLED = "billed"
 HAIRLINE = Decimal("0.0005")
-FIRST = ("cache_hit_rate", "cost", "vs_first", "lower_bound", "question", "error_margin")
+FIRST = ("cache_hit_rate", "cost", "rank", "vs_first", "lower_bound", "question", "error_margin")
 """Columns before the bar; the others stand after it."""
 
 
@@ -99,15 +100,18 @@ class ChartView:
     table: Table
 
 
-def run_page(result: RunResult, again: str | None = None, billed: BilledRow | None = None) -> str:
+def run_page(
+    result: RunResult, again: str | None = None, billed: BilledRow | None = None, with_ranks: bool = False
+) -> str:
     """The whole page. `again` is the command that makes it; by default that of a scenario in `scenarios/`.
 
-    What was `billed` stands before what is simulated.
+    What was `billed` stands before what is simulated. `with_ranks`: the strategies' ranks are a column.
     """
     summaries = [summarise(comparison) for comparison in result.comparisons]
     main = summaries[0]
     timelines = run_timelines(main, result.explanations)
-    rows = _rows(main, anchors_of(timelines), billed)
+    columns = _columns(main, with_ranks)
+    rows = _rows(main, columns, anchors_of(timelines), billed)
     first, *rest = SENTENCE_END.split(result.verdict) if result.verdict else [""]
     return render_page(
         "run.html",
@@ -117,7 +121,7 @@ def run_page(result: RunResult, again: str | None = None, billed: BilledRow | No
         more=rest,
         saving=billed.saving if billed else _saving(main),
         summary=main,
-        headers=[(column.key, column.header) for column in _columns(main)],
+        headers=[(column.key, column.header) for column in columns],
         before_bar=FIRST,
         rows=rows,
         bar_classes=[name for name in main.classes if any(part[0] == name for row in rows for part in row.bar)],
@@ -162,8 +166,9 @@ def _open_first(timelines: Sequence[TimelineView]) -> list[TimelineView]:
     return sorted(timelines, key=lambda view: not view.is_open)
 
 
-def _rows(summary: Summary, anchors: Mapping[str, str], billed: BilledRow | None) -> list[StrategyRow]:
-    columns = _columns(summary)
+def _rows(
+    summary: Summary, columns: Sequence[Column], anchors: Mapping[str, str], billed: BilledRow | None
+) -> list[StrategyRow]:
     amounts = [_length(line, summary) for line in summary.lines]
     largest = max([*amounts, *([billed.cost] if billed else [])], default=Decimal(0))
     first = [_billed_row(billed, columns, largest)] if billed and summary.is_priced else []
@@ -187,12 +192,15 @@ def _billed_row(billed: BilledRow, columns: Sequence[Column], largest: Decimal) 
     return StrategyRow(BILLED, "", cells, [(BILLED, width, f"billed {dollars(billed.cost)}")], False, False)
 
 
-def _columns(summary: Summary) -> list[Column]:
+def _columns(summary: Summary, with_ranks: bool) -> list[Column]:
     """The columns of every other view, what it costs first: that is what a narrow page shows."""
     if not summary.lines:
         return []
     margins = Column("error_margin", "error margin", _error_margins(summary.lines))
-    columns = [*strategy_table(summary).columns[1:], margins]
+    ranks = (
+        [rank_column(summary, [line.name for line in summary.lines])] if with_ranks and len(summary.lines) > 1 else []
+    )
+    columns = [*strategy_table(summary).columns[1:], *ranks, margins]
     return sorted(columns, key=lambda column: FIRST.index(column.key) if column.key in FIRST else len(FIRST))
 
 

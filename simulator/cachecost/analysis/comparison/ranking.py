@@ -1,0 +1,113 @@
+"""The strategies of a comparison in their order of cost, and how sure that order is: ranks and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, groupby
+
+from cachecost.analysis.comparison.sentences import (
+    doubt_sentences,
+    join_names,
+    lead_words,
+    margin_words,
+    who_is_cheapest,
+)
+from cachecost.analysis.comparison.summary import Line, Summary, is_tied, ranked
+from cachecost.base.formatting import change, percent, quote, rough_dollars, tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """The places that a strategy can have among those compared, from 1: several where others are indistinguishable."""
+
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        """ "1", or "2–3"."""
+        return str(self.first) if self.first == self.last else f"{self.first}–{self.last}"
+
+
+def find_ranks(summary: Summary) -> dict[str, Rank]:
+    """The rank of each strategy that is compared, the cheapest first; none of one that is apart or had a refused call.
+
+    It comes after every strategy that is cheaper by more than the error margin of the difference (or, without such a
+    margin, at all), and before every one that is more expensive by more than that.
+    """
+    order = _in_order(summary)
+    first, last = [1] * len(order), [len(order)] * len(order)
+    for low, high in combinations(range(len(order)), 2):
+        if not is_tied(order[low], order[high]):
+            first[high] += 1
+            last[low] -= 1
+    return {line.name: Rank(*places) for line, *places in zip(order, first, last, strict=True)}
+
+
+def rank_fields(summary: Summary) -> dict[str, dict[str, int | None]]:
+    """The ranks for JSON and CSV, by strategy: `rank_from` and `rank_to`, both None for one without a rank."""
+    ranks = find_ranks(summary)
+    return {line.name: _fields(ranks.get(line.name)) for line in summary.lines}
+
+
+def _fields(rank: Rank | None) -> dict[str, int | None]:
+    return {"rank_from": rank.first if rank else None, "rank_to": rank.last if rank else None}
+
+
+def rank_sentences(summary: Summary) -> list[str]:
+    """Which strategy is the cheapest, by how much, what is indistinguishable from it, and which cost the same.
+
+    Empty where there is nothing to compare.
+    """
+    if len(summary.lines) < 2:
+        return []
+    best, order = summary.best, _in_order(summary)
+    if best is None:
+        return [f"{_capital(who_is_cheapest(()))}."]
+    if len(order) == 1:
+        return [f"{quote(best.name)} is the only strategy that can be compared: {best.answer}."]
+    return [_answer(summary, best, order), *_ties(summary, order), *doubt_sentences(summary)]
+
+
+def _answer(summary: Summary, best: Line, order: Sequence[Line]) -> str:
+    """The cheapest, or those that cannot be told apart, and their lead over the next that can."""
+    winners = summary.best_lines
+    following = next((line for line in order if line not in winners), None)
+    lead = f", {_lead(summary, best, following)}" if following else ""
+    if len(winners) == 1:
+        return f"{quote(best.name)} is the cheapest: {best.answer}{lead}."
+    names = join_names([line.name for line in winners])
+    if len(summary.equal_lines) == len(winners):
+        return f"{names} tie as the cheapest: {best.answer} each{lead}."
+    widest = max(winners, key=lambda line: line.effort)
+    over = f" over {quote(widest.name)}" if len(winners) > 2 else ""
+    return f"{names} are indistinguishable: {quote(best.name)} has {lead_words(best, widest)}{over}{lead}."
+
+
+def _lead(summary: Summary, best: Line, line: Line) -> str:
+    """How much less `best` costs than a line, in that line's share: "$0.44 (8%, ±$0.03) less than “b”"."""
+    less = line.effort - best.effort
+    share = percent(-(change(best.effort, line.effort) or 0))
+    if not summary.is_priced:
+        return f"{tokens(int(less))} ({share}) less than {quote(line.name)}"
+    margin = margin_words(best, line)
+    return f"{rough_dollars(less)} ({', '.join(filter(None, (share, margin)))}) less than {quote(line.name)}"
+
+
+def _ties(summary: Summary, order: Sequence[Line]) -> Iterator[str]:
+    """The strategies that cost the same to the last digit, apart from the cheapest where the answer says it."""
+    groups = [list(group) for _, group in groupby(order, key=lambda line: line.effort)]
+    is_said = len(summary.equal_lines) == len(summary.best_lines)
+    shown = [group for group in groups[1 if is_said else 0 :] if len(group) > 1]
+    if shown:
+        words = (f"{join_names([line.name for line in group])} at {group[0].answer}" for group in shown)
+        yield f"Equal to the last digit: {'; '.join(words)}."
+
+
+def _in_order(summary: Summary) -> list[Line]:
+    """The lines that are compared, the cheapest first, equals in their own order."""
+    return sorted(ranked(summary.lines), key=lambda line: line.effort)
+
+
+def _capital(words: str) -> str:
+    return words[0].upper() + words[1:]
