@@ -33,12 +33,12 @@ def test_what_did_it_cost_and_what_otherwise(sessions: Path) -> None:
         "x.jsonl: detected format: calls (its first line says format and kind calls)\n",
     )
     head, *lines = [line.split() for line in done.stdout.splitlines()[1:6]]
-    assert " ".join(head) == "strategy calls read write 5m write 1h uncached output cost"
-    assert [line[: line.index("93") + 2] for line in lines] == [
+    assert " ".join(head) == "strategy calls read write 5m write 1h uncached output cost rank"
+    assert [line[: line.index("93") + 3] for line in lines] == [
         ["billed", "3", "5.0k", "6.1k", "0", "16", "93", "$0.0430"],
-        ["none", "3", "0", "0", "0", "11k", "93", "$0.0579"],
-        ["claude-code", "3", "5.0k", "5.4k", "0", "716", "93", "$0.0422"],
-        ["claude-code@1h", "3", "5.0k", "0", "5.4k", "716", "93", "$0.0624"],
+        ["none", "3", "0", "0", "0", "11k", "93", "$0.0579", "2"],
+        ["claude-code", "3", "5.0k", "5.4k", "0", "716", "93", "$0.0422", "1"],
+        ["claude-code@1h", "3", "5.0k", "0", "5.4k", "716", "93", "$0.0624", "3"],
     ]
 
 

@@ -74,7 +74,68 @@ def test_what_was_asked_for_is_in_the_default(log: Path) -> None:
     lines = run(log, "--tokens", "bytes", *asked).stdout.splitlines()
     assert len(lines) <= 10
     assert any(line.startswith("As asked, together: ttl=1h + keep-alive=295s:1 ") for line in lines)
-    assert any(line.startswith("The price of effort=low after call 2: ") for line in lines)
+    assert lines[0].startswith("effort=low after call 2: the next call costs ")
+
+
+ACTIONS = ("effort=low", "effort=max", "tools+=x", "tool_choice=any", "format=json")
+TRAFFIC = SESSION.parents[1] / "traffic"
+
+
+@pytest.mark.parametrize(
+    ("log", "actions", "answers"),
+    [
+        (SESSION, 1, 1),
+        (SESSION, 5, 5),
+        (SESSION, 6, 4),
+        *((path, 6, 4) for path in sorted(TRAFFIC.glob("sketch/*.jsonl"))[:2]),
+    ],
+    ids=lambda value: value.name if isinstance(value, Path) else str(value),
+)
+def test_actions_are_answered_first_and_in_ten_lines(log: Path, actions: int, answers: int) -> None:
+    names = [*ACTIONS, "effort=medium"][:actions]
+    lines = run(log, *(word for name in names for word in ("--action", name))).stdout.splitlines()
+    assert len(lines) <= 10
+    assert [line.partition(" ")[0] for line in lines[:answers]] == names[:answers]
+    assert all("the next call costs " in line for line in lines[:answers])
+    assert lines[answers].startswith("… and 2 more actions: --full" if actions > answers else str(log))
+
+
+def test_details_of_an_action_are_in_full_and_json(log: Path) -> None:
+    asked = ("--tokens", "bytes", "--action", "effort=low")
+    short, full = (run(log, *asked, *more).stdout for more in ((), ("--full",)))
+    assert "The price of effort=low after call 2: " in full and "The price of" not in short
+    assert "  assumed: " in full
+    assert json.loads(run(log, *asked, "--json").stdout)["actions"][0]["tokens_lost"] == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "day", "is_offered"),
+    [
+        ((), "2026-11-29", True),
+        ((), "2026-11-30", False),
+        (("--as-of", "2026-11-29"), "2026-12-24", True),
+        (("--as-of", "2026-11-30"), "2026-12-24", False),
+    ],
+)
+def test_what_is_retired_today_is_not_suggested(
+    log: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], day: str, is_offered: bool
+) -> None:
+    """Sonnet 4.5 ends on 2026-11-30; the log is of October, on another model."""
+    log.write_text(log.read_text().replace("claude-sonnet-4-5", "claude-opus-4-6"))
+    monkeypatch.setenv("CACHECOST_TODAY", day)
+    found = json.loads(run(log, "--tokens", "bytes", "--json", *more).stdout)
+    assert ("model=claude-sonnet-4-5" in {one["name"] for one in found["alternatives"]}) is is_offered
+    gone = {} if is_offered or more else {"claude-sonnet-4-5": "2026-11-29"}
+    assert found["retired_models"] == gone
+    full = run(log, "--tokens", "bytes", "--full", *more).stdout
+    words = "retired, so not suggested: claude-sonnet-4-5 (last day 2026-11-29); --as-of 2026-10-05 prices them"
+    assert (words in full.splitlines()) is bool(gone)
+
+
+def test_today_must_be_a_date(log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("CACHECOST_TODAY", "soon")
+    assert code_of(log, "--tokens", "bytes") == 2
+    assert "CACHECOST_TODAY expected a date like 2026-11-24; got 'soon'" in capsys.readouterr().err
 
 
 def test_nothing_saves_is_said(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_call_that_is_not_there(tmp_path: Path, at: int) -> None:
         (
             "claude-3-haiku",
             "claude-3-haiku was retired on 2026-04-20; the date of this replay is 2026-10-05; "
-            "add --as-of with an earlier day",
+            "add --as-of 2026-04-19 or an earlier day",
         ),
     ],
 )

@@ -13,8 +13,10 @@ from whatif_logs import Row, promise, told, traffic, two_calls, usd
 from bodies import BREAKPOINT, HOUR, Body, assistant, body, marked, text, thinking, tool, tool_result, tool_use, user
 from cachecost.analysis.whatif.alternatives import YES
 from cachecost.analysis.whatif.report import what_if
-from cachecost.analysis.whatif.served_models import list_models, must_be_served
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
+from cachecost.providers import served_models
+from cachecost.providers.served_models import is_offered, list_models, must_be_served
 
 COLD = usd(2_000, 3.75, 2_300, 3.75)
 WARM = usd(2_000, 3.75, 2_000, 0.3, 300, 3.75)
@@ -116,7 +118,7 @@ def test_a_model_that_was_not_out_yet_is_not_offered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "day", "name", "is_offered"),
+    ("host", "day", "name", "offered"),
     [
         ("anthropic", date(2026, 4, 19), "claude-3-haiku", True),
         ("anthropic", date(2026, 4, 20), "claude-3-haiku", False),
@@ -124,15 +126,43 @@ def test_a_model_that_was_not_out_yet_is_not_offered(tmp_path: Path) -> None:
         ("bedrock", date(2026, 6, 18), "claude-3-5-haiku", True),  # longer there than on the Claude API
         ("bedrock", date(2026, 6, 19), "claude-3-5-haiku", False),
         ("bedrock", date(2026, 4, 18), "claude-3-5-sonnet", False),
+        ("openai", date(2026, 10, 22), "o4-mini", True),
+        ("openai", date(2026, 10, 23), "o4-mini", False),
+        ("openai", date(2026, 12, 10), "gpt-5", True),
+        ("openai", date(2026, 12, 11), "gpt-5", False),
+        ("gemini", date(2026, 11, 30), "gemini-2.5-pro", True),
+        ("gemini", date(2026, 12, 1), "gemini-2.5-pro", False),
+        ("gemini", date(2026, 12, 1), "gemini-2.5-flash-lite", True),  # no end is known
     ],
 )
-def test_a_model_that_was_withdrawn_is_not_offered(host: str, day: date, name: str, is_offered: bool) -> None:
-    assert (name in {model.name for model in list_models(host, day)}) is is_offered
-    if is_offered:
+def test_a_model_that_was_withdrawn_is_not_offered(host: str, day: date, name: str, offered: bool) -> None:
+    assert (name in {model.name for model in list_models(host, day)}) is offered
+    assert is_offered(served_models.catalogue(host).model(name), host, day) is offered
+    if offered:
         must_be_served(host, name, day)
     else:
-        with pytest.raises(CannotEvaluate, match=f"{name} was retired on .*; add --as-of with an earlier day"):
+        with pytest.raises(CannotEvaluate, match=f"{name} was retired on .*; add --as-of [0-9-]* or an earlier day"):
             must_be_served(host, name, day)
+
+
+@pytest.mark.parametrize(
+    ("today", "offered"),
+    [
+        (None, True),
+        (date(2026, 12, 18), True),
+        (date(2026, 12, 19), False),
+    ],
+)
+def test_a_model_that_is_retired_today_is_no_alternative(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, today: date | None, offered: bool
+) -> None:
+    """The log is of 2026-10-05; Opus 4.5 is taken to end on 2026-12-19."""
+    book = served_models.catalogue("anthropic")
+    ended = replace(book.models["claude-opus-4-5"], retired=date(2026, 12, 19))
+    monkeypatch.setattr(served_models, "catalogue", lambda host: replace(book, models={**book.models, ended.id: ended}))
+    found = told(tmp_path, two_calls(10), today=today)
+    assert ("model=claude-opus-4-5" in {one.name for one in found.alternatives}) is offered
+    assert found.retired_models == ({} if offered else {"claude-opus-4-5": date(2026, 12, 18)})
 
 
 def test_a_host_that_withdrew_the_model_is_no_alternative(tmp_path: Path) -> None:

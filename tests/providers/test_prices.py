@@ -139,10 +139,10 @@ def test_us_multiplies_the_higher_tier_too() -> None:
 
 NO_FAST = [
     ("claude-sonnet-5-5", "2026-11-21", ""),
-    ("claude-opus-4-7", "2026-07-24", "from 2026-05-12 until 2026-07-24"),
-    ("claude-opus-4-7", "2026-05-11", "from 2026-05-12 until 2026-07-24"),
-    ("claude-opus-4-8", "2026-11-30", "from 2026-05-28 until 2026-11-30"),
-    ("claude-opus-4-6", "2026-02-06", "from 2026-02-07 until 2026-06-29 and from 2026-06-29"),
+    ("claude-opus-4-7", "2026-07-24", "from 2026-05-12 until 2026-07-24: --as-of 2026-07-23"),
+    ("claude-opus-4-7", "2026-05-11", "from 2026-05-12 until 2026-07-24: --as-of 2026-07-23"),
+    ("claude-opus-4-8", "2026-11-30", "from 2026-05-28 until 2026-11-30: --as-of 2026-11-29"),
+    ("claude-opus-4-6", "2026-02-06", "from 2026-02-07 until 2026-06-29 and from 2026-06-29: --as-of 2026-06-29"),
 ]
 
 
@@ -183,7 +183,7 @@ UNKNOWN = [
         HOST,
         "claude-opus-5",
         date(2026, 7, 23),
-        "claude-opus-5 has no price on 2026-07-23: it was released on 2026-07-24",
+        "claude-opus-5 has no price on 2026-07-23; known from 2026-07-24: --as-of 2026-07-24",
     ),
     (
         "antropic",

@@ -231,6 +231,7 @@ def test_no_name_means_two_models() -> None:
     assert len(names) == len(set(names))
 
 
+FROM = "known from 2026-07-24: --as-of 2026-07-24"
 UNKNOWN = [
     (HOST, "claude-opus-46", None, "unknown model 'claude-opus-46' on host anthropic{claude-opus-4-6}"),
     (HOST, "claude-sonet-5", None, "unknown model 'claude-sonet-5' on host anthropic{claude-sonnet-5}"),
@@ -241,8 +242,18 @@ UNKNOWN = [
         None,
         "unknown model 'sonnet-4-20250929' on host anthropic{claude-sonnet-4-5-20250929}",
     ),
-    (HOST, "claude-opus-5", "2025-01-01", "claude-opus-5 has no rules on 2025-01-01: they start on 2026-07-24"),
-    (HOST, "claude-opus-5", "2026-07-23", "claude-opus-5 has no rules on 2026-07-23: they start on 2026-07-24"),
+    (
+        HOST,
+        "claude-opus-5",
+        "2025-01-01",
+        f"claude-opus-5 has no rules on 2025-01-01; {FROM}",
+    ),
+    (
+        HOST,
+        "claude-opus-5",
+        "2026-07-23",
+        f"claude-opus-5 has no rules on 2026-07-23; {FROM}",
+    ),
     ("antropic", "x", None, f"no rules for host 'antropic'{{anthropic}}; known: {KNOWN}"),
     ("phone", "x", None, f"no rules for host 'phone'; known: {KNOWN}"),
 ]
@@ -254,6 +265,13 @@ def test_what_is_not_known_is_said(host: str, model: str, day: str | None, text:
     with pytest.raises(CannotEvaluate) as caught:
         RuleBook().rules(host, model, date.fromisoformat(day) if day else None)
     assert str(caught.value) == text.replace("{", " (did you mean '").replace("}", "'?)")
+
+
+def test_a_near_name_that_is_retired_says_since_when() -> None:
+    words = "unknown model 'o4-minn' on host openai (did you mean 'o4-mini'? It was retired on 2026-10-23.)"
+    with pytest.raises(CannotEvaluate) as caught:
+        RuleBook().rules("openai", "o4-minn")
+    assert str(caught.value) == words
 
 
 def test_every_model_has_rules_on_every_day_of_its_life() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from typing_extensions import Unpack
 
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.recordings import Source
-from cachecost.api.setup import CountOptions, workload_of
+from cachecost.api.setup import CountOptions, day_from, workload_of
 from cachecost.base.formatting import count_text, dollar_change, dollars, percent
 
 if TYPE_CHECKING:
@@ -103,17 +104,20 @@ def whatif(
     at: int | None = None,
     jointly: Sequence[str] = (),
     readings: bool | None = None,
+    today: date | str | None = None,
     **options: Unpack[CountOptions],
 ) -> Alternatives:
     """Alternative ways to send a log: TTLs, keep-alives, breakpoints, models, hosts, batches and compaction.
 
     Each is replayed and compared with the log as it was sent. `jointly` are alternatives to replay together. `actions`
     are changes like "effort=low" after the recorded call `at` (None: the last). `readings` repeats the comparison under
-    the other assumptions about open rules (None: only for a short log). Raises InputError, CannotEvaluate.
+    the other assumptions about open rules (None: only for a short log). Models that are retired `today` are no
+    alternatives (None: those that were retired on the day of the log). Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.whatif.report import what_if
 
-    return Alternatives(what_if(workload_of(source, **options), jointly, actions, at, readings))
+    workload = workload_of(source, **options)
+    return Alternatives(what_if(workload, jointly, actions, at, readings, today=day_from(today, "today")))
 
 
 def _remark(one: Alternative) -> str:

@@ -112,14 +112,14 @@ def host_from(host: str) -> str:
     return host
 
 
-def day_from(as_of: date | str | None) -> date | None:
+def day_from(as_of: date | str | None, keyword: str = "as_of") -> date | None:
     """A date, or None. Raises InputError for text that is not an ISO date."""
     if not isinstance(as_of, str):
         return as_of
     try:
         return date.fromisoformat(as_of)
     except ValueError:
-        raise InputError([Fault("as_of:", f"expected a date like 2026-03-07; got '{as_of}'")]) from None
+        raise InputError([Fault(f"{keyword}:", f"expected a date like 2026-03-07; got '{as_of}'")]) from None
 
 
 def _assumptions(rules: Mapping[str, object] | None) -> Any:

@@ -47,7 +47,12 @@ class NamesNotKnown(InputError, CannotEvaluate):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """ " (did you mean 'x'?)" for the nearest known name, else ""."""
+    match = nearest_name(name, known)
+    return f" (did you mean '{match}'?)" if match else ""
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """The nearest known name; "" where none is near."""
     from difflib import get_close_matches  # only for what is wrong already
 
-    match = get_close_matches(name, list(known), n=1)
-    return f" (did you mean '{match[0]}'?)" if match else ""
+    return next(iter(get_close_matches(name, list(known), n=1)), "")

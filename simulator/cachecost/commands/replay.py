@@ -16,6 +16,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.exit_codes import exit_code
 from cachecost.base.formatting import count_text
 from cachecost.base.structs import value
+from cachecost.commands.dated_notes import ModelDays, print_dated_notes, retirement_note
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, skip_option
@@ -119,13 +120,16 @@ def replay(
     bill = BillTotal(shared.setup.prices, shared.host)
     if model and shared.as_of is None:
         day = data_date(shared.host)
-        print_diagnostic(f"{model}: rules and prices of {day}; --as-of DATE for another day")
+        of_the_day = f"{model}: rules and prices of {day}; --as-of DATE for another day"
+        note = retirement_note(shared.host, model, day) or of_the_day
+        print_diagnostic(note)
         shared = replace(shared, as_of=day)
     read = logs_from(logs, format_)
     streams = as_json and html is None and csv_file is None
     with no_garbage_collection():
         with work_bar() as bar:
-            job = _ReplayJob(read, strategies, ranks, model, tokens, shared, bill, bar, capacities)
+            days = ModelDays(shared.host)
+            job = _ReplayJob(read, strategies, ranks, model, tokens, shared, bill, bar, days, capacities)
             if streams:
                 failed = _print_json(job.objects(), bar)
             else:
@@ -152,6 +156,7 @@ class _ReplayJob:
     shared: SharedOptions
     bill: BillTotal
     bar: WorkBar
+    model_days: ModelDays
     capacities: tuple[int, ...] = ()
 
     @property
@@ -193,7 +198,7 @@ class _ReplayJob:
 
     def _calls(self, keep_content: bool = True) -> Iterator[RecordedCall]:
         with self.bar.reading(self.logs.paths):
-            yield from self.bill.add_all(read_logs(self.logs, keep_content))
+            yield from self.model_days.of_calls(self.bill.add_all(read_logs(self.logs, keep_content)))
 
     def _recorded_calls(self) -> tuple[Iterable[RecordedCall], ReplaySetup]:
         """The calls as recorded, and their setup. They are kept in memory only where their bills are needed first."""
@@ -224,6 +229,7 @@ class _ReplayJob:
             conversations, calls = read_sessions(self.logs)
         for call in calls:
             self.bill.add(call)
+            self.model_days.add(call)
         if not conversations:
             raise CannotEvaluate(f"{self.logs.name} contains no conversation that can be planned again")
         if self.model is None and not any(conversation.model for conversation in conversations):
@@ -350,6 +356,8 @@ def _print_table(job: _ReplayJob, ledgers: Sequence[Ledger]) -> bool:
 
     for why, number in sorted(job.bill.unpriced.items()):
         print_diagnostic(f"{count_text(number, 'call')} not in the billed dollars: {why}")
+    if job.model is None:
+        print_dated_notes(job.model_days, job.setup)
     are_strategies, calls = not job.capacities, job.bill.calls
     print_ledgers(job.logs.name, ledgers, sys.stdout, _bill_totals(job.bill), job.ranks, are_strategies, calls)
     return has_unevaluated(row for ledger in ledgers for row in ledger.rows)

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from cachecost.base.exit_codes import ExitCode
+from cachecost.commands.dated_notes import ModelDays, print_dated_notes
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, skip_option
 from cachecost.commands.memory import no_garbage_collection
@@ -23,6 +24,7 @@ from cachecost.commands.options import (
     write_rows,
 )
 from cachecost.commands.work_bar import work_bar
+from cachecost.live.clock import today
 
 
 @click.command(cls=SectionedCommand)
@@ -69,7 +71,8 @@ def whatif(
 
     Prints the best alternatives; --full prints all. Each alternative is replayed, and its saving is the difference to a
     replay of LOG as it was sent. If LOG does not contain what an alternative needs, the answer is "not supported by the
-    data". Several files, and all logs in folders, are one stream of calls in time order; repeated calls count once.
+    data". Models that are retired on the day of LOG or today are no alternatives; with --as-of that day alone decides.
+    Several files, and all logs in folders, are one stream of calls in time order; repeated calls count once.
     """
     from cachecost.analysis.whatif.report import what_if
     from cachecost.simulation.workload import read_workload
@@ -83,7 +86,21 @@ def whatif(
         with bar.reading(logs):
             workload = read_workload(read, shared.setup, tokens)
         steps = bar.replay_steps()
-        alternatives = what_if(workload, names, actions, at, assumptions or None, steps.step, steps.expect)
+        alternatives = what_if(
+            workload,
+            names,
+            actions,
+            at,
+            assumptions or None,
+            steps.step,
+            steps.expect,
+            None if shared.as_of else today(),
+        )
+    if not as_json:
+        models = ModelDays(shared.host)
+        for call in workload.calls:
+            models.add(call)
+        print_dated_notes(models, workload.setup)
     as_object = whatif_object(alternatives)
     write_rows(csv_file, as_object["alternatives"])
     if as_json:

@@ -5,12 +5,27 @@ asyncio is imported lazily, because `cachecost --help` loads this module.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable
+from datetime import date
 from typing import Protocol
 
+from cachecost.base.errors import Fault, InputError
+
+TODAY = "CACHECOST_TODAY"
+"""The environment variable with the day that counts as today, like 2026-11-24: for output that stays the same."""
 CLOCKS = "'real', a factor like 'x60' (an hour in a minute), or a step like '+2s' (2 s between calls)"
+
+
+def today() -> date:
+    """The user's own day; another one if `CACHECOST_TODAY` names it. Raises InputError where that is no date."""
+    named = os.environ.get(TODAY)
+    try:
+        return date.fromisoformat(named) if named else date.today()  # noqa: DTZ011 - the user's own day
+    except ValueError:
+        raise InputError([Fault(TODAY, f"expected a date like 2026-11-24; got '{named}'")]) from None
 
 
 class Clock(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
@@ -177,7 +177,8 @@ class PriceBook:
         model = book.model(name)
         when = day or book.data_date
         if when < model.released:
-            raise CannotEvaluate(f"{model.id} has no price on {when}: it was released on {model.released}")
+            known = f"known from {model.released}: --as-of {model.released}"
+            raise CannotEvaluate(f"{model.id} has no price on {when}; {known}")
         return model, when
 
     def _rows(self, host: str, model: Model, day: date) -> list[PriceRow]:
@@ -186,7 +187,7 @@ class PriceBook:
         rows = [*_stated(host, model), *self._same(host, model.name, day, any(row.holds(day) for row in known))]
         rows += [row for row in known if row.holds(day)]
         if not rows:
-            when = f" on {day} (only {_spans(known)})" if known else ""
+            when = f" on {day} (only {_spans(known)}{_other_day(known)})" if known else ""
             fault, own = CannotEvaluate, "give one"
             if not catalogue(host).is_priced:
                 fault, own = (fault if known else NoPrice), "it is a self-hosted server: give its [[gpu]]"
@@ -227,7 +228,7 @@ class PriceBook:
         if name in UNASKED:
             return None
         where = "" if host == DEFAULT_HOST else f" on host {host}"
-        when = f" on {day} (only {_spans(rows)})" if rows else ""
+        when = f" on {day} (only {_spans(rows)}{_other_day(rows)})" if rows else ""
         raise CannotEvaluate(f"{model} has no {IN_WORDS[name]}{where}{when}")
 
 
@@ -253,6 +254,13 @@ def _spans(rows: Sequence[PriceRow | Modifier]) -> str:
     """The days that rows hold: "from 2026-02-07 until 2026-06-29"."""
     spans = [(f"from {row.start}" if row.start else "") + (f" until {row.end}" if row.end else "") for row in rows]
     return " and ".join(dict.fromkeys(span.strip() for span in spans))
+
+
+def _other_day(rows: Sequence[PriceRow | Modifier]) -> str:
+    """The --as-of of the last day on which one of the rows holds: its end is the first day without it."""
+    days = [row.end - timedelta(days=1) if row.end else row.start for row in rows]
+    known = [day for day in days if day]
+    return f": --as-of {max(known)}" if known else ""
 
 
 def _check_together(modifier: Modifier, asked: list[str], model: str) -> None:

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import CannotEvaluate, nearest
+from cachecost.base.errors import CannotEvaluate, nearest, nearest_name
 from cachecost.base.structs import value
 from cachecost.providers.naming import Naming
 from cachecost.providers.ruleparse import NO_READINGS, NO_ROWS, ParsedRules, Rows, parse
@@ -51,7 +51,7 @@ class Catalogue:
         """The model of an alias, or of an id as this host writes it. Raises CannotEvaluate naming the nearest."""
         found = self.names.get(name) or self._spelt(name) or self._named_by_user(name)
         if found is None:
-            raise CannotEvaluate(f"unknown model '{name}' on host {self.host}{_near(self.host, name)}")
+            raise CannotEvaluate(f"unknown model '{name}' on host {self.host}{near_model(self.host, name)}")
         return found
 
     def _spelt(self, name: str) -> Model | None:
@@ -95,15 +95,23 @@ class Catalogue:
         for row in reversed(rows):
             if row.holds(day):
                 return row.value
-        known = f"known from {rows[0].start} on" if rows else "not known"
+        known = f"known from {rows[0].start} on: --as-of {rows[0].start}" if rows else "not known"
         raise CannotEvaluate(f"{model.id} on host {self.host} has no rule {rule} for {day}: it is {known}")
 
 
 @lru_cache(maxsize=1024)
-def _near(host: str, name: str) -> str:
-    """Cached, as every call of a log may name the same unknown model."""
+def near_model(host: str, name: str) -> str:
+    """ " (did you mean 'x'?)" for the nearest model, with the day it was retired on; "" where none is near.
+
+    Cached, as every call of a log may name the same unknown model.
+    """
     book = catalogue(host)
-    return nearest(name, book.models) or nearest(name, book.names)
+    found = nearest_name(name, book.models) or nearest_name(name, book.names)
+    if not found:
+        return ""
+    retired = book.names[found].retired
+    ended = f" It was retired on {retired}." if retired and retired <= book.data_date else ""
+    return f" (did you mean '{found}'?{ended})"
 
 
 @cache

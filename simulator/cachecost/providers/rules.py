@@ -210,7 +210,8 @@ class RuleBook:
         model = book.under(book.model(name), assumptions)
         when = day or book.data_date
         if when < model.released:
-            raise CannotEvaluate(f"{model.id} has no rules on {when}: they start on {model.released}")
+            known = f"known from {model.released}: --as-of {model.released}"
+            raise CannotEvaluate(f"{model.id} has no rules on {when}; {known}")
         rules = ModelRules(
             host=host,
             model=model.id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 
 from cachecost.analysis.replays.replays import Replays
@@ -78,13 +79,16 @@ class SessionAlternatives:
     _known: dict[str, Option] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, replay: SessionReplay) -> SessionAlternatives:
-        """Raises CannotEvaluate, also where the calls are not cached by breakpoints."""
+    def of(cls, replay: SessionReplay, today: date | None = None) -> SessionAlternatives:
+        """What is withdrawn by `today` cannot be chosen (None: what was withdrawn by the session's last day).
+
+        Raises CannotEvaluate, also where the calls are not cached by breakpoints.
+        """
         replay.workload.require_breakpoints("whatif")
         traffic = replay.held
         replays = Replays(traffic)
         base = replays.rows(replays.recorded)
-        profile = RecordingProfile.of(traffic, base)
+        profile = RecordingProfile.of(traffic, base, today)
         return cls(replay, profile, AlternativePricing(replays, cost(base), base))
 
     @property

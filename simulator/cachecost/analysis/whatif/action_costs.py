@@ -11,13 +11,13 @@ from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, as_sent, conve
 from cachecost.analysis.whatif.alternatives import Action
 from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.pricing import AlternativePricing
-from cachecost.analysis.whatif.served_models import must_be_served
 from cachecost.analysis.whatif.settings import SettingChange, parse_actions
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Layer, Message, Thread, given_block
 from cachecost.prompts.request import Breakpoint, Request
+from cachecost.providers.served_models import must_be_served, withdrawn
 
 MOST_CALLS = 100
 """How many further calls are replayed: an action that has not paid off by then counts as never."""
@@ -41,10 +41,18 @@ def price_actions(
     fine = [row.call for row in pricing.base if row.error is None and row.call <= (at or len(calls))]
     if not fine:
         raise CannotEvaluate("no call can be evaluated, so nothing can be switched after it")
+    last = calls[(at or fine[-1]) - 1]
     for one in found:
-        _must_be_served(profile, one, calls[(at or fine[-1]) - 1])
+        _must_be_served(profile, one, last)
     future = _Future.of(profile, pricing, at or fine[-1])
-    return [future.action(pricing, one) for one in found]
+    return [future.action(pricing, replace(one, assumption=_assumed(profile, one, last))) for one in found]
+
+
+def _assumed(profile: RecordingProfile, switch: SettingChange, before: Call) -> str:
+    """What the change takes for granted; that its model is retired by today, where it is."""
+    host = before.host or profile.traffic.setup.host
+    gone = withdrawn(host, switch.model, profile.today) if switch.model and profile.today else ""
+    return "; ".join(part for part in (gone, switch.assumption) if part)
 
 
 def _must_be_served(profile: RecordingProfile, switch: SettingChange, before: Call) -> None:

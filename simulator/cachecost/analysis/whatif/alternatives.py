@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 
 YES = "yes"
@@ -132,6 +134,10 @@ class WhatifReport:
     error_margin: float = 0.0
     readings_asked: bool = False
     readings: list[str] = field(default_factory=list)
+    retired_models: Mapping[str, date] = field(default_factory=dict)
+    """Models that are no alternatives since they were retired after the recording, and the last day of each."""
+    day: date | None = None
+    """The last day of the most expensive model's calls: on it, all of these are served."""
     held_losses: int = 0
     """Calls whose bill shows a loss that nothing explains; it is the same under every alternative."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 
 from cachecost.analysis.replays.steps import as_sent
@@ -20,6 +21,7 @@ from cachecost.analysis.whatif.places import (
     model_option,
     model_options,
     residency_options,
+    retired_since,
 )
 from cachecost.analysis.whatif.thinking import thinking_options
 from cachecost.analysis.whatif.ttls import breakpoint_options, ttl_options
@@ -27,6 +29,7 @@ from cachecost.analysis.whatif.volatile import volatile_options
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.ledger.results import CallRow
 from cachecost.providers.prices import Prices
+from cachecost.providers.served_models import last_day
 from cachecost.simulation.workload import Workload
 
 SHORT_S = 300.0
@@ -35,21 +38,25 @@ SHORT_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class RecordingProfile:
-    """What options need to know of a recording. `main` is its most expensive model (None: unknown), with `prices`."""
+    """What options need to know of a recording. `main` is its most expensive model (None: unknown), with `prices`.
+
+    What is withdrawn by `today` is not offered (None: what was withdrawn after the recording is).
+    """
 
     traffic: Workload
     main: MainModel | None
     prices: Prices | None
     pauses: RecordedPauses
     lengths: dict[int, int]
+    today: date | None = None
 
     @classmethod
-    def of(cls, traffic: Workload, rows: Sequence[CallRow]) -> RecordingProfile:
+    def of(cls, traffic: Workload, rows: Sequence[CallRow], today: date | None = None) -> RecordingProfile:
         """`rows` are those of the calls as recorded."""
         costs: dict[int, Decimal] = {row.call: row.cost.total for row in rows}
         main = MainModel.of(traffic, costs)
         lengths = {row.call: row.usage.total_input for row in rows}
-        return cls(traffic, main, _prices(traffic, main), measure_pauses(traffic.calls), lengths)
+        return cls(traffic, main, _prices(traffic, main), measure_pauses(traffic.calls), lengths, today)
 
     @property
     def short_s(self) -> float:
@@ -68,8 +75,13 @@ class RecordingProfile:
         yield from batch_options(calls, count_waiting(as_sent(calls)))
         yield from residency_options(calls)
         if self.main:
-            yield from model_options(self.traffic, self.main)
-            yield from host_options(self.traffic, self.main)
+            yield from model_options(self.traffic, self.main, self.today)
+            yield from host_options(self.traffic, self.main, self.today)
+
+    def retired_models(self) -> dict[str, date]:
+        """The models that are not offered since they were retired after the recording, and the last day of each."""
+        found = retired_since(self.main, self.today) if self.main else []
+        return {one.name: day for one in found if (day := last_day(one))}
 
     def find_options(self, names: Sequence[str]) -> list[Option]:
         """The options of these names; models, intervals, limits and presets' breakpoints that are not in the table are

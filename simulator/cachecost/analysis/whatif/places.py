@@ -10,7 +10,6 @@ from functools import partial
 
 from cachecost.analysis.replays.steps import ReplayStep, change_calls
 from cachecost.analysis.whatif.option import MODEL, Option
-from cachecost.analysis.whatif.served_models import list_models, must_be_served, withdrawn
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
@@ -19,6 +18,7 @@ from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.request import Request
 from cachecost.providers.rulefile import Model, catalogue
 from cachecost.providers.rules import ModelRules
+from cachecost.providers.served_models import list_models, must_be_served, withdrawn
 from cachecost.simulation.workload import Workload
 
 HOSTS = ("anthropic", "bedrock", "google-cloud", "foundry")
@@ -56,12 +56,23 @@ class MainModel:
         return last[max(totals, key=lambda key: totals[key])] if totals else None
 
 
-def model_options(traffic: Workload, main: MainModel) -> Iterator[Option]:
-    """The models that the host serves on the last day of the recording, for the calls of its most expensive model."""
-    for model in _current(main):
+def model_options(traffic: Workload, main: MainModel, today: date | None = None) -> Iterator[Option]:
+    """The models that the host serves on the last day of the recording, for the calls of its most expensive model.
+
+    What the host has withdrawn by `today` (None: no such day) is not among them.
+    """
+    for model in _current(main, today):
         if model.name == catalogue(main.host).model(main.rules.model).name:
             continue
         yield model_option(traffic, main, model.id)
+
+
+def retired_since(main: MainModel, today: date | None) -> list[Model]:
+    """The models that are no options as they were retired between the last day of the recording and `today`."""
+    offered = set() if today is None else {one.name for one in list_models(main.host, main.rules.day, today)}
+    then = [] if today is None else list_models(main.host, main.rules.day)
+    ours = catalogue(main.host).model(main.rules.model).name
+    return [one for one in then if one.name not in offered and one.name != ours]
 
 
 def model_option(traffic: Workload, main: MainModel, name: str) -> Option:
@@ -87,10 +98,13 @@ def _is_other(main: MainModel, generation: str) -> bool:
     return generation != main.rules.generation
 
 
-def _current(main: MainModel) -> list[Model]:
-    """Out on that day, and not yet retired; cached the way that the id of the calls' model names, if it does."""
+def _current(main: MainModel, today: date | None) -> list[Model]:
+    """Out on that day, and retired neither then nor today.
+
+    Cached the way that the id of the calls' model names, if it does.
+    """
     book = catalogue(main.host)
-    found = list(list_models(main.host, main.rules.day))
+    found = list(list_models(main.host, main.rules.day, *([today] if today else [])))
     ours = book.model(main.rules.model)
     if ours.is_other_way:
         found = [way for one in found for way in book.other_ways(one) if way.endpoint == ours.endpoint]
@@ -108,9 +122,11 @@ def _to_model(call: Call, traffic: Workload, main: MainModel, name: str) -> Call
     return replace(call, request=replace(call.request, model=name))
 
 
-def host_options(traffic: Workload, main: MainModel) -> Iterator[Option]:
-    """The other hosts, at whose endpoint the bare name of the model stands for."""
+def host_options(traffic: Workload, main: MainModel, today: date | None = None) -> Iterator[Option]:
+    """The other hosts, at whose endpoint the bare name of the model stands for; not supported where it is withdrawn,
+    on the last day of the recording or `today`."""
     name = catalogue(main.host).model(main.rules.model).name
+    last = max((day for day in (main.rules.day, today) if day), default=None)
     for host in HOSTS:
         if host != main.host:
             yield Option(
@@ -120,7 +136,7 @@ def host_options(traffic: Workload, main: MainModel) -> Iterator[Option]:
                 change_calls(partial(to_host, traffic=traffic, host=host)),
                 MODEL,
                 f"{SAME_OUTPUT}. {ELSEWHERE}",
-                withdrawn(host, name, main.rules.day),
+                withdrawn(host, name, last),
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 
 from cachecost.analysis.bill.held_losses import hold_losses
@@ -39,12 +40,14 @@ def what_if(
     readings: bool | None = None,
     progress: Progress = quiet,
     expect: Callable[[int], None] = no_expectation,
+    today: date | None = None,
 ) -> WhatifReport:
     """All alternatives for the calls of a workload, and their best combination.
 
     `asked` are promises to be replayed together, `switched` actions after the recorded call `at` (None: the last).
     `readings`: whether to ask which promises turn under another reading of the open rules; None: if the recording is
     not long. `expect` is called with the number of replays that are still to come, as far as that can be known.
+    Models and hosts that are withdrawn by `today` are no alternatives (None: those withdrawn by the recording's day).
     Raises InputError for a name that is not known; CannotEvaluate.
     """
     traffic.require_breakpoints("whatif")
@@ -57,7 +60,7 @@ def what_if(
     now = billed if billed is not None and is_near else simulated
     distrust = "" if is_near else f"the simulation is {FAR} off the bill"
     pricing = AlternativePricing(replays, now, base, distrust, earlier)
-    profile = RecordingProfile.of(traffic, base)
+    profile = RecordingProfile.of(traffic, base, today)
     options = list(profile.options())
     wanted = profile.find_options(asked) if asked else []
     made = price_actions(profile, pricing, switched, at)
@@ -83,6 +86,8 @@ def what_if(
         traffic.setup.error_margin,
         is_asked,
         [f"{name}={value}" for name, value in other_readings(traffic)] if is_asked else [],
+        profile.retired_models(),
+        profile.main.rules.day if profile.main else None,
         len(held),
     )
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
+from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.commands.mcp_server.answers import (
     BillAnswer,
     ExplainAnswer,
@@ -24,6 +24,7 @@ from cachecost.commands.mcp_server.answers import (
 )
 from cachecost.commands.mcp_server.captured_command import CommandFailed, run_for_json
 from cachecost.conversations.input_files import is_url
+from cachecost.providers.rulefile import near_model
 
 Paths = Annotated[list[str], Field(min_length=1, description="Files or folders with logs or sessions.")]
 Limit = Annotated[int, Field(ge=1, le=500, description="Rows of a list at most, the most expensive first.")]
@@ -135,7 +136,7 @@ def models(
     else:
         answer["models"] = [row for row in rows if is_model(row, model)]
         if not answer["models"]:
-            raise ToolError(f"unknown model '{model}' on {host}{nearest(model, [row['id'] for row in rows])}")
+            raise ToolError(f"unknown model '{model}' on {host}{near_model(host, model)}")
     return ModelsAnswer(**cut_answer(answer, limit))
 
 

@@ -12,6 +12,7 @@ from cachecost.analysis.viewing.listing import SessionListing, ViewedSession
 from cachecost.analysis.viewing.replay import NoRequests, Reading, SessionReplay
 from cachecost.analysis.viewing.what_if import SessionAlternatives
 from cachecost.base.inert import inert
+from cachecost.live.clock import today
 from cachecost.live.viewer.source import Answer, NotHere, PageSource
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.views.bill.words import session_names
@@ -144,7 +145,7 @@ class SessionsSource(PageSource):
         if one.alternatives is None:
             replay = self._replay(one)
             with self.watch("replaying", ()):
-                one.alternatives = SessionAlternatives.of(replay)
+                one.alternatives = SessionAlternatives.of(replay, None if self.setup.day else today())
         return one.alternatives
 
     def _view(self, one: OpenSession, number: int) -> ViewedCall:

@@ -1,4 +1,4 @@
-"""What `cachecost whatif` prints by default: the answer, in at most ten lines; more only where more was asked."""
+"""What `cachecost whatif` prints by default: the answer, in at most ten lines."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from cachecost.base.formatting import change_text, count_text, dollars, percent,
 from cachecost.views.see_also import see_also
 from cachecost.views.streams import report_console
 from cachecost.views.tables.text import PIPE_WIDTH
-from cachecost.views.whatif.sentences import action_lines, best, cost_words, joint_lines
+from cachecost.views.whatif.sentences import action_answer, best, cost_words, joint_lines
 
 MOST_ALTERNATIVES = 3
+MOST_LINES = 10
 
 
 def print_brief(whatif: WhatifReport, arguments: str, stream: IO[str]) -> None:
@@ -25,10 +26,32 @@ def print_brief(whatif: WhatifReport, arguments: str, stream: IO[str]) -> None:
 
 def brief_lines(whatif: WhatifReport, arguments: str) -> Iterator[str]:
     """The answer, what was asked for or what else saves, how sure that is, and what to type next."""
-    yield _answer(whatif)
+    below = [*_below(whatif), *_next_lines(whatif, arguments)]
+    yield from _action_answers(whatif, MOST_LINES - len(below)) if whatif.actions else [_answer(whatif)]
+    yield from below
+
+
+def _action_answers(whatif: WhatifReport, room: int) -> Iterator[str]:
+    """The answer for each action; where there is no room for all, how many more there are."""
+    shown = len(whatif.actions) if len(whatif.actions) <= room else room - 1
+    yield from map(action_answer, whatif.actions[:shown])
+    if rest := len(whatif.actions) - shown:
+        yield f"… and {count_text(rest, 'more action')}: --full"
+
+
+def _below(whatif: WhatifReport) -> Iterator[str]:
+    """What stands below the answer: what it cost, what was asked for or what else saves, and how sure that is."""
     yield f"{whatif.name}   {count_text(whatif.calls, 'call')} · {cost_words(whatif)}"
-    yield from _asked(whatif) if whatif.asked or whatif.actions else _others(whatif)
-    yield f"sure       {_certainty(whatif)}"
+    if whatif.asked:
+        yield from joint_lines(whatif.asked, whatif.cost, is_asked=True)
+    if whatif.actions:
+        yield f"assumed    {whatif.actions[0].assumption}{'; more in --full' * (len(whatif.actions) > 1)}"
+    if not whatif.asked and not whatif.actions:
+        yield from _others(whatif)
+    yield f"sure       {_counts(whatif) if whatif.actions else _certainty(whatif)}"
+
+
+def _next_lines(whatif: WhatifReport, arguments: str) -> Iterator[str]:
     number = f"all {len(whatif.alternatives)} alternatives, and what is assumed"
     yield f"next       cachecost whatif {arguments} --full: {number}"
     known = {"explain": f"why it costs {dollars(whatif.cost)}", "optimize": "cheapest breakpoints, the lower bound"}
@@ -50,14 +73,6 @@ def _saving(one: Alternative) -> str:
 
 def _less(share: Decimal | None) -> str:
     return f", {change_text(-share)}" if share is not None else ""
-
-
-def _asked(whatif: WhatifReport) -> Iterator[str]:
-    """The combination and the actions that were asked for."""
-    if whatif.asked:
-        yield from joint_lines(whatif.asked, whatif.cost, is_asked=True)
-    for action in whatif.actions:
-        yield from action_lines(action)
 
 
 def _others(whatif: WhatifReport) -> Iterator[str]:
@@ -82,9 +97,14 @@ def _break_even(edge: BreakEven) -> str:
 
 def _certainty(whatif: WhatifReport) -> str:
     one = best(whatif, keeps_answers=True)
-    margin = f" ±{percent(whatif.error_margin)}" if whatif.error_margin else ""
     on_best = f" → ±{rough_dollars(one.error)} on {one.name}" if one and one.error else ""
     if one and one.depends_on:
-        return f"{whatif.token_source}{margin}{on_best}; depends on an open rule (--full)"
+        return f"{_counts(whatif)}{on_best}; depends on an open rule (--full)"
     tried = "holds under every tried assumption" if whatif.readings_asked else "open rules not tried (--assumptions)"
-    return f"{whatif.token_source}{margin}{on_best}; {tried}"
+    return f"{_counts(whatif)}{on_best}; {tried}"
+
+
+def _counts(whatif: WhatifReport) -> str:
+    """Where the token counts come from, and their error margin."""
+    margin = f" ±{percent(whatif.error_margin)}" if whatif.error_margin else ""
+    return f"{whatif.token_source}{margin}"

@@ -87,6 +87,22 @@ def joint_lines(joint: Combination, cost: Decimal, is_asked: bool = False) -> It
         yield joint.supported
 
 
+def action_answer(action: Action) -> str:
+    """What an action costs at the next call, and when it pays off, in a line."""
+    price = dollars(abs(action.price))
+    more = f"{price} {'more' if action.price > 0 else 'less'}" if action.price else "the same"
+    costs = f"{dollars(action.cost)} instead of {dollars(action.cost_without)}"
+    lost = f"; {tokens(action.lost)} tokens are not read" if action.lost else ""
+    where = f"after call {action.at}{_session(action)}"
+    return f"{action.name} {where}: the next call costs {more} ({costs}{lost}); {_pays_off(action)}"
+
+
+def _pays_off(action: Action) -> str:
+    if action.pays_after is None:
+        return "it does not pay for itself"
+    return "it pays at once" if action.pays_after == 1 else f"paid off after {count_text(action.pays_after, 'call')}"
+
+
 def action_lines(action: Action) -> Iterator[str]:
     """The price of an action, and whether it ever pays."""
     yield (

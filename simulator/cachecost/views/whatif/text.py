@@ -121,6 +121,9 @@ def _closing(whatif: WhatifReport) -> Iterator[str]:
         more = dollar_column([-(one.saving or ZERO) for one in expensive])
         models = (f"{one.name.partition('=')[2]} (+{extra})" for one, extra in zip(expensive, more, strict=True))
         yield f"more expensive models: {', '.join(models)}"
+    if whatif.retired_models:
+        retired = ", ".join(f"{name} (last day {day})" for name, day in whatif.retired_models.items())
+        yield f"retired, so not suggested: {retired}; --as-of {whatif.day} prices them"
     yield from _by_verdict([one for one in whatif.alternatives if one.saving is None])
     yield from _by_verdict([one for one in whatif.alternatives if one.supported.startswith(NO_CHANGE)])
     for words in dict.fromkeys(one.assumption for one in whatif.alternatives if one.assumption and one.is_gain):
