@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cachecost.analysis.next_message.alternatives import alternatives, choose_next
+from cachecost.analysis.next_message.alternatives import choose_next
 from cachecost.analysis.next_message.billed_models import BilledModel, models_in
 from cachecost.analysis.next_message.compaction import price_compaction
 from cachecost.analysis.next_message.history import session_state
@@ -157,7 +157,9 @@ def test_compaction_breaks_even_where_the_sums_cross(length: int, new: int, call
 
 def test_ways_to_go_on() -> None:
     sonnet = BilledModel("sonnet", quote=Quote((), (replace(PRICES, write_5m=Decimal("3.75")),)))
-    found = {one.name: one for one in alternatives(STATE, QUOTE, 1001.0, models=[sonnet], tools_tokens=5000)}
+    found = {
+        one.name: one for one in choose_next(STATE, QUOTE, 1001.0, models=[sonnet], tools_tokens=5000).alternatives
+    }
     assert list(found) == [
         "now",
         "after the TTL",

@@ -31,6 +31,9 @@ class LookedUp:
 class SimulatedHosts:
     """The caches of all hosts of a replay, and the calls that they saw."""
 
+    explains = True
+    """Whether each call is compared with earlier ones, so that its cause and its losses are known."""
+
     def __init__(self, cache: PrefixCache | None = None, lineage: Lineage | None = None) -> None:
         self._cache = HostCaches(cache)
         self._lineage = lineage or Lineage()
@@ -51,8 +54,10 @@ class SimulatedHosts:
 
         `times` are the start of the call and its time to first token, in seconds; calls come in the order they start.
         `number` is that of the call (0: calls are counted), `file` where it is from: calls of different files are of
-        one conversation only if they begin with the same message.
+        one conversation only if they begin with the same message. The cause is `unknown` unless it `explains`.
         """
+        if not self.explains:
+            return LookedUp(self._call(prompts, rules, times, sizes), "unknown")
         self._calls = number or self._calls + 1
         pool = rules.pool(workspace)
         relatives = self._lineage.forerunner(request, rules.model, pool, file)
@@ -123,16 +128,4 @@ class SimulatedHosts:
 class UnexplainedHosts(SimulatedHosts):
     """The caches of all hosts of a replay that is only priced: no call is compared with earlier ones."""
 
-    def inspect(
-        self,
-        request: Request,
-        prompts: Sequence[Prompt],
-        rules: ModelRules,
-        workspace: str,
-        times: tuple[float, float],
-        sizes: Sequence[PrefixSizes],
-        file: str = "",
-        number: int = 0,
-    ) -> LookedUp:
-        """What the cache does with each pass of a call; the cause is `unknown`."""
-        return LookedUp(self._call(prompts, rules, times, sizes), "unknown")
+    explains = False

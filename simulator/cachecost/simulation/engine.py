@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cachecost.base.structs import replace, value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
@@ -169,9 +169,6 @@ class Simulation:
         is_recorded = call.output_tokens is not None or has_no_output(call)
         for later in passed[1:]:
             usage += later.outcome.usage
-        spans = [_spans(one) for one in passed]
-        by_layer = TokensByLayer(spans)
-        is_estimated = bool(self._preparer.lengths) and is_recorded
         return CallRow(
             self._number,
             call.start,
@@ -181,21 +178,33 @@ class Simulation:
             usage,
             Cost(*prices.amounts(usage)),
             cause,
-            by_layer,
-            DollarsByLayer(by_layer, prices),
-            call.purpose,
-            call.turn,
-            call.inquiry,
             output_is_recorded=is_recorded,
             cost_if_missed=if_missed(usage, prices) if may_miss and prices.are_known else None,
             is_priced=prices.are_known,
-            estimated_usd=self._estimate_error(passed, spans, prices) if is_estimated else None,
-            session=call.session,
-            project=call.project,
-            agent=call.agent,
-            file=call.file,
-            line=call.line,
+            **self._details(call, passed, prices, is_recorded),
         )
+
+    def _details(self, call: Call, passed: Sequence[Pass], prices: Prices, is_recorded: bool) -> dict[str, Any]:
+        """The fields of a row that say more than what the call costs: its layers, its error margin, where it is from.
+
+        `is_recorded`: the length of its output is.
+        """
+        spans = [_spans(one) for one in passed]
+        by_layer = TokensByLayer(spans)
+        is_estimated = bool(self._preparer.lengths) and is_recorded
+        return {
+            "by_layer": by_layer,
+            "cost_by_layer": DollarsByLayer(by_layer, prices),
+            "purpose": call.purpose,
+            "turn": call.turn,
+            "inquiry": call.inquiry,
+            "estimated_usd": self._estimate_error(passed, spans, prices) if is_estimated else None,
+            "session": call.session,
+            "project": call.project,
+            "agent": call.agent,
+            "file": call.file,
+            "line": call.line,
+        }
 
     @staticmethod
     def _estimate_error(passed: Sequence[Pass], spans: Sequence[Spans], prices: Prices) -> Decimal:

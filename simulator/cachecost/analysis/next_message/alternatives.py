@@ -48,32 +48,6 @@ class NextChoice:
     keep_alive: KeepAliveAdvice | None
 
 
-def alternatives(
-    state: SessionState,
-    prices: Quote | None,
-    now: float,
-    new_tokens: int | None = None,
-    output_tokens: int = 0,
-    models: Sequence[BilledModel] = (),
-    tools_tokens: int | None = None,
-) -> list[NextAlternative]:
-    """The ways to go on at `now`: as it is, after the TTL, other `models`, another effort level, /compact, more tools.
-
-    `tools_tokens` is the size of the definitions that would be added (None: none would).
-    """
-    message = next_message(state, prices, now, new_tokens, output_tokens)
-    length = message.usage.total_input
-    found = [NextAlternative(NOW, NOW, message.price, note="" if message.is_warm else "the cache has expired")]
-    found.append(NextAlternative(COLD, COLD, message.cold, note="all of it is written again"))
-    found += [_switched(state, model, length, output_tokens) for model in models]
-    if state.cached_tokens and not state.is_automatic:
-        found.append(_effort(state, prices, now, length, output_tokens))
-    found.append(_compacted(state, prices, now, new_tokens, output_tokens))
-    if tools_tokens is not None:
-        found += _tools(state, prices, now, length, output_tokens, tools_tokens)
-    return found
-
-
 def choose_next(
     state: SessionState,
     prices: Quote | None,
@@ -83,13 +57,23 @@ def choose_next(
     models: Sequence[BilledModel] = (),
     tools_tokens: int | None = None,
 ) -> NextChoice:
-    """Everything that is known of the next message."""
-    return NextChoice(
-        next_message(state, prices, now, new_tokens, output_tokens),
-        tuple(alternatives(state, prices, now, new_tokens, output_tokens, models, tools_tokens)),
-        price_compaction(state, prices, now, new_tokens, output_tokens),
-        advise_keep_alive(state, prices, now),
-    )
+    """Everything that is known of the next message at `now`.
+
+    The ways to go on: as it is, after the TTL, other `models`, another effort level, /compact, more tools.
+    `tools_tokens` is the size of the definitions that would be added (None: none would).
+    """
+    message = next_message(state, prices, now, new_tokens, output_tokens)
+    compaction = price_compaction(state, prices, now, new_tokens, output_tokens)
+    length = message.usage.total_input
+    found = [NextAlternative(NOW, NOW, message.price, note="" if message.is_warm else "the cache has expired")]
+    found.append(NextAlternative(COLD, COLD, message.cold, note="all of it is written again"))
+    found += [_switched(state, model, length, output_tokens) for model in models]
+    if state.cached_tokens and not state.is_automatic:
+        found.append(_effort(state, prices, now, length, output_tokens))
+    found.append(_compacted(state, compaction))
+    if tools_tokens is not None:
+        found += _tools(state, prices, now, length, output_tokens, tools_tokens)
+    return NextChoice(message, tuple(found), compaction, advise_keep_alive(state, prices, now))
 
 
 def _switched(state: SessionState, model: BilledModel, length: int, output_tokens: int) -> NextAlternative:
@@ -107,10 +91,7 @@ def _effort(state: SessionState, prices: Quote | None, now: float, length: int, 
     return NextAlternative(EFFORT, "with another effort level", usage, note="the messages are written again")
 
 
-def _compacted(
-    state: SessionState, prices: Quote | None, now: float, new_tokens: int | None, output_tokens: int
-) -> NextAlternative:
-    found = price_compaction(state, prices, now, new_tokens, output_tokens)
+def _compacted(state: SessionState, found: CompactionPrice) -> NextAlternative:
     note = "a summary of the size of this session's" if state.summary_tokens else "a summary of 2,000 tokens"
     return NextAlternative(COMPACT, COMPACT, found.message, found.summary, note, found.breaks_even_after)
 

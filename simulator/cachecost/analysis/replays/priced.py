@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from cachecost.analysis.replays.incremental import TrackedCall, TrackedReplay
 from cachecost.analysis.replays.steps import ReplayStep
@@ -10,43 +11,15 @@ from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.caches.tracking import START, ChangedCache
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import CallRow
-from cachecost.ledger.rows import Cost
-from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.prices import Prices
-from cachecost.simulation.call_preparer import has_no_output, output_tokens
-from cachecost.simulation.engine import Pass, Simulation, if_missed
+from cachecost.simulation.engine import Pass, Simulation
 
 
 class PricedSimulation(Simulation):
     """A simulation whose rows tell what a call costs, and no more."""
 
-    def _with_usage(
-        self,
-        call: Call,
-        passed: Sequence[Pass],
-        prices: Prices,
-        cause: str,
-        counter: TokenCounter,
-        may_miss: bool,
-    ) -> CallRow:
-        usage = passed[0].outcome.usage_with(output_tokens(call, counter))
-        for later in passed[1:]:
-            usage += later.outcome.usage
-        return CallRow(
-            self._number,
-            call.start,
-            call.timestamp,
-            self._strategy,
-            call.request.model,
-            usage,
-            Cost(*prices.amounts(usage)),
-            cause,
-            {},
-            {},
-            output_is_recorded=call.output_tokens is not None or has_no_output(call),
-            cost_if_missed=if_missed(usage, prices) if may_miss and prices.are_known else None,
-            is_priced=prices.are_known,
-        )
+    def _details(self, call: Call, passed: Sequence[Pass], prices: Prices, is_recorded: bool) -> dict[str, Any]:
+        return {"by_layer": {}, "cost_by_layer": {}}
 
 
 class ChangedPrices:
