@@ -73,10 +73,15 @@ prices: ## write the table of public prices anew from the installed genai-prices
 	@sh .ci/setup test $(PYTHON)
 	@$(BIN)/python -m tools.refresh_prices
 
-lock: ## pin new requirements in requirements.lock (UPGRADE=1: the newest version of all)
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --only-binary :all: --generate-hashes \
+	--custom-compile-command 'make lock'
+
+lock: ## pin new requirements in requirements*.lock, with hashes (UPGRADE=1: the newest version of all)
 	@sh .ci/setup lock $(PYTHON)
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --only-binary :all: \
-		--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade) --output-file requirements.lock pyproject.toml
+	@$(COMPILE) --all-extras --group build $(if $(UPGRADE),--upgrade) --output-file requirements.lock pyproject.toml
+	@rm -f requirements-server.lock requirements-build.lock
+	@$(COMPILE) --extra server --constraint requirements.lock --output-file requirements-server.lock pyproject.toml
+	@$(COMPILE) --group build --constraint requirements.lock --output-file requirements-build.lock
 
 clean: ## remove .venv and all caches
 	rm -rf .venv .clients tools/web/node_modules .hypothesis .pytest_cache .mypy_cache .ruff_cache build dist
