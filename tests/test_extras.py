@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 import cachecost
+from cachecost.base import installation
 from cachecost.base.extras import EXTRAS, WITHOUT_EXTRA, NotInstalled, how_to_install, is_installed, require
+from cachecost.base.installation import Installation
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(cachecost.__file__).parent
@@ -69,7 +71,9 @@ def test_a_command_names_the_extra_and_how_to_install_it(words: list[str], hidde
     ended = run(hidden, words)
     assert (ended.returncode, ended.stdout) == (3, "")
     assert f"the extra '{extra}'" in ended.stderr
-    assert f"pip install -e '.[{extra}]'; elsewhere: pip install 'cachecost[{extra}]'" in ended.stderr
+    command = how_to_install([name for name in hidden if name in EXTRAS])
+    assert command in ended.stderr
+    assert f"[{extra}]" in command
     assert "Traceback" not in ended.stderr
     assert "internal error" not in ended.stderr
 
@@ -78,7 +82,7 @@ def test_a_package_without_an_extra_is_named_itself() -> None:
     ended = run(["ray"], ["sweep", SCENARIO, "--grid", "model=claude-opus-4-6", "--backend", "ray"])
     assert (ended.returncode, ended.stderr) == (
         3,
-        "--backend ray: ray is not installed. To install: pip install ray\n",
+        f"--backend ray: ray is not installed. {how_to_install(['ray'])}\n",
     )
 
 
@@ -89,6 +93,9 @@ def test_without_any_extra_the_rest_works() -> None:
 
 
 def test_a_function_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    editable = {"url": "file:///", "dir_info": {"editable": True}}
+    here = Installation("uv", "/here/bin/python", editable)
+    monkeypatch.setattr(installation, "find_installation", lambda: here)
     monkeypatch.setitem(sys.modules, "anthropic", None)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert not is_installed("anthropic")
@@ -96,11 +103,13 @@ def test_a_function_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
         require("cache_cost.client()", "anthropic")
     assert str(told.value) == (
         "cache_cost.client() needs the extra 'live': anthropic is not installed. "
-        "In a checkout: pip install -e '.[live]'; elsewhere: pip install 'cachecost[live]'"
+        "To install: uv pip install --python /here/bin/python --editable '/[live]'"
     )
     with pytest.raises(NotInstalled, match="needs the extras 'live' and 'server': anthropic and uvicorn are not inst"):
         require("x", "anthropic", "uvicorn")
-    assert how_to_install(["ray"]) == "To install: pip install ray"
+    assert how_to_install(["ray"]) == "To install: uv pip install --python /here/bin/python ray"
+    monkeypatch.setattr(installation, "find_installation", lambda: None)
+    assert how_to_install(["httpx2", "ray"]) == "To install: pip install httpx2 ray"
 
 
 def test_every_extra_is_one_of_the_project() -> None:

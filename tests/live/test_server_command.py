@@ -14,6 +14,7 @@ from api_dialects import CHAT, GEMINI_API, MESSAGES, RESPONSES
 from server_fakes import BODY, HEAD, KEY, lines_of
 
 from cachecost import cli
+from cachecost.base.extras import how_to_install
 
 RUN = "from cachecost import cli; cli.COMMANDS.setdefault('serve', 'serve:serve'); cli.main()"
 
@@ -151,7 +152,7 @@ def test_a_record_that_is_another_file_is_left_alone(tmp_path, capsys):
 def test_it_says_what_must_be_installed(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert command("--port", "0") == 3
-    assert "pip install 'cachecost[server]'" in capsys.readouterr().err
+    assert how_to_install(["uvicorn"]) in capsys.readouterr().err
 
 
 def test_help_needs_no_server():

@@ -104,9 +104,9 @@ def test_a_cluster_needs_an_address_and_an_address_a_cluster() -> None:
 def test_a_backend_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ray", "distributed"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(NotInstalled, match=r"--backend ray: ray is not installed. To install: pip install ray"):
+    with pytest.raises(NotInstalled, match=r"--backend ray: ray is not installed. To install: .* ray$"):
         Workers("ray").check()
-    with pytest.raises(NotInstalled, match=r"distributed is not installed. .* pip install 'cachecost\[dask\]'"):
+    with pytest.raises(NotInstalled, match=r"distributed is not installed. To install: .*\[dask\]'"):
         Workers("dask", 1, "tcp://127.0.0.1:1").check()
 
 

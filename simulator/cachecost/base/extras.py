@@ -64,14 +64,21 @@ def needs(who: str, missing: Iterable[str], instead: str = "") -> str:
 
 
 def how_to_install(modules: Iterable[str]) -> str:
-    """The commands that install modules: an extra in a checkout and from an index, else the package itself."""
+    """The command that adds the modules to this copy of cachecost: by their extras, else the packages themselves."""
+    from cachecost.base.installation import find_installation
+
     names = list(modules)
-    extras = ",".join(sorted({EXTRAS[name] for name in names if name in EXTRAS}))
-    packages = " ".join(WITHOUT_EXTRA.get(name, name) for name in names if name not in EXTRAS)
-    if extras:
-        more = f" {packages}" if packages else ""
-        return f"In a checkout: pip install -e '.[{extras}]'{more}; elsewhere: pip install 'cachecost[{extras}]'{more}"
-    return f"To install: pip install {packages}"
+    packages = [WITHOUT_EXTRA.get(name, name) for name in names if name not in EXTRAS]
+    if (found := find_installation()) is None:
+        return f"To install: pip install {' '.join(names)}"
+    extras = {EXTRAS[name] for name in names if name in EXTRAS}
+    return f"To install: {found.install_command(extras, packages, _complete_extras())}"
+
+
+def _complete_extras() -> set[str]:
+    """The extras that are here already: a command that installs anew has to name them, too."""
+    found = {extra: [name for name, brings in EXTRAS.items() if brings == extra] for extra in EXTRAS.values()}
+    return {extra for extra, names in found.items() if is_installed(*names)}
 
 
 def not_found(error: ImportError) -> str | None:
