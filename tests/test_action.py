@@ -189,14 +189,59 @@ def test_the_verdict_is_that_of_check(runner: dict[str, str], code: str) -> None
     assert bash(step(ACTION, "Verdict")["run"], {**runner, "CODE": code}).returncode == int(code)
 
 
-@pytest.mark.parametrize(("version", "asked"), [("", "cachecost"), ("0.1.0", "cachecost==0.1.0")])
-def test_the_version_asked_for_is_installed(runner: dict[str, str], version: str, asked: str) -> None:
+def test_the_checkout_of_the_action_is_installed_with_what_its_lock_files_name(runner: dict[str, str]) -> None:
     temp = Path(runner["RUNNER_TEMP"])
-    _program(temp / "bin" / "python3", "#!/bin/sh\nexit 0\n")
-    noting = '#!/bin/sh\nprintf "%s" "$*" >"$RUNNER_TEMP/called"\n'
-    _program(temp / "cachecost" / "venv" / "bin" / "pip", noting)
-    assert bash(step(ACTION, "Install cachecost")["run"], {**runner, "VERSION": version}).returncode == 0
-    assert (temp / "called").read_text() == f"install --quiet {asked}"
+    action = temp / "its checkout"
+    _program(temp / "cachecost" / "venv" / "bin" / "python", '#!/bin/sh\necho "$*" >>"$RUNNER_TEMP/called"\n')
+    (action / ".ci").mkdir(parents=True)
+    (action / ".ci" / "find-python").write_text("echo true\n")
+    done = bash(step(ACTION, "Install cachecost")["run"], {**runner, "GITHUB_ACTION_PATH": str(action)})
+    assert (done.returncode, done.stderr) == (0, "")
+    pip = "-m pip install --quiet --disable-pip-version-check --no-deps"
+    assert (temp / "called").read_text().splitlines() == [
+        f"{pip} --only-binary :all: --require-hashes"
+        f" -r {action}/requirements-server.lock -r {action}/requirements-build.lock",
+        f"{pip} --no-build-isolation {action}",
+    ]
+
+
+def test_without_a_fitting_python_the_action_stops_and_says_so(runner: dict[str, str]) -> None:
+    action = Path(runner["RUNNER_TEMP"]) / "action"
+    (action / ".ci").mkdir(parents=True)
+    (action / ".ci" / "find-python").write_text('echo "no Python >= 3.11 found" >&2; exit 1\n')
+    done = bash(step(ACTION, "Install cachecost")["run"], {**runner, "GITHUB_ACTION_PATH": str(action)})
+    assert (done.returncode, done.stderr) == (1, "no Python >= 3.11 found\n")
+
+
+@pytest.mark.slow
+def test_the_action_in_a_clean_clone(runner: dict[str, str], tmp_path: Path) -> None:
+    """All steps but the comment, as a runner runs them, in a project that was just begun. Needs the package index."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("clones the repository")
+    action, project = tmp_path / "action", tmp_path / "project"
+    subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(action)], check=True)
+    project.mkdir()
+    environment = {**runner, "GITHUB_ACTION_PATH": str(action), "SCENARIOS": "", "REPORTS": "reports"}
+
+    def run(name: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return bash(f"cd {project}\n{step(ACTION, name)['run']}", {**environment, **more})
+
+    installed = run("Install cachecost")
+    assert installed.returncode == 0, installed.stderr
+    cachecost = tmp_path / "cachecost" / "venv" / "bin" / "cachecost"
+    for words in (["init"], ["check", "--update"]):
+        subprocess.run([str(cachecost), *words], cwd=project, check=True, capture_output=True)
+    assert run("Check budgets and baselines").returncode == 0
+    assert Path(runner["GITHUB_OUTPUT"]).read_text().splitlines()[-1] == "exit-code=0"
+    assert run("Verdict", CODE="0").returncode == 0
+
+    scenario = project / "scenarios" / "my-agent.yaml"
+    scenario.write_text(re.sub(r"max_cost_usd: \S+", "max_cost_usd: 0.0001", scenario.read_text()))
+    assert run("Check budgets and baselines").returncode == 0
+    assert Path(runner["GITHUB_OUTPUT"]).read_text().splitlines()[-1] == "exit-code=1"
+    assert "max_cost_usd" in (tmp_path / "cachecost" / "junit.xml").read_text()
+    assert run("Verdict", CODE="1").returncode == 1
+    subprocess.run(["git", "diff", "--exit-code", "--quiet"], cwd=action, check=True)
 
 
 # ------------------------------------------------------------------------------------------ pre-commit

@@ -11,6 +11,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from cachecost import __version__
+from cachecost.base import installation
+from cachecost.base.installation import PLACEHOLDER, Installation
 from cachecost.cli import exit_code
 from cachecost.commands import init as module
 from cachecost.commands.check import check
@@ -138,9 +140,26 @@ def test_the_workflow_installs_this_version_and_asks_for_nothing(project: Path) 
     workflow = YAML(typ="safe").load(project / WORKFLOW)
     assert workflow["permissions"] == {"contents": "read"}
     steps = workflow["jobs"]["check"]["steps"]
-    assert f"cachecost=={__version__}" in steps[1]["run"]
-    assert "@VERSION@" not in (project / WORKFLOW).read_text()
+    assert steps[1]["env"] == {"CACHECOST": "cachecost[server] @ git+REPOSITORY@COMMIT"}
     assert "secrets." not in (project / WORKFLOW).read_text()
+
+
+@pytest.mark.parametrize(
+    ("installed", "requirement"),
+    [
+        (Installation("uv tool", "python"), f"cachecost[server]=={__version__}"),
+        (Installation("pip", "python", {"url": "file:///tmp/cachecost"}), PLACEHOLDER),
+        (None, PLACEHOLDER),
+    ],
+)
+def test_the_workflow_installs_this_copy_where_ci_can_have_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch, installed: Installation | None, requirement: str
+) -> None:
+    monkeypatch.setattr(installation, "find_installation", lambda: installed)
+    _, out, _ = call(init)
+    workflow = YAML(typ="safe").load(project / WORKFLOW)
+    assert workflow["jobs"]["check"]["steps"][1]["env"] == {"CACHECOST": requirement}
+    assert ("in place of REPOSITORY and COMMIT" in out) == (requirement == PLACEHOLDER)
 
 
 def test_the_command_imports_nothing_heavy() -> None:

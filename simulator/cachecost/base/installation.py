@@ -23,6 +23,7 @@ from urllib.parse import unquote, urlsplit
 Installer = Literal["pip", "uv", "pipx", "uv tool", "uvx"]
 OWN = "cachecost"
 MAKES_ANEW = ("pipx", "uv tool", "uvx")
+PLACEHOLDER = "cachecost[server] @ git+REPOSITORY@COMMIT"
 UV_CACHE = "archive-v0"
 """The folder of uv's cache that holds the environments of `uvx`."""
 
@@ -102,6 +103,12 @@ def find_installation() -> Installation | None:
         return None
     origin = found.read_text("direct_url.json")
     return Installation(_installer(found), sys.executable, json.loads(origin) if origin else None, found.requires or ())
+
+
+def workflow_requirement() -> str:
+    """What CI installs to have this copy, with the simulated API; PLACEHOLDER if only this machine has it."""
+    found = find_installation()
+    return (found and found.remote_requirement(["server"])) or PLACEHOLDER
 
 
 def _installer(found: Distribution) -> Installer:

@@ -12,7 +12,7 @@ import click
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.exit_codes import ExitCode
-from cachecost.base.version import __version__
+from cachecost.base.installation import PLACEHOLDER, workflow_requirement
 
 SCENARIO = "scenarios/my-agent.yaml"
 RECORDING = "scenarios/recordings/my-agent.jsonl"
@@ -35,6 +35,11 @@ Then use a session of your own: point your agent at `cachecost record`, or impor
   cachecost import LOG -o {recording} --content digest     (stores no text)
 """
 
+NO_SOURCE = """
+{workflow} cannot know yet where to install cachecost from: this copy came from a folder or file of
+this machine. Write the address of a repository that has it, and a commit, in place of REPOSITORY and COMMIT.
+"""
+
 
 @click.command()
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
@@ -52,6 +57,8 @@ def init(folder: Path, force: bool) -> int:
         click.echo(f"{folder / name!s:<40} {about}")
     cd = "" if folder == Path() else f"  cd {folder}\n"
     click.echo(NEXT.format(cd=cd, scenario=SCENARIO, recording=RECORDING), nl=False)
+    if PLACEHOLDER in contents[WORKFLOW]:
+        click.echo(NO_SOURCE.format(workflow=WORKFLOW), nl=False)
     return ExitCode.OK
 
 
@@ -64,7 +71,9 @@ def starting_files() -> dict[str, str]:
         SCENARIO: shipped.joinpath("my-agent.yaml").read_text(encoding="utf-8"),
         RECORDING: shipped.joinpath("my-agent.jsonl").read_text(encoding="utf-8"),
         SCHEMA: schema_text(),
-        WORKFLOW: shipped.joinpath("cachecost.yml").read_text(encoding="utf-8").replace("@VERSION@", __version__),
+        WORKFLOW: shipped.joinpath("cachecost.yml")
+        .read_text(encoding="utf-8")
+        .replace("@CACHECOST@", workflow_requirement()),
     }
 
 
