@@ -74,7 +74,7 @@ def test_the_action_asks_check_for_all_it_shows() -> None:
 
 def test_the_example_names_only_inputs_that_there_are() -> None:
     action, used = load(ACTION), next(one for one in steps_of(EXAMPLE) if one.get("uses") == OWN)
-    assert set(used["with"]) <= set(action["inputs"])
+    assert set(used.get("with", {})) <= set(action["inputs"])
     outputs = re.findall(r"steps\.cachecost\.outputs\.([a-z-]+)", EXAMPLE.read_text())
     assert set(outputs) <= set(action["outputs"])
 

@@ -67,13 +67,12 @@ def starting_files() -> dict[str, str]:
     from cachecost.scenario.text import schema_text
 
     shipped = files("cachecost.commands.templates")
+    workflow = shipped.joinpath("cachecost.yml").read_text(encoding="utf-8")
     return {
         SCENARIO: shipped.joinpath("my-agent.yaml").read_text(encoding="utf-8"),
         RECORDING: shipped.joinpath("my-agent.jsonl").read_text(encoding="utf-8"),
         SCHEMA: schema_text(),
-        WORKFLOW: shipped.joinpath("cachecost.yml")
-        .read_text(encoding="utf-8")
-        .replace("@CACHECOST@", workflow_requirement()),
+        WORKFLOW: workflow.replace("@CACHECOST@", workflow_requirement()),
     }
 
 
