@@ -19,9 +19,9 @@ FROM docker.io/library/python:${PYTHON}-slim
 LABEL org.opencontainers.image.title="cachecost" \
     org.opencontainers.image.description="What does LLM prompt caching cost? A deterministic simulator and analysis toolkit." \
     org.opencontainers.image.licenses="MIT"
-RUN python -m pip uninstall --quiet --yes --root-user-action=ignore pip && mkdir /work
+RUN python -m pip uninstall --quiet --yes --root-user-action=ignore pip && mkdir -p /work /home/cachecost
 COPY --from=build /opt/cachecost /opt/cachecost
-ENV PATH=/opt/cachecost/bin:$PATH HOME=/work PYTHONDONTWRITEBYTECODE=1
+ENV PATH=/opt/cachecost/bin:$PATH HOME=/home/cachecost PYTHONDONTWRITEBYTECODE=1
 WORKDIR /work
 USER 10001:10001
 ENTRYPOINT ["cachecost"]
