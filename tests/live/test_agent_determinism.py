@@ -44,7 +44,7 @@ def test_the_places_are_in_the_json(tmp_path: Path) -> None:
     assert said == ["as recorded", "0", "1", "fail"]
     (change,) = verdict["changes"]
     assert (change["call"], change["calls"], change["layer"], change["block"]) == (1, 3, "system", "system.0")
-    assert re.fullmatch(r"system\.0\.text, character 26,\d{3} \(id\): “….+”, then “….+”", change["what"])
+    assert re.fullmatch(r"system\.0\.text, character 7,\d{3} \(id\): “….+”, then “….+”", change["what"])
     assert Decimal(change["cost_usd"]) > 0
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -53,7 +55,7 @@ def test_a_command_is_recorded_and_checked(tmp_path: Path) -> None:
 def test_the_same_calls_are_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        agent_project(tmp_path / name)
+        agent_project(tmp_path / name, turns=TURNS[:1], runs=1)
         assert check(tmp_path / name, "--update")[0] == 0
     assert accepted(tmp_path / "one") == accepted(tmp_path / "two")
     assert b"mine.yaml" not in accepted(tmp_path / "one") and str(tmp_path).encode() not in accepted(tmp_path / "one")
@@ -67,7 +69,7 @@ def test_parallel_calls_are_in_the_same_order_each_time(tmp_path: Path) -> None:
 
 
 def test_a_longer_prompt_is_red_with_its_line(tmp_path: Path) -> None:
-    agent_project(tmp_path)
+    agent_project(tmp_path, runs=1)
     assert check(tmp_path, "--update")[0] == 0
     agent = tmp_path / "agent.py"
     agent.write_text(agent.read_text().replace("about a project. ", "about a project, in short. "))
@@ -79,28 +81,28 @@ def test_a_longer_prompt_is_red_with_its_line(tmp_path: Path) -> None:
 
 
 def test_a_turn_in_the_command_runs_it_once_per_turn(tmp_path: Path) -> None:
-    agent_project(tmp_path, turns=("one\ntwo", "$HOME 'x'"), command=[sys.executable, "agent.py", "{turn}"])
+    agent_project(tmp_path, turns=("one\ntwo", "$HOME 'x'"), runs=1, command=[sys.executable, "agent.py", "{turn}"])
     code, _, err = check(tmp_path, "--update")
     assert (code, "6 calls" in err) == (0, True)
     assert [text for text in texts_of(tmp_path, "user") if text] == ["one\ntwo", "$HOME 'x'"]
 
 
 def test_line_breaks_of_a_turn_on_stdin_become_blanks(tmp_path: Path) -> None:
-    agent_project(tmp_path, turns=("one\ntwo",))
+    agent_project(tmp_path, turns=("one\ntwo",), runs=1)
     assert check(tmp_path, "--update")[0] == 0
     assert [text for text in texts_of(tmp_path, "user") if text] == ["one two"]
 
 
 def test_the_answers_of_the_scenario_are_given(tmp_path: Path) -> None:
     replies = [{"tool": "search_text", "input": {"path": "a"}}, {"text": "Found it."}]
-    agent_project(tmp_path, turns=("Hello",), answers=replies)
+    agent_project(tmp_path, turns=("Hello",), answers=replies, runs=1)
     assert check(tmp_path, "--update")[0] == 0
     assert texts_of(tmp_path, "assistant") == ["", "Found it."]
 
 
 def test_a_recording_without_content(tmp_path: Path) -> None:
-    agent_project(tmp_path, content="digest")
-    assert check(tmp_path, "--update")[:2] == (0, "✓ mine: 3 limits hold.\n")
+    agent_project(tmp_path, content="digest", runs=1)
+    assert check(tmp_path, "--update")[:2] == (0, "✓ mine: 2 limits hold.\n")
     assert b"README" not in accepted(tmp_path) and b"questions" not in accepted(tmp_path)
     assert check(tmp_path)[0] == 0
 
@@ -164,14 +166,14 @@ def test_the_command_runs_in_the_folder_of_the_project(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     agent_project(tmp_path)
-    agent_project(inner, folder="../..")
+    agent_project(inner, turns=("Hello",), folder="../..", runs=1)
     (tmp_path / "agent.py").write_text((tmp_path / "agent.py").read_text().replace("500,", "501,"))
     assert check(inner, "--update")[0] == 0
     assert b'"max_tokens":501' in accepted(inner)
 
 
 def test_other_commands_run_the_command_first(tmp_path: Path) -> None:
-    place = agent_project(tmp_path, runs=1)
+    place = agent_project(tmp_path)
     for words in (("explain",), ("optimize",)):
         done = run_here(*words, place, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
@@ -187,6 +189,23 @@ def test_other_commands_run_the_command_first(tmp_path: Path) -> None:
         done = run_here(words[0], place, *words[1:], cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert "progressive" in done.stdout
+
+
+@pytest.mark.parametrize(("stop", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_an_interruption_ends_the_command_and_leaves_nothing(tmp_path: Path, stop: signal.Signals, code: int) -> None:
+    mark = f"mark-{tmp_path.name}-{os.getpid()}"
+    agent_project(tmp_path, "hangs", env={"MARK": mark})
+    (tmp_path / "tmp").mkdir()
+    words = [sys.executable, "-m", "cachecost", "check"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    with subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        while mark.encode() not in _command_lines():
+            assert process.poll() is None
+        process.send_signal(stop)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == code, err
+    assert mark.encode() not in _command_lines()
+    assert not [*(tmp_path / "tmp").iterdir()]
 
 
 def test_the_extra_may_be_missing(tmp_path: Path) -> None:

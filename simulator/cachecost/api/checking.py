@@ -104,5 +104,5 @@ def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path =
     paths = tuple(Path(path) for path in given)
     if missing := [path for path in paths if not path.is_file()]:
         raise InputError([Fault(str(path), "expected a file; there is none") for path in missing])
-    with AgentRecorder() as recorder:
+    with AgentRecorder(compares=True) as recorder:
         return CheckResult(check_scenarios(paths, Path(reports), record=recorder.record))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cachecost.budgets.sent_calls import SentBlock, SentCall, sent_calls
+from cachecost.budgets.compared_calls import ComparedBlock, ComparedCall, compared_calls
 from cachecost.budgets.text_differences import Kind, ValueDifference, excerpt, find_difference
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Layer
@@ -35,7 +35,7 @@ def find_differences(first: Sequence[RecordedCall], second: Sequence[RecordedCal
     """The differences of two runs, in the order of the calls and of their prompts. That one made more calls is one."""
     if _are_same(first, second):
         return []
-    both = enumerate(zip(sent_calls(first), sent_calls(second), strict=False), 1)
+    both = enumerate(zip(compared_calls(first), compared_calls(second), strict=False), 1)
     found = [one for number, (mine, theirs) in both for one in _of_call(number, mine, theirs)]
     if len(first) != len(second):
         number = min(len(first), len(second)) + 1
@@ -64,39 +64,38 @@ def align(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> list
     """
     if len(first) != len(second) or _are_same(first, second):
         return list(second)
-    sent, found = (sent_calls(first), sent_calls(second)), dict[int, int]()
+    calls, found = (compared_calls(first), compared_calls(second)), dict[int, int]()
     for key in (_all_of, _messages_of, _nothing_of):
-        _match(sent[0], sent[1], key, found)
+        ones, others = ([key(call) for call in run] for run in calls)
+        _match(ones, others, found)
     return [second[found[place]] for place in range(len(first))]
 
 
-def _match(
-    first: Sequence[SentCall], second: Sequence[SentCall], key: Callable[[SentCall], object], found: dict[int, int]
-) -> None:
+def _match(first: Sequence[object], second: Sequence[object], found: dict[int, int]) -> None:
     """Add to `found`, by place in the first run, the first call of the second that has the same key and is free."""
     free: dict[object, list[int]] = {}
     taken = set(found.values())
-    for place, call in enumerate(second):
+    for place, key in enumerate(second):
         if place not in taken:
-            free.setdefault(key(call), []).append(place)
-    for place, call in enumerate(first):
-        if place not in found and (places := free.get(key(call))):
+            free.setdefault(key, []).append(place)
+    for place, key in enumerate(first):
+        if place not in found and (places := free.get(key)):
             found[place] = places.pop(0)
 
 
-def _all_of(call: SentCall) -> object:
+def _all_of(call: ComparedCall) -> object:
     return call.identity(*Layer), json.dumps(call.settings, ensure_ascii=False)
 
 
-def _messages_of(call: SentCall) -> object:
+def _messages_of(call: ComparedCall) -> object:
     return call.identity(Layer.MESSAGES)
 
 
-def _nothing_of(call: SentCall) -> object:
+def _nothing_of(call: ComparedCall) -> object:
     return None
 
 
-def _of_call(call: int, first: SentCall, second: SentCall) -> Iterator[RunDifference]:
+def _of_call(call: int, first: ComparedCall, second: ComparedCall) -> Iterator[RunDifference]:
     """In the order in which the cache compares prompts: tools, system, messages; then what is in no prompt."""
     for layer in Layer:
         yield from _of_blocks(call, str(layer), first.blocks[layer], second.blocks[layer])
@@ -105,7 +104,7 @@ def _of_call(call: int, first: SentCall, second: SentCall) -> Iterator[RunDiffer
 
 
 def _of_blocks(
-    call: int, layer: str, first: Sequence[SentBlock], second: Sequence[SentBlock]
+    call: int, layer: str, first: Sequence[ComparedBlock], second: Sequence[ComparedBlock]
 ) -> Iterator[RunDifference]:
     """Each block that differs; the first alone where blocks are missing or only their order differs."""
     pairs = [(one, other) for one, other in zip(first, second, strict=False) if one.identity != other.identity]
@@ -117,17 +116,17 @@ def _of_blocks(
         yield from (_of_pair(call, layer, one, other) for one, other in pairs)
 
 
-def _of_pair(call: int, layer: str, one: SentBlock, other: SentBlock) -> RunDifference:
+def _of_pair(call: int, layer: str, one: ComparedBlock, other: ComparedBlock) -> RunDifference:
     """Of blocks with another role the contents may be the same."""
     roles = ValueDifference((), "unknown", 0, one.role, other.role)
     return _difference(call, layer, one.path, find_difference(one.content, other.content) or roles)
 
 
-def _reordered(call: int, layer: str, one: SentBlock, other: SentBlock) -> RunDifference:
+def _reordered(call: int, layer: str, one: ComparedBlock, other: ComparedBlock) -> RunDifference:
     return RunDifference(call, layer, one.path, one.path, "order", 0, _name_of(one), _name_of(other))
 
 
-def _longer(call: int, layer: str, first: Sequence[SentBlock], second: Sequence[SentBlock]) -> RunDifference:
+def _longer(call: int, layer: str, first: Sequence[ComparedBlock], second: Sequence[ComparedBlock]) -> RunDifference:
     """A block that only one run has, behind those of both."""
     shorter = min(len(first), len(second))
     here = max(first, second, key=len)[shorter]
@@ -135,7 +134,7 @@ def _longer(call: int, layer: str, first: Sequence[SentBlock], second: Sequence[
     return RunDifference(call, layer, here.path, here.path, "unknown", 0, names[0], names[1])
 
 
-def _name_of(block: SentBlock) -> str:
+def _name_of(block: ComparedBlock) -> str:
     return excerpt(str(block.content.get("name") or block.content.get("text") or block.content.get("type")), 0)
 
 

@@ -88,7 +88,7 @@ def check(
     if volumes and (not scenarios or not is_from_file("volumes")):
         _check_volumes(volumes, paths)
     today = date.today()  # noqa: DTZ011 - the user's own day
-    record = command_recorder().record
+    record = command_recorder(compares=True).record
     with work_bar() as bar:
         progress = _ScenarioProgress(bar, len(paths)).of_scenario
         result = check_scenarios(paths, reports, update, progress, today, scenario_defaults(), record)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from cachecost.scenario.recorded import RecordedScenario
 
 
-def command_recorder() -> AgentRecorder:
-    """A recorder whose recordings exist until the current command ends."""
+def command_recorder(compares: bool = False) -> AgentRecorder:
+    """A recorder whose recordings exist until the current command ends; `compares` as in AgentRecorder."""
     from cachecost.live.agent_runs.recorder import AgentRecorder
 
-    recorder = AgentRecorder(print_diagnostic)
+    recorder = AgentRecorder(print_diagnostic, compares)
     click.get_current_context().call_on_close(recorder.close)
     return recorder
 

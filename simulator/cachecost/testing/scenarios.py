@@ -116,7 +116,7 @@ class ScenarioFile(pytest.File):
 
         if not hasattr(self, "_checked"):
             asked = self.asked
-            with AgentRecorder() as recorder:
+            with AgentRecorder(compares=True) as recorder:
                 self._checked = check_scenarios(
                     [self.path],
                     asked.reports,

@@ -9,9 +9,8 @@ import sys
 import threading
 import time
 import uuid
+from http.client import HTTPConnection
 from typing import Any
-from urllib.error import URLError
-from urllib.request import Request, urlopen
 
 MODE = os.environ.get("MODE", "plain")
 WORDS = [f"word{number}" for number in range(12)]
@@ -26,11 +25,14 @@ def system_prompt() -> str:
         "keys": lambda: " ".join(f"{name}={value}" for name, value in os.environ.items()),
         "network": network,
     }
-    return "You answer questions about a project. " * 700 + spoilt.get(MODE, lambda: "")()
+    return "You answer questions about a project. " * 200 + spoilt.get(MODE, lambda: "")()
 
 
 def network() -> str:
     """What an attempt to reach another machine ends with. The address is for documentation only (RFC 5737)."""
+    from urllib.error import URLError
+    from urllib.request import urlopen  # respects proxies, and takes long to import
+
     try:
         urlopen("http://192.0.2.1/", timeout=20)
     except URLError as error:
@@ -49,11 +51,16 @@ def tools() -> list[dict[str, Any]]:
 
 def ask(messages: list[Any], path: str = "/v1/messages") -> dict[str, Any]:
     head = {"type": "text", "text": system_prompt(), "cache_control": {"type": "ephemeral"}}
-    body = {"model": "claude-opus-4-6", "max_tokens": 500, "tools": tools(), "system": [head], "messages": messages}
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 500, "tools": tools(), "system": [head], "messages": messages}
     headers = {"x-api-key": os.environ["ANTHROPIC_API_KEY"], "anthropic-version": "2023-06-01"}
     address = os.environ["ANTHROPIC_BASE_URL"]
-    with urlopen(Request(f"{address}{path}", json.dumps(body).encode(), headers)) as response:
-        answer: dict[str, Any] = json.load(response)
+    connection = HTTPConnection(address.removeprefix("http://"))
+    connection.request("POST", path, json.dumps(body), headers)
+    response = connection.getresponse()
+    if response.status != 200:
+        sys.exit(f"status {response.status}")
+    answer: dict[str, Any] = json.load(response)
+    connection.close()
     return answer
 
 

@@ -16,11 +16,13 @@ from cachecost.scenario.recorded import RecordedScenario
 class AgentRecorder:
     """Records what the commands of scenarios send. The recordings exist until the recorder is closed.
 
-    `say` prints diagnostics. Nothing of a server is imported before the first command.
+    `say` prints diagnostics. Without `compares`, each command runs once, whatever its scenario says. Nothing of a
+    server is imported before the first command.
     """
 
-    def __init__(self, say: Say = ignore) -> None:
+    def __init__(self, say: Say = ignore, compares: bool = False) -> None:
         self._say = say
+        self._compares = compares
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -44,4 +46,5 @@ class AgentRecorder:
         from cachecost.live.agent_runs.recording import record_agent
 
         place = self._open.enter_context(tempfile.TemporaryDirectory(prefix="cachecost-"))
-        return record_agent(path, scenario, Path(place), self._say)
+        runs = scenario.conversation.runs if self._compares else 1
+        return record_agent(path, scenario, Path(place), runs, self._say)

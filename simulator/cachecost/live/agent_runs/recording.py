@@ -34,15 +34,15 @@ SHOWN_LINES = 12
 """How much of the end of a command's stderr is shown."""
 
 
-def record_agent(path: Path, scenario: Scenario, place: Path, say: Say) -> RecordedScenario:
-    """The scenario at `path` without its command, which runs here; recordings are written to the folder `place`.
+def record_agent(path: Path, scenario: Scenario, place: Path, times: int, say: Say) -> RecordedScenario:
+    """The scenario at `path` without its command, which runs here so many times; recordings go to the folder `place`.
 
     Raises CommandFailed, InputError.
     """
     source = scenario.conversation
     assert source.command is not None
     job = _Job(path, scenario, source, source.command, place, Launcher())
-    runs = [job.run(number) for number in range(source.runs)]
+    runs = [job.run(number) for number in range(times)]
     say(_what_ran(job, runs))
     recording = place / "recording.jsonl"
     call_recording.write(Title(scenario.name), runs[0], recording)

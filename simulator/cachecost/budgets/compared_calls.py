@@ -16,7 +16,7 @@ ID_KEYS = ("id", "tool_use_id")
 
 
 @dataclass(frozen=True, slots=True)
-class SentBlock:
+class ComparedBlock:
     """A block and its path as sent. Blocks with equal `identity` are the same."""
 
     path: str
@@ -26,10 +26,10 @@ class SentBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class SentCall:
+class ComparedCall:
     """What a call sent: its blocks by layer, and everything else."""
 
-    blocks: Mapping[Layer, Sequence[SentBlock]]
+    blocks: Mapping[Layer, Sequence[ComparedBlock]]
     settings: Mapping[str, Any]
 
     def identity(self, *layers: Layer) -> tuple[object, ...]:
@@ -37,24 +37,24 @@ class SentCall:
         return tuple(tuple(block.identity for block in self.blocks[layer]) for layer in layers)
 
 
-def sent_calls(run: Sequence[RecordedCall]) -> list[SentCall]:
+def compared_calls(run: Sequence[RecordedCall]) -> list[ComparedCall]:
     """The calls of a run. Ids that the simulated API gave are numbered in each call: they follow from other calls."""
     answered = (block.content or {} for call in run for block in call.response)
     ids = {name for content in answered if isinstance(name := content.get("id"), str)}
-    return [_sent_call(call.request, ids) for call in run]
+    return [_compared_call(call.request, ids) for call in run]
 
 
-def _sent_call(request: Request, ids: AbstractSet[str]) -> SentCall:
+def _compared_call(request: Request, ids: AbstractSet[str]) -> ComparedCall:
     names: dict[str, str] = {}
     tools, system = _of_part(request, Layer.TOOLS), _of_part(request, Layer.SYSTEM)
-    messages = [_sent_block(path, block, ids, names) for path, block in _message_blocks(request)]
-    return SentCall({Layer.TOOLS: tools, Layer.SYSTEM: system, Layer.MESSAGES: messages}, _settings(request))
+    messages = [_compared_block(path, block, ids, names) for path, block in _message_blocks(request)]
+    return ComparedCall({Layer.TOOLS: tools, Layer.SYSTEM: system, Layer.MESSAGES: messages}, _settings(request))
 
 
-def _of_part(request: Request, layer: Layer) -> list[SentBlock]:
+def _of_part(request: Request, layer: Layer) -> list[ComparedBlock]:
     blocks = request.tools.blocks if layer is Layer.TOOLS else request.system.blocks
     paths = (wire_path(request, Breakpoint(layer, index)) for index in range(len(blocks)))
-    return [_sent_block(path, block, frozenset(), {}) for path, block in zip(paths, blocks, strict=True)]
+    return [_compared_block(path, block, frozenset(), {}) for path, block in zip(paths, blocks, strict=True)]
 
 
 def _message_blocks(request: Request) -> Iterator[tuple[str, Block]]:
@@ -63,13 +63,13 @@ def _message_blocks(request: Request) -> Iterator[tuple[str, Block]]:
             yield f"messages.{number}.content.{index}", block
 
 
-def _sent_block(path: str, block: Block, ids: AbstractSet[str], names: dict[str, str]) -> SentBlock:
+def _compared_block(path: str, block: Block, ids: AbstractSet[str], names: dict[str, str]) -> ComparedBlock:
     content = block.content or {}
     given = {key: content[key] for key in ID_KEYS if content.get(key) in ids}
     if not given:
-        return SentBlock(path, block.role, content, block.digest)
+        return ComparedBlock(path, block.role, content, block.digest)
     numbered = {key: names.setdefault(name, f"id {len(names) + 1}") for key, name in given.items()}
-    return SentBlock(path, block.role, {**content, **numbered}, repr({**content, **numbered}))
+    return ComparedBlock(path, block.role, {**content, **numbered}, repr({**content, **numbered}))
 
 
 def _settings(request: Request) -> Mapping[str, Any]:
