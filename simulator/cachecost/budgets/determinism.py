@@ -41,9 +41,10 @@ def check_determinism(recorded: RecordedScenario, folder: Path) -> list[Verdict]
 def _message(differences: Sequence[RunDifference], changes: Sequence[CostChange]) -> str:
     first, rest = differences[0], len(changes) - 1
     more = f" and {count_text(rest, 'more place')}" if rest else ""
-    cost = dollars(sum((one.cost for one in changes), ZERO))
+    cost = sum((one.cost for one in changes), ZERO)
+    words = f"the second costs {dollars(cost)} more for it" if cost > 0 else "here that costs nothing more"
     where = f"{first.path} ({first.kind}) from call {first.call} on{more}"
-    return f"{AS_RECORDED} is not deterministic: two runs differ in {where}; the second costs {cost} more for it."
+    return f"{AS_RECORDED} is not deterministic: two runs differ in {where}; {words}."
 
 
 def _verdict(recorded: RecordedScenario, places: int, message: str, changes: tuple[CostChange, ...] = ()) -> Verdict:

@@ -240,7 +240,8 @@ class ConversationSource(Strict):
     """A command that runs your agent, split into words but not run by a shell: what it sends is the recording.
     {turn} in a word runs it once per turn; otherwise it reads the turns from its standard input, a line each."""
     answers: str | Annotated[list[dict[str, Any]], Field(min_length=1)] = "agent"
-    """What answers the command: agent[:N[:TOOL,…]], script:FILE, recording:FILE, or the replies of a script."""
+    """What answers the command: agent[:N[:TOOL,…]], script:FILE or recording:FILE relative to the scenario's folder,
+    or the replies of a script."""
     folder: str | None = None
     """Where the command runs, relative to the scenario's folder; null is the project's folder."""
     env: dict[str, str] = {}

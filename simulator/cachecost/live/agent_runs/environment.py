@@ -10,7 +10,9 @@ from cachecost.live.keys import SHORTEST
 from cachecost.live.server.arrival import PLACEHOLDER
 
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
-SECRET = re.compile(r"(KEY|KEYS|KEY_ID|TOKEN|SECRET|SECRETS|PASSWORD|CREDENTIALS)(_[A-Z0-9]+)?$", re.IGNORECASE)
+SECRET = re.compile(
+    r"(?:^|_)(?:API)?(?:KEYS?|TOKEN|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?)(?:_[A-Z0-9]+)?$", re.IGNORECASE
+)
 """Names of variables whose values are taken for credentials: the command does not get them."""
 ELSEWHERE = re.compile(
     r"(ANTHROPIC|OPENAI|AZURE|GOOGLE|GEMINI|AWS|CLAUDE_CODE)_.*|(HTTPS?|ALL|NO)_PROXY|PYTHONHASHSEED", re.IGNORECASE
