@@ -1,11 +1,12 @@
 """OpenAI's and Gemini's APIs, served: tool loops, streams, limits, errors, keys and lists of models."""
 
+import asyncio
 import json
 
 import httpx2
 import pytest
 from api_dialects import CHAT, GEMINI_API, KEY, MESSAGES, OTHERS, RESPONSES, TOOL, Said
-from server_fakes import Says, get, lines_of, post, served_by
+from server_fakes import Says, client_of, get, lines_of, post, served_by
 from test_server_billed import START, WORDS, meter
 
 from cachecost.conversations.usage_shapes import usage_from
@@ -13,6 +14,8 @@ from cachecost.live.clock import SteppingClock
 from cachecost.live.log import CallLog
 from cachecost.live.server import arrival
 from cachecost.live.server.answers.agent import AgentAnswerer
+from cachecost.live.server.answers.script import ScriptAnswerer, ScriptFile
+from cachecost.live.server.bill import bill_of
 from cachecost.live.server.faults import faults_from
 from cachecost.providers.usage import Usage
 
@@ -276,6 +279,41 @@ def test_a_cut_answer_and_garbage_are_billed(api, streams):
     with pytest.raises(ValueError):
         json.loads(response.content)
     assert [row.usage.total_input > 0 for row in served.meters.rows] == [True, True]
+
+
+def test_a_retry_that_openai_s_sdk_counts_gets_what_the_script_says_next():
+    told = {"format": 1, "replies": [{"error": {"status": 529, "type": "overloaded_error"}}, {"text": "It."}]}
+    served = served_by(ScriptAnswerer(ScriptFile.model_validate(told)), meter(), clock=SteppingClock(2.0, START))
+    body = CHAT.body(CHAT.model, "", begun(CHAT).turns, False)
+    first, second = (
+        post(served, body, CHAT.path, {**CHAT.headers, "x-stainless-retry-count": count}) for count in ("0", "1")
+    )
+    assert shape_of(CHAT, first) == (503, "server_error")
+    assert second.json()["choices"][0]["message"]["content"] == "It."
+
+
+def test_calls_at_once_are_billed_one_after_the_other():
+    """Each with its own id, whatever their order."""
+
+    def told(order):
+        async def run():
+            async with client_of(served) as client:
+                return await asyncio.gather(*(client.post(path, headers=head, json=body) for path, head, body in order))
+
+        served = served_agent()
+        ids = {str(answer.json().get("id") or answer.json().get("responseId")) for answer in asyncio.run(run())}
+        return ids, bill_of(served.meters).total.calls, served.meters.rows
+
+    calls = [
+        (api.path.format(model=api.model), api.headers, api.body(api.model, SYSTEM, [api.question(word)], False))
+        for api in OTHERS
+        for word in ("one", "two", "two")
+    ]
+    forth, back = told(calls), told(calls[::-1])
+    assert forth[0] == back[0]
+    assert len(forth[0]) == forth[1] == back[1] == len(calls)
+    starts = [row.start for row in forth[2]]
+    assert starts == sorted(set(starts))
 
 
 # -------------------------------------------------------------------------------------- stored responses
