@@ -104,3 +104,48 @@ def modified_tool(number: int, body: Body) -> None:
     if number >= 4:
         about = body["tools"][1]["description"]
         body["tools"][1]["description"] = about[:212] + "carefully " + about[212:]
+
+
+def new_tool(number: int, body: Body) -> None:
+    """A fourth tool."""
+    body["tools"].append(tool("fs_move"))
+
+
+def shuffled_tools(number: int, body: Body) -> None:
+    """Another order of tools, the same in every call."""
+    body["tools"] = body["tools"][1:] + body["tools"][:1]
+
+
+def moved_breakpoint(number: int, body: Body) -> None:
+    """The breakpoint of the system prompt stands before its last block, and the messages have none."""
+    body["system"][0]["cache_control"] = body["system"][1].pop("cache_control")
+    body["messages"][-1]["content"][-1].pop("cache_control")
+
+
+def longer_system(number: int, body: Body) -> None:
+    """Rules at the end of the first block of the system prompt."""
+    body["system"][0]["text"] += "Always answer with care and cite your sources. " * 30
+
+
+def other_model(number: int, body: Body) -> None:
+    body["model"] = "claude-sonnet-4-6"
+
+
+def thinking(number: int, body: Body) -> None:
+    body["thinking"] = {"type": "enabled", "budget_tokens": 500}
+
+
+def timed_question(number: int, body: Body) -> None:
+    """The time of each call before every question."""
+    for message in body["messages"][::2]:
+        text = message["content"][0]
+        text["text"] = f"At 10:0{number}: {text['text']}"
+
+
+def accept(folder: Path, budgets: str = REGRESSION, calls: int = 6) -> Path:
+    """A project whose costs and calls were accepted; its scenario."""
+    scenario = project(folder / "scenarios", None, budgets, calls)
+    check_scenarios([scenario], folder / "reports", update=True)
+    recording = folder / "reports" / "mine" / "recording.jsonl"
+    recording.write_bytes((folder / "scenarios" / "calls.jsonl").read_bytes())
+    return scenario

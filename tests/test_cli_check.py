@@ -18,7 +18,11 @@ FIFTH = (
     "as recorded sends 4 of 6 calls that the API refuses, first call 3: "
     "A maximum of 4 blocks with cache_control may be provided. Found 5."
 )
-PLANTED: list[tuple[Spoil, str]] = [(timestamp, TIMESTAMP), (reordered, REORDERED), (fifth_breakpoint, FIFTH)]
+PLANTED: list[tuple[Spoil, str, str]] = [
+    (timestamp, TIMESTAMP, "$0.20 → $0.79 a session, cache hit rate 82% → 0%"),
+    (reordered, REORDERED, "$0.20 → $0.45 a session, cache hit rate 82% → 47%"),
+    (fifth_breakpoint, FIFTH, "1 budget broken"),
+]
 ALL = ("--markdown", "c.md", "--junit", "j.xml", "--sarif", "s.sarif", "--github")
 
 
@@ -46,9 +50,9 @@ def spoil(folder: Path, how: Spoil | None) -> None:
     project(folder / "scenarios", how)
 
 
-@pytest.mark.parametrize(("how", "sentence"), PLANTED, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(("how", "sentence", "headline"), PLANTED, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_planted_regression_in_every_format(
-    folder: Path, capsys: pytest.CaptureFixture[str], how: Spoil, sentence: str
+    folder: Path, capsys: pytest.CaptureFixture[str], how: Spoil, sentence: str, headline: str
 ) -> None:
     spoil(folder, how)
     assert run("check", *ALL) == 1
@@ -60,8 +64,8 @@ def test_a_planted_regression_in_every_format(
     assert place == "file=scenarios/mine.yaml,line=9,col=29,title=cachecost max_regression"
     assert message.replace("%25", "%").split("%0A")[0] == f"mine: {sentence}"
     comment = Path("c.md").read_text().splitlines()
-    assert comment[:2] == ["<!-- cachecost -->", "### ✗ cachecost: 1 budget broken"]
-    assert comment[3].replace("\\", "") == f"- ✗ **mine**: {sentence}"
+    assert comment[:2] == ["<!-- cachecost -->", f"### ✗ cachecost: {headline}"]
+    assert next(line for line in comment if line.startswith("- ✗")).replace("\\", "") == f"- ✗ **mine**: {sentence}"
     (failure,) = ET.parse("j.xml").getroot().iter("failure")
     assert failure.get("message") == sentence
     results = json.loads(Path("s.sarif").read_text())["runs"][0]["results"]
@@ -93,12 +97,14 @@ def test_a_change_within_the_limits_is_news(folder: Path, capsys: pytest.Capture
     assert run("check", "--markdown", "c.md") == 0
     assert Path("c.md").read_text().splitlines() == [
         "<!-- cachecost -->",
-        "### ✓ cachecost: 1 hold",
+        "### ✓ cachecost: $0.20 → $0.79 a session, cache hit rate 82% → 0%",
         "",
-        "| scenario | strategy | baseline | now | change |",
-        "| :--- | :--- | ---: | ---: | ---: |",
-        "| mine | progressive | $0.20 | $0.79 | +284% |",
-        "| mine | as recorded | $0.20 | $0.79 | +284% |",
+        "mine, as recorded. 1 budget holds.",
+        "",
+        "| scenario | strategy | baseline | now | change | cache hit rate |",
+        "| :--- | :--- | ---: | ---: | ---: | ---: |",
+        "| mine | progressive | $0.20 | $0.79 | +284% | 82% → 0% |",
+        "| mine | as recorded | $0.20 | $0.79 | +284% | 82% → 0% |",
     ]
 
 
@@ -108,7 +114,7 @@ def test_accepting_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     accept = capsys.readouterr().out.splitlines()[-1]
     assert accept == "  accept it with: cachecost check --update scenarios/mine.yaml"
     assert run(*accept.split("cachecost ")[1].split()) == 0
-    assert capsys.readouterr().err == "reports/mine/baseline.json updated\n"
+    assert capsys.readouterr().err == "reports/mine/baseline.json updated\nreports/history.jsonl updated\n"
     assert run("check") == 0
 
 
@@ -130,7 +136,16 @@ def test_the_json_of_the_contract_and_more(folder: Path, capsys: pytest.CaptureF
     captured = capsys.readouterr()
     told: dict[str, Any] = json.loads(captured.out)
     assert captured.err.startswith("::error file=")
-    assert list(told) == ["format", "verdict", "budgets", "strategies", "accept", "project"]
+    assert list(told) == [
+        "format",
+        "verdict",
+        "budgets",
+        "strategies",
+        "accept",
+        "sessions",
+        "prompt_changes",
+        "project",
+    ]
     (budget,) = told["budgets"]
     assert list(budget)[:7] == ["scenario", "strategy", "budget", "limit", "actual", "verdict", "message"]
     assert (budget["limit"], budget["file"], budget["line"], budget["column"]) == (

@@ -15,13 +15,15 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from cachecost.base.inert import IN_TEXT, inert, inert_cell, inert_output, inert_text
+from cachecost.views.check.badge import badge_svg
 from cachecost.views.check.github import annotation_lines
+from cachecost.views.check.gitlab import render as gitlab
 from cachecost.views.check.junit import render as junit
 from cachecost.views.check.markdown import render as markdown
 from cachecost.views.check.sarif import render as sarif
 from cachecost.views.check.text import text_lines
 from cachecost.views.tables.csv_output import csv_text
-from cachecost.views.tables.markdown import markdown_table
+from cachecost.views.tables.markdown import code_block, markdown_table
 from cachecost.views.tables.table import build_table
 from command_runs import run_here
 from hostile.attempts import attempt
@@ -108,7 +110,15 @@ def check_of(text: str) -> dict[str, Any]:
     change = {"what": text, "effect": text, "call": 1, "last": 1, "calls": 1, "cost_usd": "1", "code": None}
     budget = {"scenario": text, "strategy": text, "budget": "max_cost_usd", "verdict": "fail", "message": text}
     where = {"file": f"{text}.yaml", "line": 3, "column": 1, "changes": [change]}
-    costs = {"scenario": text, "strategy": text, "baseline_usd": "1", "cost_usd": "2"}
+    costs = {"scenario": text, "strategy": text, "baseline_usd": "1", "cost_usd": "2", "errors": 0}
+    rates = {"hit_rate": "0.5", "baseline_hit_rate": "0.9", "input_tokens": 2, "cache_read_input_tokens": 1}
+    spans = dict.fromkeys(f"{name}usd_per_{span}" for name in ("", "baseline_") for span in ("day", "month"))
+    sent = {"layer": "tools", "path": f"tools.0.{text}", "name": text, "kind": "changed", "call": 1, "calls": 2}
+    shown = {"before": text, "after": text, "character": 3, "tokens_before": 1, "tokens_after": 2, "rewritten": [2]}
+    more = {"refused": 0, "more": 0, "varies": False, "cost_usd": "1", "file": f"{text}.py", "line": 3, "column": 1}
+    other = {**sent, **shown, **more, "kind": "parameter_changed"}
+    rest = {"cost_usd": "1", "answers_usd": "0"}
+    comparison = {"scenario": text, "strategy": text, "cost_usd": "2", "rest": rest}
     return {
         "format": 1,
         "verdict": "fail",
@@ -116,6 +126,8 @@ def check_of(text: str) -> dict[str, Any]:
         "strategies": [costs],
         "accept": [f"cachecost check '{text}' --update"],
         "projection": None,
+        "sessions": [{**costs, **rates, **spans, "volume": None}],
+        "prompt_changes": [{**comparison, "changes": [{**sent, **shown, **more}, other]}],
     }
 
 
@@ -123,15 +135,37 @@ def check_of(text: str) -> dict[str, Any]:
 def test_a_check_is_inert_in_every_rendering(text: str) -> None:
     told = check_of(text)
     assert not any("\n" in line or IN_TEXT.search(line) for line in text_lines(told))
-    (annotation,) = annotation_lines(told)
-    assert "\n" not in annotation and not IN_TEXT.search(annotation)
+    annotations = annotation_lines(told)
+    assert len(annotations) == 3 and all(line.startswith("::error file=") for line in annotations)
+    assert not any("\n" in line or IN_TEXT.search(line) for line in annotations)
     root = ET.fromstring(junit(told))
     assert not any(IN_TEXT.search(str(one.text)) for one in root.iter()) and len(list(root.iter("testcase"))) == 1
     assert not IN_TEXT.search(str([one.attrib for one in root.iter()]))
-    found = json.loads(sarif(told))["runs"][0]["results"][0]
-    assert inert(found["message"]["text"]) == found["message"]["text"]
+    found = [one["message"]["text"] for one in json.loads(sarif(told))["runs"][0]["results"]]
+    assert len(found) == 3 and list(map(inert, found)) == found
     comment = markdown(told)
-    assert not IN_TEXT.search(comment) and "<script" not in comment.partition("```")[0].replace("\\<", "")
+    assert not IN_TEXT.search(comment) and "<script" not in outside_of_fences(comment).replace("\\<", "")
+    assert not IN_TEXT.search(gitlab(told)) and not IN_TEXT.search(badge_svg(told, "both"))
+
+
+def outside_of_fences(comment: str) -> str:
+    """A comment without its code blocks; a block ends with the same fence."""
+    kept, fence = [], ""
+    for line in comment.splitlines():
+        ticks = line.strip()[: len(line.strip()) - len(line.strip().lstrip("`"))]
+        if fence:
+            fence = "" if line.strip() == fence else fence
+        elif len(ticks) >= 3:
+            fence = ticks
+        else:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def test_code_blocks_cannot_be_ended_from_within() -> None:
+    block = code_block(["- ```", "+ ````` <script>"], "diff")
+    assert block == "``````diff\n- ```\n+ ````` <script>\n``````"
+    assert outside_of_fences(f"a\n{block}\nb") == "a\nb"
 
 
 # ------------------------------------------------------------------------------------------ the commands

@@ -30,6 +30,14 @@ def change(what: str = "tool x changed", calls: int = 1, **more: Any) -> Told:
     return {**place, "code": "CC105", "layer": "tools", "block": "tools.0", **more}
 
 
+def session_of(strategy: Told) -> Told:
+    """The session of a strategy: one, of which nothing else is known."""
+    names = ("hit_rate", "baseline_hit_rate", "usd_per_day", "usd_per_month", "volume")
+    known = {name: strategy[name] for name in ("scenario", "strategy", "cost_usd", "baseline_usd")}
+    tokens = {"input_tokens": 0, "cache_read_input_tokens": 0}
+    return {**known, **tokens, **dict.fromkeys((*names, "baseline_usd_per_day", "baseline_usd_per_month"))}
+
+
 def told(*budgets: Told, accept: tuple[str, ...] = (), strategies: tuple[Told, ...] = ()) -> Told:
     states = [one["verdict"] for one in budgets]
     worst = next((state for state in ("fail", "not_comparable") if state in states), "pass")
@@ -39,6 +47,8 @@ def told(*budgets: Told, accept: tuple[str, ...] = (), strategies: tuple[Told, .
         "budgets": list(budgets),
         "strategies": list(strategies),
         "accept": list(accept),
+        "sessions": list(map(session_of, strategies)),
+        "prompt_changes": [],
     }
 
 
@@ -163,6 +173,7 @@ def strategy(before: str | None, now: str = "26.03") -> Told:
         "scenario": "mine",
         "strategy": "a | b",
         "calls": 3,
+        "errors": 0,
         "cost_usd": now,
         "baseline_usd": before,
         "error_margin": 0.0,
@@ -186,8 +197,9 @@ def test_a_comment_is_found_again_and_escapes_names() -> None:
     row = budget("fail", "costs <b>$5</b> | more.", changes=[change("`x` changed")])
     lines = markdown(told(row, strategies=(strategy("24.10"),), accept=("cachecost check --update x",))).splitlines()
     assert lines[0] == MARKER == "<!-- cachecost -->"
-    assert lines[1] == "### ✗ cachecost: 1 budget broken"
-    assert lines[3] == r"- ✗ **mine**: progressive costs \<b>\$5\</b> \| more."
-    assert lines[4].startswith(r"  - since call 18: \`x\` changed → tools written again")
+    assert lines[1] == "### ✗ cachecost: $24.10 → $26.03 a session"
+    assert lines[3] == r"mine, a \| b. 1 budget broken."
+    assert lines[5] == r"- ✗ **mine**: progressive costs \<b>\$5\</b> \| more."
+    assert lines[6].startswith(r"  - since call 18: \`x\` changed → tools written again")
     assert "cachecost check --update x" in lines
-    assert lines[-1] == r"| mine | a \| b | $24.10 | $26.03 | +8% |"
+    assert r"| mine | a \| b | $24.10 | $26.03 | +8% | – |" in lines

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import NamedTuple
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.budgets.accepted_calls import SentCalls, read_accepted_calls, write_accepted
-from cachecost.budgets.baseline import FILE_NAME, Baseline, read_baseline
+from cachecost.base.yaml_text import SourcePlace
+from cachecost.budgets.accepted_calls import RECORDING, write_accepted
+from cachecost.budgets.amounts import exact_share
+from cachecost.budgets.baseline import FILE_NAME, Baseline, Figures, read_baseline
 from cachecost.budgets.comparable import differences
 from cachecost.budgets.determinism import check_determinism
-from cachecost.budgets.limits import check_budgets
+from cachecost.budgets.limits import check_budgets, check_hit_rates
 from cachecost.budgets.new_baseline import baseline_of
+from cachecost.budgets.prompt_changes import PromptComparison, find_prompt_changes
+from cachecost.budgets.session_volumes import SessionVolume, session_volume
 from cachecost.budgets.strategy_replays import ReplayedStrategy, replay_strategies
 from cachecost.budgets.verdicts import State, Verdict, exit_code, overall
+from cachecost.conversations.calls import Call
 from cachecost.scenario import Scenario, load
 from cachecost.scenario.file_defaults import NO_DEFAULTS, FileDefaults
 from cachecost.scenario.recorded import Record, RecordedScenario, without_command
@@ -35,6 +41,21 @@ def silent(scenario: str) -> AbstractContextManager[Progress]:
     return nullcontext(no_progress)
 
 
+class ReadShare(NamedTuple):
+    """Tokens read from the cache, of all input tokens."""
+
+    read: int
+    input: int
+
+    @property
+    def rate(self) -> Decimal | None:
+        """The cache hit rate; None without input."""
+        return exact_share(self.read, self.input) if self.input else None
+
+
+NOTHING_READ, ONE_SESSION = ReadShare(0, 0), SessionVolume(1, None)
+
+
 @dataclass(frozen=True, slots=True)
 class StrategyCost:
     """What a strategy comes to, and what it came to in the baseline (None: there is none to compare with).
@@ -50,6 +71,10 @@ class StrategyCost:
     error_margin: float
     errors: int = 0
     """Calls without a cost: refused by the API, or of an unknown model."""
+    reads: ReadShare = NOTHING_READ
+    reads_before: ReadShare | None = None
+    """As `before`."""
+    volume: SessionVolume = ONE_SESSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +88,8 @@ class BudgetResult:
     costs: list[StrategyCost] = field(default_factory=list)
     updated: list[Path] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
-    sent: dict[str, SentCalls] = field(default_factory=dict)
-    """What the commands of scenarios sent, by the name of the scenario."""
+    comparisons: list[PromptComparison] = field(default_factory=list)
+    """What changed since the accepted recording, of each strategy of a scenario that has one."""
 
     @property
     def verdict(self) -> State:
@@ -85,51 +110,106 @@ def check_scenarios(
     today: date | None = None,
     defaults: FileDefaults = NO_DEFAULTS,
     record: Record = without_command,
+    fail_under: Decimal | None = None,
 ) -> BudgetResult:
     """Check the scenarios at `paths` against their budgets, and against their baselines under `reports`.
 
     `defaults` stand where a scenario states nothing. With `update` today's costs become the baselines first, accepted
-    on `today`. `record` runs the commands of those that have one, all before the first is checked. Raises InputError
-    with the faults of all files, CannotEvaluate.
+    on `today`. `record` runs the commands of those that have one, all before the first is checked. `fail_under` is the
+    cache hit rate that every strategy with a budget must reach, or the recorded calls where there is no budget. Raises
+    InputError with the faults of all files, CannotEvaluate.
     """
     scenarios = [(path, record(path, scenario)) for path, scenario in _load_scenarios(paths, defaults)]
     result = BudgetResult([], files={one.scenario.name: str(path) for path, one in scenarios})
     for path, recorded in scenarios:
         name = recorded.scenario.name
         with progress(name) as report_progress:
-            _check(path, recorded, reports / name, today if update else None, update, report_progress, result)
+            check = _ScenarioCheck(path, recorded, reports / name, fail_under, report_progress)
+            check.add_to(result, update, today if update else None)
     return result
 
 
-def _check(
-    path: Path,
-    recorded: RecordedScenario,
-    folder: Path,
-    today: date | None,
-    update: bool,
-    report_progress: Progress,
-    result: BudgetResult,
-) -> None:
-    """One scenario; what is found is added to `result`."""
-    scenario, place = recorded.scenario, folder / FILE_NAME
-    baseline = None if update else read_baseline(place)
-    replays = list(replay_strategies(scenario, path.parent, report_progress))
-    now = baseline_of(scenario, replays, today)
-    if update:
-        result.updated.extend(write_accepted(folder, now, recorded))
-        baseline = read_baseline(place)
-    result.budgets.extend(check_budgets(scenario, replays, now, baseline))
-    result.costs.extend(_cost(scenario.name, one, now, baseline) for one in replays)
-    result.budgets.extend(check_determinism(recorded, path.parent))
-    if recorded.runs:
-        result.sent[scenario.name] = SentCalls(read_accepted_calls(folder), recorded.kept_calls)
+@dataclass(frozen=True, slots=True)
+class _ScenarioCheck:
+    """The check of one scenario; `folder` is that of its baseline and of its accepted recording."""
+
+    path: Path
+    recorded: RecordedScenario
+    folder: Path
+    fail_under: Decimal | None
+    progress: Progress
+
+    def add_to(self, result: BudgetResult, update: bool, today: date | None) -> None:
+        """Add what is found to `result`."""
+        scenario, place = self.recorded.scenario, self.folder / FILE_NAME
+        baseline = None if update else read_baseline(place)
+        replays = self._replays(scenario, self.progress)
+        now = baseline_of(scenario, replays, today)
+        if update:
+            result.updated.extend(write_accepted(self.folder, now, self.recorded))
+            baseline = read_baseline(place)
+        result.budgets.extend(check_budgets(scenario, replays, now, baseline))
+        if self.fail_under is not None:
+            result.budgets.extend(check_hit_rates(scenario, replays, now, self.fail_under, SourcePlace(str(self.path))))
+        result.costs.extend(_cost(scenario.name, one, now, baseline) for one in replays)
+        result.budgets.extend(check_determinism(self.recorded, self.path.parent))
+        if not update:
+            result.comparisons.extend(self._compare(replays))
+
+    def _replays(self, scenario: Scenario, progress: Progress = no_progress) -> list[ReplayedStrategy]:
+        and_recorded = self.fail_under is not None and not scenario.budget
+        return list(replay_strategies(scenario, self.path.parent, progress, and_recorded))
+
+    def _compare(self, replays: Sequence[ReplayedStrategy]) -> Iterator[PromptComparison]:
+        """What changed since the accepted recording, if there is one. Raises InputError where it cannot be read.
+
+        Where the scenario keeps digests, both sides are digests.
+        """
+        recording, scenario = self.folder / RECORDING, self.recorded.scenario
+        if not recording.exists():
+            return
+        kept = self.recorded.kept
+        is_digest = kept is not None and not any(map(_has_content, self.recorded.kept_calls))
+        today = self._replays(_replaying(scenario, kept)) if kept and is_digest else replays
+        accepted = {one.strategy: one for one in self._replays(_replaying(scenario, recording))}
+        for now in today:
+            if now.strategy in accepted:
+                yield find_prompt_changes(scenario.name, accepted[now.strategy], now)
+
+
+def _has_content(call: Call) -> bool:
+    message = call.request.thread.message
+    return message is not None and any(block.content is not None for block in message.blocks)
+
+
+def _replaying(scenario: Scenario, recording: Path) -> Scenario:
+    """The scenario with another recording."""
+    source = scenario.conversation.model_copy(update={"recording": str(recording.resolve())})
+    return scenario.model_copy(update={"conversation": source})
 
 
 def _cost(scenario: str, one: ReplayedStrategy, now: Baseline, baseline: Baseline | None) -> StrategyCost:
-    total, name = one.ledger.cost.total, one.strategy
+    usage, name = one.ledger.usage, one.strategy
     known = baseline is not None and name in baseline.strategies and not differences(baseline, now, name)
-    before = baseline.strategies[name].cost_usd if known and baseline else None
-    return StrategyCost(scenario, name, len(one.rows), total, before, one.ledger.error_margin, one.ledger.errors)
+    before = baseline.strategies[name] if known and baseline else None
+    return StrategyCost(
+        scenario,
+        name,
+        len(one.rows),
+        one.ledger.cost.total,
+        before.cost_usd if before else None,
+        one.ledger.error_margin,
+        one.ledger.errors,
+        ReadShare(usage.read, usage.total_input),
+        _reads_of(before) if before else None,
+        session_volume(one.calls),
+    )
+
+
+def _reads_of(figures: Figures) -> ReadShare:
+    written = figures.ephemeral_5m_input_tokens + figures.ephemeral_1h_input_tokens
+    read = figures.cache_read_input_tokens
+    return ReadShare(read, figures.input_tokens + written + read)
 
 
 def _load_scenarios(paths: Sequence[Path], defaults: FileDefaults) -> list[tuple[Path, Scenario]]:

@@ -8,11 +8,12 @@ any limit of dollars, unless the baseline was refused just as often.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 from cachecost.base.formatting import count_text, dollars, exact, exact_dollars
+from cachecost.base.yaml_text import SourcePlace
 from cachecost.budgets.amounts import against, exact_share, percent_apart
 from cachecost.budgets.baseline import Baseline
 from cachecost.budgets.changes import Causes
@@ -34,6 +35,8 @@ from cachecost.scenario.models import AS_RECORDED
 from cachecost.simulation.call_preparer import REFUSED
 
 SHOWN_CALLS = 3
+FAIL_UNDER = "fail_under"
+"""What verdicts of `--fail-under` are called."""
 
 
 def check_budgets(
@@ -49,6 +52,19 @@ def check_budgets(
         for strategy in [budget.strategy] if budget.strategy else named:
             for name, limit in budget.limits.items():
                 yield checkers[strategy].verdict(number, name, limit)
+
+
+def check_hit_rates(
+    scenario: Scenario, replays: Sequence[ReplayedStrategy], now: Baseline, minimum: Decimal, place: SourcePlace
+) -> Iterator[Verdict]:
+    """The verdict of `--fail-under` on each strategy that has a budget; without budgets on the calls as recorded, or
+    where there are none on each strategy.
+    """
+    about_all = any(budget.strategy is None for budget in scenario.budget)
+    named = {budget.strategy for budget in scenario.budget} if scenario.budget else {AS_RECORDED}
+    found = [one for one in replays if one.strategy in named or (about_all and one.strategy != AS_RECORDED)]
+    for one in found or replays:
+        yield replace(LimitChecker(scenario, one, now, None).hit_rate_verdict(minimum), place=place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +104,13 @@ class LimitChecker:
             self._scenario.budget_place(number, name),
             found.changes,
         )
+
+    def hit_rate_verdict(self, minimum: Decimal) -> Verdict:
+        """The verdict on the minimum of `--fail-under`, which is written nowhere."""
+        found = self._cache_hit_rate(minimum)
+        name, strategy = self._scenario.name, self._replayed.strategy
+        message = f"{strategy} {found.message}"
+        return Verdict(name, strategy, FAIL_UNDER, minimum, found.actual, found.state, message, None, found.changes)
 
     @property
     def _limits(self) -> Mapping[str, Callable[[Any], _Result]]:

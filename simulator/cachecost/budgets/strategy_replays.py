@@ -61,13 +61,16 @@ class ReplayedStrategy:
         return one.workspace, one.request.thread.up_to(1)
 
 
-def replay_strategies(scenario: Scenario, folder: Path, progress: Progress = no_progress) -> Iterator[ReplayedStrategy]:
-    """Replays of each strategy of a scenario as written, and of the recorded calls if a budget names them.
+def replay_strategies(
+    scenario: Scenario, folder: Path, progress: Progress = no_progress, and_recorded: bool = False
+) -> Iterator[ReplayedStrategy]:
+    """Replays of each strategy of a scenario as written, and of the recorded calls if a budget names them, or with
+    `and_recorded` if there are any.
 
     Raises InputError, CannotEvaluate.
     """
     told = _turns(scenario, folder)
-    for traffic in (*scenario_workloads(scenario, folder), *_recorded_workload(scenario, folder)):
+    for traffic in (*scenario_workloads(scenario, folder), *_recorded_workload(scenario, folder, and_recorded)):
         turns = _turns_sent(traffic) if traffic.strategy == AS_RECORDED else told
         simulation = traffic.simulation()
         simulated = []
@@ -90,7 +93,11 @@ def _turns_sent(traffic: Workload) -> int:
     return len({(call.workspace, human) for call in traffic.calls if (human := call.request.thread.human)})
 
 
-def _recorded_workload(scenario: Scenario, folder: Path) -> Iterator[Workload]:
-    """The calls just as they were sent, if a budget names them beside the strategies."""
-    if scenario.strategies and any(budget.strategy == AS_RECORDED for budget in scenario.budget):
-        yield workload_as_recorded(scenario, folder, load_conversations(scenario, folder).bills)
+def _recorded_workload(scenario: Scenario, folder: Path, and_recorded: bool) -> Iterator[Workload]:
+    """The calls just as they were sent, if a budget names them beside the strategies, or all are asked for."""
+    is_named = any(budget.strategy == AS_RECORDED for budget in scenario.budget)
+    if not scenario.strategies or not (is_named or and_recorded):
+        return
+    bills = load_conversations(scenario, folder).bills
+    if bills or is_named:
+        yield workload_as_recorded(scenario, folder, bills)

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from cachecost.caches.alignment import first_difference
+
 Kind = Literal["time", "id", "order", "random number", "unknown"]
 AROUND = 24
 """Characters that an excerpt shows on each side."""
@@ -66,15 +68,9 @@ def _are_lists(first: Any, second: Any) -> bool:
 
 def _text_difference(first: Any, second: Any, path: tuple[str | int, ...]) -> ValueDifference:
     one, other = _text(first), _text(second)
-    at = _first_difference(one, other)
+    at = first_difference(one, other)
     kind = "order" if _is_reordered(first, second) else kind_of(one, other, at)
     return ValueDifference(path, kind, at, excerpt(one, at), excerpt(other, at))
-
-
-def _first_difference(first: str, second: str) -> int:
-    """The first character, from 0, at which two texts part."""
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(second)))
 
 
 def _text(value: Any) -> str:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from cachecost.commands.options import check_name, json_option
 from cachecost.commands.project_defaults import current_defaults, is_from_file, scenario_defaults
 from cachecost.commands.recorded_scenarios import command_recorder
 from cachecost.commands.work_bar import WorkBar, work_bar
-from cachecost.views.check.formats import FILE_FORMATS, render_format
+from cachecost.views.check.formats import FILE_FORMATS
 
 SCENARIOS, REPORTS = Path("scenarios"), Path("reports")
 VOLUME = re.compile("[1-9][0-9]{0,8}")
@@ -45,6 +46,20 @@ def _file_options(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+def _rate(ctx: click.Context, param: click.Parameter, value: str | None) -> Decimal | None:
+    """A share such as "90%" or "0.9"; above 1, percent without their sign."""
+    if value is None:
+        return None
+    try:
+        rate = Decimal(value.strip().removesuffix("%"))
+        share = rate / 100 if "%" in value or rate > 1 else rate
+    except InvalidOperation:  # no number, or none that can be compared
+        share = Decimal(-1)
+    if not 0 <= share <= 1:
+        raise click.BadParameter(f"expected a share from 0% to 100%, such as 90%; got '{value}'")
+    return share
+
+
 @click.command()
 @click.argument("scenarios", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--update", is_flag=True, help="Write the current costs as the new baselines.")
@@ -62,17 +77,35 @@ def _file_options(command: Callable[..., int]) -> Callable[..., int]:
     callback=_volumes,
     help="Sessions a day of one scenario, by its name; repeatable.",
 )
+@click.option(
+    "--fail-under", metavar="RATE", callback=_rate, help="Fail if the cache hit rate is below this, such as 90%."
+)
 @json_option
 @_file_options
 @click.option("--github", is_flag=True, help="Also print GitHub workflow annotations.")
+@click.option("--badge", metavar="FILE", type=OUTPUT, help="Write a badge (SVG).")
+@click.option(
+    "--badge-shows",
+    type=click.Choice(["hit-rate", "cost", "both"]),
+    default="hit-rate",
+    show_default=True,
+    help="What the badge shows.",
+)
+@click.option(
+    "--history", metavar="FILE", type=OUTPUT, help="Draw cost and cache hit rate by commit (SVG), from --update."
+)
 def check(
     scenarios: tuple[Path, ...],
     update: bool,
     reports: Path,
     sessions_per_day: int | None,
     volumes: Mapping[str, int],
+    fail_under: Decimal | None,
     as_json: bool,
     github: bool,
+    badge: Path | None,
+    badge_shows: str,
+    history: Path | None,
     **files: Path | None,
 ) -> int:
     """Check the costs of scenarios against their budgets and baselines.
@@ -81,6 +114,8 @@ def check(
     budget is exceeded, and 3 if there is no baseline or it cannot be compared.
     """
     from cachecost.budgets.check import check_scenarios
+    from cachecost.budgets.history import FILE_NAME as HISTORY_NAME
+    from cachecost.commands import check_outputs
     from cachecost.views.check.json_output import check_object
     from cachecost.views.check.text import text_lines
 
@@ -91,11 +126,19 @@ def check(
     record = command_recorder(compares=True).record
     with work_bar() as bar:
         progress = _ScenarioProgress(bar, len(paths)).of_scenario
-        result = check_scenarios(paths, reports, update, progress, today, scenario_defaults(), record)
+        result = check_scenarios(paths, reports, update, progress, today, scenario_defaults(), record, fail_under)
+    accepted = reports / HISTORY_NAME
+    if update and check_outputs.update_history(accepted, result, paths, today):
+        result.updated.append(accepted)
     for place in result.updated:
         print_diagnostic(f"{place} updated")
-    report = check_object(result, sessions_per_day, volumes)
-    _write_files(report, files)
+    lines = check_outputs.find_lines(result, paths, reports)
+    report = check_object(result, sessions_per_day, volumes, lines)
+    check_outputs.write_formats(report, files)
+    if badge:
+        check_outputs.write_badge(report, badge, badge_shows)
+    if history:
+        check_outputs.write_history_chart(history, accepted)
     if as_json:
         click.echo(json.dumps(report, indent=2, ensure_ascii=False))
     else:
@@ -143,15 +186,6 @@ class _ScenarioProgress:
         yield lambda what, calls: self._bar.set_done(self._done, f"checking {name}  {what}  {calls:,} calls")
         self._done += 1
         self._bar.set_done(self._done)
-
-
-def _write_files(report: dict[str, Any], files: Mapping[str, Path | None]) -> None:
-    """The formats that were asked for; a comment without content is no file. Raises InputError."""
-    from cachecost.base.atomic_files import write_text
-
-    for name, path in files.items():
-        if path:
-            write_text(path, render_format(name, report))
 
 
 def _annotate(report: dict[str, Any], err: bool) -> None:

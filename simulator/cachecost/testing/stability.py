@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cachecost.analysis.lint.excerpts import excerpt, texts
+from cachecost.analysis.lint.excerpts import excerpt, first_changed_text
 from cachecost.caches.alignment import first_difference
 from cachecost.live.server.meter import MeteredCall
 from cachecost.prompts.blocks import Block, Layer, Thread
@@ -104,10 +104,9 @@ def _block_count(blocks: int) -> str:
 
 def _of_block(was: Block, now: Block, path: str, layer: str, numbers: tuple[int, int]) -> LayerChange:
     """The first text of a block that is another one; without any, the order of its keys is."""
-    old = dict(texts(was.content or {}))
-    for inner, text in texts(now.content or {}):
-        if inner in old and old[inner] != text:
-            return _of_text(old[inner], text, _within(path, inner, now), layer, numbers)
+    if found := first_changed_text(was.content or {}, now.content or {}):
+        inner, before, after = found
+        return _of_text(before, after, _within(path, inner, now), layer, numbers)
     names = [str((block.content or {}).get("name") or "") for block in (was, now)]
     swapped = names[0] != names[1] and all(names)
     what = f"{names[0]} became {names[1]}" if swapped else "is not as it was (other keys, or another order of keys)"

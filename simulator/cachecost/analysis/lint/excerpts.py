@@ -7,7 +7,7 @@ from typing import Any
 
 from cachecost.conversations.redaction.keys import keys_in
 
-BEFORE = 32
+BEFORE, AFTER = 32, 48
 KEY_LENGTH = 256
 HERE = "▮"
 """Stands where the text goes on: for the first character that differs, or after the word that is meant."""
@@ -24,6 +24,21 @@ def excerpt(text: str, at: int, length: int = 0) -> str:
     before = CUT if start else ""
     after = CUT if at < len(text) else ""
     return f"{before}{' '.join(shown.split())}{HERE}{after}"
+
+
+def excerpt_around(text: str, at: int, before: int = BEFORE, after: int = AFTER) -> str:
+    """What stands around character `at`, in one line, "…" where the text goes on; what looks like a key is hidden."""
+    start = _word_start(text, max(0, at - before), at)
+    end = min(len(text), at + after)
+    shown = "".join(_without_keys(text, start, end))
+    return f"{CUT if start else ''}{' '.join(shown.split())}{CUT if end < len(text) else ''}"
+
+
+def first_changed_text(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """(path within, text before, text now) of the first text of two blocks that is another one; None: none is."""
+    known = dict(texts(old))
+    found = ((path, known[path], text) for path, text in texts(new) if known.get(path, text) != text)
+    return next(found, None)
 
 
 def _word_start(text: str, start: int, end: int) -> int:

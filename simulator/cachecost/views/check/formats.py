@@ -9,7 +9,8 @@ from typing import Any
 FILE_FORMATS = {
     "markdown": "Write a pull request comment; no file if nothing changed.",
     "junit": "Write JUnit XML, one test case per budget.",
-    "sarif": "Write SARIF 2.1.0 that points to the lines of the limits.",
+    "sarif": "Write SARIF 2.1.0 that points to the lines of the limits and of changed texts.",
+    "gitlab": "Write GitLab code quality JSON.",
 }
 """Name of the option, and its help."""
 

@@ -7,36 +7,47 @@ from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
 from cachecost.base.formatting import exact
+from cachecost.budgets.amounts import exact_share
 
 if TYPE_CHECKING:
     from cachecost.budgets.check import BudgetResult, StrategyCost
+    from cachecost.budgets.prompt_changes import PromptChange, PromptComparison
+    from cachecost.budgets.source_lines import SourceLine
     from cachecost.budgets.verdicts import CostChange, Verdict
 
 FORMAT = 1
 DAYS_A_MONTH = 30
 DIGITS = 28
 NO_VOLUMES: Mapping[str, int] = {}
+NO_LINES: Mapping[tuple[str, ...], Any] = {}
 FIXED_BY_BASELINE = "max_regression"
 """The budget that a new baseline fixes."""
 
 
 def check_object(
-    result: BudgetResult, sessions_per_day: int | None = None, volumes: Mapping[str, int] = NO_VOLUMES
+    result: BudgetResult,
+    sessions_per_day: int | None = None,
+    volumes: Mapping[str, int] = NO_VOLUMES,
+    lines: Mapping[tuple[str, ...], SourceLine] = NO_LINES,
 ) -> dict[str, Any]:
     """A check as JSON: decimals as text, null where a figure cannot be known.
 
-    `volumes` are sessions a day by scenario; they win over `sessions_per_day`.
+    `volumes` are sessions a day by scenario; they win over `sessions_per_day`. `lines` are the source lines of changes,
+    by the texts to search them by.
     """
+    daily = [volumes.get(cost.scenario, sessions_per_day) for cost in result.costs]
     check: dict[str, Any] = {
         "format": FORMAT,
         "verdict": result.verdict,
         "budgets": [_budget(verdict) for verdict in result.budgets],
         "strategies": [_strategy(cost) for cost in result.costs],
         "accept": list(dict.fromkeys(_accept_commands(result))),
+        "sessions": list(map(_session, result.costs, daily)),
+        "prompt_changes": [_comparison(one, lines) for one in result.comparisons],
     }
     if sessions_per_day is not None or volumes:
-        daily = ((cost, volumes.get(cost.scenario, sessions_per_day)) for cost in result.costs)
-        check["project"] = [_projection(cost, sessions) for cost, sessions in daily if sessions is not None]
+        both = zip(result.costs, daily, strict=True)
+        check["project"] = [_projection(cost, sessions) for cost, sessions in both if sessions is not None]
     return check
 
 
@@ -100,15 +111,85 @@ def _strategy(cost: StrategyCost) -> dict[str, Any]:
     }
 
 
+def _session(cost: StrategyCost, sessions_per_day: int | None) -> dict[str, Any]:
+    """A session, a day and a month, now and in the baseline; null without a volume or without a baseline."""
+    volume, before = cost.volume, cost.before
+    rates = cost.reads.rate, cost.reads_before.rate if cost.reads_before else None
+    day, day_before = (None if one is None else volume.per_day(one, sessions_per_day) for one in (cost.cost, before))
+    return {
+        "scenario": cost.scenario,
+        "strategy": cost.strategy,
+        "sessions": volume.sessions,
+        "cost_usd": _optional(exact_share(cost.cost, volume.sessions)),
+        "baseline_usd": None if before is None else _optional(exact_share(before, volume.sessions)),
+        "input_tokens": cost.reads.input,
+        "cache_read_input_tokens": cost.reads.read,
+        "hit_rate": _optional(rates[0]),
+        "baseline_hit_rate": _optional(rates[1]),
+        "usd_per_day": _optional(day),
+        "baseline_usd_per_day": _optional(day_before),
+        "usd_per_month": _optional(day and day * DAYS_A_MONTH),
+        "baseline_usd_per_month": _optional(day_before and day_before * DAYS_A_MONTH),
+        "volume": None if day is None else _volume(volume.sessions, volume.days, sessions_per_day),
+    }
+
+
+def _volume(sessions: int, days: int | None, sessions_per_day: int | None) -> dict[str, Any]:
+    """How many sessions a day, and where the number comes from: "option", or the "recording" of so many days."""
+    if sessions_per_day is not None:
+        return {"sessions_per_day": str(sessions_per_day), "from": "option", "days": None}
+    assert days is not None
+    return {"sessions_per_day": _exact_rounded(exact_share(sessions, days)), "from": "recording", "days": days}
+
+
+def _optional(amount: Decimal | None) -> str | None:
+    return None if amount is None else _exact_rounded(amount)
+
+
+def _comparison(one: PromptComparison, lines: Mapping[tuple[str, ...], SourceLine]) -> dict[str, Any]:
+    return {
+        "scenario": one.scenario,
+        "strategy": one.strategy,
+        "cost_usd": exact(one.cost),
+        "changes": [_prompt_change(change, lines.get(change.search)) for change in one.changes],
+        "rest": {"cost_usd": exact(one.rest), "answers_usd": exact(one.answers)},
+    }
+
+
+def _prompt_change(change: PromptChange, line: SourceLine | None) -> dict[str, Any]:
+    return {
+        "layer": change.layer,
+        "path": change.path,
+        "name": change.name or None,
+        "kind": change.kind,
+        "call": change.call,
+        "calls": change.calls,
+        "rewritten": list(change.rewritten),
+        "refused": change.refused,
+        "character": change.character,
+        "before": change.before_excerpt,
+        "after": change.after_excerpt,
+        "tokens_before": change.tokens_before,
+        "tokens_after": change.tokens_after,
+        "cost_usd": exact(change.cost),
+        "varies": change.varies,
+        "more": change.more,
+        "file": line and line.file,
+        "line": line and line.line,
+        "column": line and line.column,
+    }
+
+
 def _projection(cost: StrategyCost, sessions: int) -> dict[str, Any]:
-    """Dollars of 30 days: what the scenario plays is one session, and tokens may be counted wrong by the band."""
-    month, error_margin = cost.cost * sessions * DAYS_A_MONTH, Decimal(str(cost.error_margin))
+    """Dollars of 30 days; tokens may be counted wrong by the error margin."""
+    session = exact_share(cost.cost, cost.volume.sessions)
+    month, error_margin = session * sessions * DAYS_A_MONTH, Decimal(str(cost.error_margin))
     return {
         "scenario": cost.scenario,
         "strategy": cost.strategy,
         "sessions_per_day": sessions,
         "days": DAYS_A_MONTH,
-        "usd_per_month": exact(month),
-        "low_usd": exact(month * (1 - error_margin)),
-        "high_usd": exact(month * (1 + error_margin)),
+        "usd_per_month": _exact_rounded(month),
+        "low_usd": _exact_rounded(month * (1 - error_margin)),
+        "high_usd": _exact_rounded(month * (1 + error_margin)),
     }

@@ -8,6 +8,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from cachecost.base.inert import inert_text
+from cachecost.views.check.change_words import change_lines, excerpt_lines, shown_comparisons
 from cachecost.views.check.text import change_words
 
 NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -19,13 +20,14 @@ CheckObject = Mapping[str, Any]
 def render(check: CheckObject) -> str:
     """The text of the XML file."""
     suites = Element("testsuites", {"name": "cachecost", **_counts(check["budgets"])})
+    prompt_lines = {one["scenario"]: _prompt_lines(one) for one in shown_comparisons(check)}
     by_scenario: dict[str, list[CheckObject]] = {}
     for budget in check["budgets"]:
         by_scenario.setdefault(budget["scenario"], []).append(budget)
     for scenario, budgets in by_scenario.items():
         suite = SubElement(suites, "testsuite", {"name": _clean(scenario), **_counts(budgets)})
         for budget in budgets:
-            _add_case(suite, budget)
+            _add_case(suite, budget, prompt_lines.get(scenario, []))
     indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(suites, encoding="unicode") + "\n"
 
@@ -36,7 +38,12 @@ def _counts(budgets: Sequence[CheckObject]) -> dict[str, str]:
     return {"tests": str(len(states)), **{name: str(number) for name, number in counts.items()}}
 
 
-def _add_case(suite: Element, budget: CheckObject) -> None:
+def _prompt_lines(comparison: CheckObject) -> list[str]:
+    lines = ([line, *(f"  {text}" for text in excerpt_lines(change))] for change, line in change_lines(comparison))
+    return ["what changed in the prompts:", *(line for group in lines for line in group)]
+
+
+def _add_case(suite: Element, budget: CheckObject, prompt_lines: Sequence[str]) -> None:
     name = _clean(f"{budget['strategy']}: {budget['budget']}")
     case = SubElement(suite, "testcase", {"classname": _clean(f"cachecost.{budget['scenario']}"), "name": name})
     if budget["file"]:
@@ -46,7 +53,7 @@ def _add_case(suite: Element, budget: CheckObject) -> None:
     if budget["verdict"] in ELEMENTS:
         attributes = {"message": _clean(budget["message"]), "type": budget["budget"]}
         element = SubElement(case, ELEMENTS[budget["verdict"]], attributes)
-        element.text = _clean("\n".join([budget["message"], *map(change_words, budget["changes"])]))
+        element.text = _clean("\n".join([budget["message"], *map(change_words, budget["changes"]), *prompt_lines]))
 
 
 def _clean(text: str) -> str:

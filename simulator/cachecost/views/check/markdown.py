@@ -1,19 +1,39 @@
-"""A check as one comment in Markdown, from its JSON. Empty where there is nothing to say."""
+"""A check as one comment in Markdown, from its JSON. Empty where there is nothing to say.
+
+A reviewer reads it in this order: the dollars and the hit rate, which budgets broke, what changed in the prompts and
+what each change costs, how to accept it. Everything else is folded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from textwrap import indent
 from typing import Any
 
-from cachecost.base.formatting import change, count_text, dollars, percent
-from cachecost.base.inert import inert
+from cachecost.base.formatting import UNKNOWN, change, count_text, dollars, percent
+from cachecost.views.check.change_words import (
+    before_and_now,
+    cost_words,
+    excerpt_lines,
+    place_words,
+    prompt_change_words,
+    ranked_changes,
+    rates_before_and_now,
+    rest_words,
+    session_words,
+    shown_comparisons,
+    volume_words,
+)
 from cachecost.views.check.text import SIGNS, change_words, projection_words, ranked_budgets, with_changes_once
-from cachecost.views.tables.markdown import escape_markdown, markdown_table
+from cachecost.views.tables.markdown import code_block, escape_markdown, markdown_table
 from cachecost.views.tables.table import build_table
 
 MARKER = "<!-- cachecost -->"
 """By this first line the comment is found again, and updated in place."""
+HEADERS = ("scenario", "strategy", "baseline", "now", "change", "cache hit rate")
+SHOWN = 3
+"""Changes of a strategy that are not folded."""
 CheckObject = Mapping[str, Any]
 
 
@@ -22,58 +42,177 @@ def render(check: CheckObject) -> str:
     changed = [one for one in check["strategies"] if one["baseline_usd"] not in (None, one["cost_usd"])]
     if check["verdict"] == "pass" and not changed:
         return ""
+    comparisons = shown_comparisons(check)
     return "\n".join(
         [
             MARKER,
-            *_headline(check),
-            *_broken_budgets(check),
+            *_headline(check, changed),
+            *_broken_budgets(check, comparisons),
+            *_costs(check, changed),
+            *(line for one in comparisons for line in _prompt_changes(one)),
             *_accept_commands(check),
-            *_costs(changed),
-            *_projection(check),
+            *_volumes(check, changed),
+            *_details(check, comparisons),
         ]
     )
 
 
-def _headline(check: CheckObject) -> Iterator[str]:
+# ------------------------------------------------------------------------------------------- the answer
+
+
+def _headline(check: CheckObject, changed: Sequence[CheckObject]) -> Iterator[str]:
+    lead = _lead_session(check, changed)
+    words = _budget_counts(check) if lead is None else f"{session_words(lead)}{_month(lead)}"
+    yield f"### {SIGNS[check['verdict']]} cachecost: {escape_markdown(words).replace(chr(92) + '$', '$')}"
+    yield ""
+    if lead is not None:
+        others = len({one["scenario"] for one in changed}) - 1
+        more = f" {count_text(others, 'more scenario')} changed." if others else ""
+        name = escape_markdown(f"{lead['scenario']}, {lead['strategy']}")
+        yield f"{name}. {_sentence(_budget_counts(check))}.{more}"
+        yield ""
+
+
+def _lead_session(check: CheckObject, changed: Sequence[CheckObject]) -> CheckObject | None:
+    """The session whose cost changed most, of those whose budget broke if there are any; none if calls have no cost."""
+    keys = {(one["scenario"], one["strategy"]) for one in changed if not one["errors"]}
+    limited = {(one["scenario"], one["strategy"]) for one in check["budgets"]}
+    failed = {(one["scenario"], one["strategy"]) for one in check["budgets"] if one["verdict"] == "fail"}
+    wanted = keys & failed or keys & limited or keys
+    found = [one for one in check["sessions"] if (one["scenario"], one["strategy"]) in wanted]
+    return max(found, key=_cost_change, default=None)
+
+
+def _cost_change(session: CheckObject) -> Decimal:
+    return abs(Decimal(session["cost_usd"]) - Decimal(session["baseline_usd"]))
+
+
+def _month(session: CheckObject) -> str:
+    if session["usd_per_month"] is None:
+        return ""
+    return f", {before_and_now(session['baseline_usd_per_month'], session['usd_per_month'])} a month"
+
+
+def _budget_counts(check: CheckObject) -> str:
     states = [one["verdict"] for one in check["budgets"]]
+    if states and set(states) == {"pass"}:
+        return f"{count_text(len(states), 'budget')} {'holds' if len(states) == 1 else 'hold'}"
     parts = [
         f"{count_text(states.count('fail'), 'budget')} broken" if "fail" in states else "",
         f"{states.count('not_comparable')} not comparable" if "not_comparable" in states else "",
         f"{states.count('pass')} hold" if "pass" in states else "",
     ]
-    yield f"### {SIGNS[check['verdict']]} cachecost: {', '.join(filter(None, parts)) or 'costs have changed'}"
-    yield ""
+    return ", ".join(filter(None, parts)) or "costs have changed"
 
 
-def _broken_budgets(check: CheckObject) -> Iterator[str]:
+def _sentence(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
+def _broken_budgets(check: CheckObject, comparisons: Sequence[CheckObject]) -> Iterator[str]:
+    """What broke, with the calls behind it where the changes of the prompts are not known."""
+    compared = {one["scenario"] for one in comparisons}
     broken = list(with_changes_once(ranked_budgets(check)))
     for one in broken:
-        yield f"- {SIGNS[one['verdict']]} **{escape_markdown(one['scenario'])}**: {escape_markdown(one['message'])}"
-        yield from (f"  - {escape_markdown(change_words(change))}" for change in one["changes"])
+        yield _budget_line(one)
+        if one["scenario"] not in compared:
+            yield from _cause_lines(one)
     if broken:
         yield ""
 
 
-def _accept_commands(check: CheckObject) -> Iterator[str]:
-    if check["accept"]:
-        yield from ("Accept it with:", "", "```", *map(inert, check["accept"]), "```", "")
+def _budget_line(one: CheckObject) -> str:
+    return f"- {SIGNS[one['verdict']]} **{escape_markdown(one['scenario'])}**: {escape_markdown(one['message'])}"
 
 
-def _costs(changed: list[CheckObject]) -> Iterator[str]:
-    if changed:
-        rows = [_cost_cells(cost) for cost in changed]
-        yield markdown_table(build_table("", ["scenario", "strategy", "baseline", "now", "change"], rows, words=2))
-        yield ""
+def _cause_lines(one: CheckObject) -> Iterator[str]:
+    yield from (f"  - {escape_markdown(change_words(cause))}" for cause in one["changes"])
 
 
-def _cost_cells(cost: CheckObject) -> list[str]:
+# --------------------------------------------------------------------------------------------- the costs
+
+
+def _costs(check: CheckObject, changed: Sequence[CheckObject]) -> Iterator[str]:
+    if not changed:
+        return
+    sessions = {(one["scenario"], one["strategy"]): one for one in check["sessions"]}
+    found = [(one, sessions[one["scenario"], one["strategy"]]) for one in changed]
+    has_month = any(session["usd_per_month"] is not None for _, session in found)
+    headers = [
+        "scenario",
+        "strategy",
+        "baseline",
+        "now",
+        "change",
+        "cache hit rate",
+        *(["a month"] if has_month else []),
+    ]
+    rows = [[*_cost_cells(one, session), *([_month_cell(session)] if has_month else [])] for one, session in found]
+    yield markdown_table(build_table("", headers, rows, words=2))
+    yield ""
+
+
+def _cost_cells(cost: CheckObject, session: CheckObject) -> list[str]:
     now, before = Decimal(cost["cost_usd"]), Decimal(cost["baseline_usd"])
     share = percent(change(now, before), signed=True)
-    return [cost["scenario"], cost["strategy"], dollars(before), dollars(now), share]
+    rates = rates_before_and_now(session) or UNKNOWN
+    return [cost["scenario"], cost["strategy"], dollars(before), dollars(now), share, rates]
 
 
-def _projection(check: CheckObject) -> Iterator[str]:
-    for one in check.get("project", ()):
-        yield f"- {escape_markdown(projection_words(one))}"
-    if check.get("project"):
-        yield ""
+def _month_cell(session: CheckObject) -> str:
+    month = session["usd_per_month"]
+    return UNKNOWN if month is None else before_and_now(session["baseline_usd_per_month"], month)
+
+
+def _volumes(check: CheckObject, changed: Sequence[CheckObject]) -> Iterator[str]:
+    """What a month is made of: of each strategy that is projected, else of those that changed."""
+    keys = {(one["scenario"], one["strategy"]) for one in changed}
+    found = [one for one in check["sessions"] if (one["scenario"], one["strategy"]) in keys and one["volume"]]
+    lines = [projection_words(one) for one in check.get("project", ())]
+    lines = lines or [f"{one['scenario']}, {one['strategy']}: {volume_words(one)}" for one in found]
+    if lines:
+        yield from _fold("What a month is made of", [f"- {escape_markdown(line)}" for line in lines])
+
+
+# ------------------------------------------------------------------------------------- what changed, and why
+
+
+def _prompt_changes(comparison: CheckObject) -> Iterator[str]:
+    name = f"{escape_markdown(comparison['scenario'])}, {escape_markdown(comparison['strategy'])}"
+    changes = ranked_changes(comparison)
+    yield from (f"**What changed in the prompts** ({name})", "")
+    yield from (line for one in changes[:SHOWN] for line in _change_lines(one))
+    if rest := rest_words(comparison):
+        yield f"- {escape_markdown(rest)}"
+    yield ""
+    if folded := changes[SHOWN:]:
+        yield from _fold(
+            count_text(len(folded), "more change"), [line for one in folded for line in _change_lines(one)]
+        )
+
+
+def _change_lines(one: CheckObject) -> Iterator[str]:
+    place = place_words(one)
+    where = f" ({escape_markdown(place)})" if place else ""
+    yield f"- **{escape_markdown(cost_words(one))}** {escape_markdown(prompt_change_words(one))}{where}"
+    if lines := excerpt_lines(one):
+        yield from indent(code_block(lines, "diff"), "  ").splitlines()
+
+
+def _accept_commands(check: CheckObject) -> Iterator[str]:
+    if check["accept"]:
+        yield from ("Accept it with:", "", *code_block(check["accept"]).splitlines(), "")
+
+
+def _details(check: CheckObject, comparisons: Sequence[CheckObject]) -> Iterator[str]:
+    """The calls behind budgets of scenarios whose changes are listed above."""
+    compared = {one["scenario"] for one in comparisons}
+    broken = [one for one in with_changes_once(ranked_budgets(check)) if one["scenario"] in compared and one["changes"]]
+    if broken:
+        yield from _fold(
+            "Calls that cost more", [line for one in broken for line in (_budget_line(one), *_cause_lines(one))]
+        )
+
+
+def _fold(summary: str, lines: Sequence[str]) -> Iterator[str]:
+    yield from ("<details>", f"<summary>{summary}</summary>", "", *lines, "", "</details>", "")

@@ -11,6 +11,13 @@ from urllib.parse import quote
 from cachecost.analysis.explain.codes import codes
 from cachecost.base.inert import inert
 from cachecost.base.version import __version__
+from cachecost.views.check.change_words import (
+    cost_words,
+    excerpt_lines,
+    has_failed,
+    placed_changes,
+    prompt_change_words,
+)
 from cachecost.views.check.text import change_words
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -25,8 +32,13 @@ BUDGETS = {
     "max_breakpoints": "a call sends more cache breakpoints than it may",
     "min_lookback_margin": "too few lookback positions are left behind what is read",
     "no_write_never_read": "something is written to the cache that no later call reads",
-    "deterministic": "two runs of the same command send different requests",
     "prefix_stable": "a layer of the prompt changes within a conversation",
+}
+PROMPT_CHANGE = "prompt_change"
+OTHERS = {
+    "deterministic": "two runs of the same command send different requests",
+    "fail_under": "the cache hit rate is below that of --fail-under",
+    PROMPT_CHANGE: "what is sent changed since the accepted recording, and costs something else",
 }
 CheckObject = Mapping[str, Any]
 
@@ -34,8 +46,9 @@ CheckObject = Mapping[str, Any]
 def render(check: CheckObject) -> str:
     """The text of the SARIF file."""
     results = [result for budget in check["budgets"] for result in _results(budget)]
+    results += [_change_result(check, one, change) for one, change in placed_changes(check)]
     used = dict.fromkeys(result["ruleId"] for result in results)
-    meanings = {**BUDGETS, **{code.code: code.what for code in codes().values()}}
+    meanings = {**BUDGETS, **OTHERS, **{code.code: code.what for code in codes().values()}}
     rules = [{"id": name, "shortDescription": {"text": meanings.get(name, name)}} for name in used]
     driver = {"name": "cachecost", "version": __version__, "rules": rules}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
@@ -50,6 +63,12 @@ def _results(budget: CheckObject) -> Iterator[dict[str, Any]]:
         for change in budget["changes"]:
             if change["code"]:
                 yield _result(change["code"], level, f"{budget['scenario']}: {change_words(change)}", where)
+
+
+def _change_result(check: CheckObject, comparison: CheckObject, change: CheckObject) -> dict[str, Any]:
+    level = LEVELS["fail"] if has_failed(check, comparison) else "note"
+    words = [f"{cost_words(change)} a session: {prompt_change_words(change)}", *excerpt_lines(change)]
+    return _result(PROMPT_CHANGE, level, f"{comparison['scenario']}: {'; '.join(words)}", _locations(change))
 
 
 def _result(rule: str, level: str, text: str, where: list[dict[str, Any]]) -> dict[str, Any]:

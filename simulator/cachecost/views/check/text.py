@@ -8,6 +8,15 @@ from typing import Any
 
 from cachecost.base.formatting import count_text, dollars, rough_dollars
 from cachecost.base.inert import inert
+from cachecost.views.check.change_words import (
+    change_lines,
+    excerpt_lines,
+    rest_words,
+    session_of,
+    session_words,
+    shown_comparisons,
+    volume_words,
+)
 
 SIGNS = {"fail": "✗", "not_comparable": "?", "pass": "✓"}
 """What broke comes first."""
@@ -23,6 +32,7 @@ def text_lines(check: CheckObject) -> list[str]:
     ranked = ranked_budgets(check)
     lines = [line for one in with_changes_once(ranked) for line in _broken_lines(one)]
     lines += _passed_lines([one for one in ranked if one["verdict"] == "pass"])
+    lines += (line for comparison in shown_comparisons(check) for line in _comparison_lines(check, comparison))
     lines += (f"  accept it with: {command}" for command in check["accept"])
     return [inert(line) for line in (*lines, *_projection_lines(check))]
 
@@ -69,6 +79,19 @@ def _passed_lines(budgets: Sequence[CheckObject]) -> Iterator[str]:
     for scenario, passed in by_scenario.items():
         words = passed[0]["message"] if len(passed) == 1 else f"{len(passed)} limits hold."
         yield f"{SIGNS['pass']} {scenario}: {words}"
+
+
+def _comparison_lines(check: CheckObject, comparison: CheckObject) -> Iterator[str]:
+    """What changed in the prompts of a strategy, the most expensive change first."""
+    session = session_of(check, comparison)
+    yield f"  prompts of {comparison['scenario']}, {comparison['strategy']}: {session_words(session)}"
+    if volume := volume_words(session):
+        yield f"    {volume}"
+    for change, line in change_lines(comparison):
+        yield f"    {line}"
+        yield from (f"      {excerpt}" for excerpt in excerpt_lines(change))
+    if rest := rest_words(comparison):
+        yield f"    {rest}"
 
 
 def _projection_lines(check: CheckObject) -> Iterator[str]:

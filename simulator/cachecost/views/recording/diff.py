@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from cachecost.caches.alignment import first_difference
 from cachecost.conversations.editing.diffing import Diff, ItemChange
 from cachecost.prompts.blocks import Block, compact
 
@@ -70,7 +71,7 @@ def _value_words(value: Any) -> str:
 def _excerpts(was: Block | None, now: Block | None) -> tuple[str, str]:
     """What stands where two blocks begin to differ, as far as there is content."""
     texts = [_text(block) for block in (was, now)]
-    first = _same(*texts) if all(texts) else 0
+    first = first_difference(*texts) if all(texts) else 0
     one, other = (_excerpt(text, first) for text in texts)
     return one, other
 
@@ -78,11 +79,6 @@ def _excerpts(was: Block | None, now: Block | None) -> tuple[str, str]:
 def _text(block: Block | None) -> str:
     content = block.content if block is not None else None
     return "" if content is None else compact(content).decode("utf-8", "replace")
-
-
-def _same(one: str, other: str) -> int:
-    """How many characters are the same."""
-    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _excerpt(text: str, first: int) -> str:

@@ -11,6 +11,7 @@ from cachecost.views.tables.table import Table
 
 SPECIAL = re.compile(r"([\\`*<|\[\]$~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;))")
 """Characters that could begin markup; a dollar sign too, which GitHub may take for the start of a formula."""
+TICKS = re.compile("`+")
 
 
 def escape_markdown(text: str) -> str:
@@ -24,6 +25,14 @@ def markdown_table(table: Table) -> str:
     rule = ["---:" if column.right else ":---" for column in table.columns]
     rows = [[_cell(table, row, column) for column in range(len(headers))] for row in range(len(table.rows))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (headers, rule, *rows))
+
+
+def code_block(lines: Collection[str], language: str = "") -> str:
+    """A fenced block that its lines cannot end."""
+    shown = list(map(inert, lines))
+    longest = max((len(run) for line in shown for run in TICKS.findall(line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return "\n".join([fence + language, *shown, fence])
 
 
 def picture_link(name: str, description: str, files: Collection[str]) -> str:

@@ -1,0 +1,120 @@
+"""The history of a project's costs: a line of JSON for every scenario and commit whose costs were accepted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.formatting import exact
+from cachecost.base.schema_errors import show_value
+from cachecost.budgets.check import BudgetResult, StrategyCost
+
+FILE_NAME = "history.jsonl"
+RATE_DIGITS = Decimal("0.000001")
+LIKE = '{"scenario": "chat", "commit": null, "date": "2026-03-07", "strategies": {}}'
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFigures:
+    """A strategy at a commit: USD of the scenario, cache hit rate (None: no input) and number of calls."""
+
+    cost: Decimal
+    hit_rate: Decimal | None
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """The figures of a scenario's strategies at `commit` (None: the project has no git), accepted on `day`."""
+
+    scenario: str
+    commit: str | None
+    day: date | None
+    strategies: dict[str, HistoryFigures]
+
+    def __str__(self) -> str:
+        """The line of the file."""
+        figures = {name: _figures_object(one) for name, one in self.strategies.items()}
+        day = self.day.isoformat() if self.day else None
+        row = {"scenario": self.scenario, "commit": self.commit, "date": day, "strategies": figures}
+        return json.dumps(row, ensure_ascii=False)
+
+    def is_repeated(self, entry: HistoryEntry) -> bool:
+        """Whether `entry` says the same of the same commit, on whatever day."""
+        return (self.scenario, self.commit, self.strategies) == (entry.scenario, entry.commit, entry.strategies)
+
+
+def _figures_object(one: HistoryFigures) -> dict[str, Any]:
+    rate = None if one.hit_rate is None else exact(one.hit_rate)
+    return {"cost_usd": exact(one.cost), "hit_rate": rate, "calls": one.calls}
+
+
+def entries_of(result: BudgetResult, commit: str | None, day: date | None) -> list[HistoryEntry]:
+    """Today's figures, an entry a scenario; strategies with calls that have no cost are left out."""
+    by_scenario: dict[str, dict[str, HistoryFigures]] = {}
+    for cost in result.costs:
+        if not cost.errors:
+            by_scenario.setdefault(cost.scenario, {})[cost.strategy] = _figures(cost)
+    return [HistoryEntry(name, commit, day, figures) for name, figures in by_scenario.items()]
+
+
+def _figures(cost: StrategyCost) -> HistoryFigures:
+    rate = cost.reads.rate
+    return HistoryFigures(cost.cost, None if rate is None else rate.quantize(RATE_DIGITS), cost.calls)
+
+
+def add_entries(before: Sequence[HistoryEntry], new: Iterable[HistoryEntry]) -> list[HistoryEntry]:
+    """`before` and those of `new` that say something else than the last entry of their scenario and commit."""
+    entries = list(before)
+    for entry in new:
+        latest = [one for one in entries if (one.scenario, one.commit) == (entry.scenario, entry.commit)]
+        if not latest or not latest[-1].is_repeated(entry):
+            entries.append(entry)
+    return entries
+
+
+def history_text(entries: Iterable[HistoryEntry]) -> str:
+    """The text of the file."""
+    return "".join(f"{entry}\n" for entry in entries)
+
+
+# ---------------------------------------------------------------------------------------------- reading
+
+
+def parse_history(text: str, file: str) -> list[HistoryEntry]:
+    """The entries of a file. Raises InputError with every line that is none."""
+    entries, faults = [], []
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            entries.append(_entry(json.loads(line)))
+        except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation):
+            faults.append(Fault(file, f"expected a line like {LIKE}; got {show_value(line)}", number))
+    if faults:
+        raise InputError(faults)
+    return entries
+
+
+def _entry(row: Any) -> HistoryEntry:
+    day = None if row["date"] is None else date.fromisoformat(row["date"])
+    figures = dict(_read_figures(row["strategies"]))
+    if not isinstance(row["scenario"], str) or not isinstance(row["commit"], str | None):
+        raise ValueError("expected text")
+    return HistoryEntry(row["scenario"], row["commit"], day, figures)
+
+
+def _read_figures(strategies: Any) -> Iterator[tuple[str, HistoryFigures]]:
+    for name, one in strategies.items():
+        rate = None if one["hit_rate"] is None else _finite(one["hit_rate"])
+        yield name, HistoryFigures(_finite(one["cost_usd"]), rate, int(one["calls"]))
+
+
+def _finite(text: Any) -> Decimal:
+    """A decimal written as text. Raises ValueError."""
+    if not isinstance(text, str) or not (amount := Decimal(text)).is_finite():
+        raise ValueError("expected a decimal")
+    return amount

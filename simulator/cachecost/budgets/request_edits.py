@@ -1,0 +1,244 @@
+"""What differs between two versions of a call, and the call that lies between them, with some of it changed.
+
+Tools correspond by their names, system blocks and messages by their order. Blocks without content are the same where
+kind, role and size are: recordings made under different keys share no digest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from json import dumps
+from typing import Any, Literal, NamedTuple
+
+from cachecost.analysis.lint.excerpts import first_changed_text
+from cachecost.base.structs import replace
+from cachecost.budgets.breakpoint_edits import BreakpointEdits
+from cachecost.budgets.slots import Slot, SlotList, pair_anywhere, pair_in_order
+from cachecost.caches.alignment import are_versions, first_difference
+from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
+from cachecost.prompts.request import Request
+
+CONTEXT = 12
+"""Characters before a difference that tell whether it is the same in two messages, numbers left out."""
+DIGITS = re.compile(r"\d+")
+
+
+ChangeKind = Literal[
+    "added", "removed", "changed", "reordered", "breakpoint_moved", "parameter_changed", "model_changed"
+]
+
+
+class Edit(NamedTuple):
+    """The name of a change: the same in every call that has it. `name` says what of the layer, as far as it matters."""
+
+    layer: str
+    kind: ChangeKind
+    name: Hashable = ""
+
+
+MODEL = Edit("model", "model_changed")
+BREAKPOINTS = Edit("breakpoints", "breakpoint_moved")
+REORDERED = {layer: Edit(str(layer), "reordered") for layer in Layer}
+BlockKey = Callable[[Block], Hashable]
+
+
+def key_by_digest(block: Block) -> Hashable:
+    """What a block is."""
+    return block.digest
+
+
+def key_by_shape(block: Block) -> Hashable:
+    """What is known of a block whose digest was made under another key."""
+    return block.kind, block.role, block.size
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPair:
+    """A request before and now, and the slots of its layers."""
+
+    old: Request
+    new: Request
+    tools: SlotList[Block]
+    system: SlotList[Block]
+    messages: SlotList[Message]
+    parameters: Mapping[str, Edit]
+    """The change of each parameter that differs."""
+    breakpoints: BreakpointEdits
+
+    def edits(self) -> Iterator[Edit]:
+        """The names of all changes, in the order in which they are made."""
+        if self.old.model != self.new.model:
+            yield MODEL
+        for slots in (self.tools, self.system):
+            yield from slots.edits()  # type: ignore[misc]
+        yield from self.parameters.values()
+        yield from self.messages.edits()  # type: ignore[misc]
+        if self.breakpoints.has_moved:
+            yield BREAKPOINTS
+
+
+def pair_requests(old: Request, new: Request, key: BlockKey) -> RequestPair:
+    """Both versions of a request beside each other."""
+    tools = _pair_tools(old.tools.blocks, new.tools.blocks, key)
+    system = _pair_system(old.system.blocks, new.system.blocks, key)
+    messages = _pair_messages(old.thread.messages(), new.thread.messages(), key)
+    return RequestPair(
+        old,
+        new,
+        tools,
+        system,
+        messages,
+        {name: Edit("parameters", "parameter_changed", name) for name in _changed_parameters(old, new)},
+        BreakpointEdits.of(old, new, {Layer.TOOLS: tools, Layer.SYSTEM: system, Layer.MESSAGES: messages}),
+    )
+
+
+def _changed_parameters(old: Request, new: Request) -> list[str]:
+    names = dict.fromkeys([*old.params, *new.params])
+    return [name for name in names if dumps(old.params.get(name)) != dumps(new.params.get(name))]
+
+
+# ------------------------------------------------------------------------------------------------ slots
+
+
+def _pair_tools(old: Sequence[Block], new: Sequence[Block], key: BlockKey) -> SlotList[Block]:
+    pairs = pair_anywhere(list(map(key, old)), list(map(key, new)))
+    pairs |= _pair_rest(old, new, pairs, lambda one, other: _name(one) == _name(other) != "")
+    pairs |= _pair_rest(old, new, pairs, lambda one, other: are_versions(one, other, Layer.TOOLS))
+    return _slots(old, new, pairs, Layer.TOOLS, key, lambda slot, number: _name(slot.new or slot.old) or number)
+
+
+def _pair_system(old: Sequence[Block], new: Sequence[Block], key: BlockKey) -> SlotList[Block]:
+    pairs = pair_anywhere(list(map(key, old)), list(map(key, new)))
+    pairs |= _pair_rest(old, new, pairs, lambda one, other: are_versions(one, other, Layer.SYSTEM))
+    if len(old) == len(new):
+        pairs |= _pair_rest(old, new, pairs, lambda one, other: (one.kind, one.role) == (other.kind, other.role))
+    return _slots(old, new, pairs, Layer.SYSTEM, key, lambda slot, number: number)
+
+
+def _pair_rest(
+    old: Sequence[Block], new: Sequence[Block], pairs: Mapping[int, int], matches: Callable[[Block, Block], bool]
+) -> dict[int, int]:
+    """Of the items without a counterpart, each with the first that matches it."""
+    free = [number for number in range(len(new)) if number not in pairs.values()]
+    found: dict[int, int] = {}
+    for number in (number for number in range(len(old)) if number not in pairs):
+        match = next((at for at in free if matches(old[number], new[at])), None)
+        if match is not None:
+            free.remove(match)
+            found[number] = match
+    return found
+
+
+def _pair_messages(old: Sequence[Message], new: Sequence[Message], key: BlockKey) -> SlotList[Message]:
+    def of(message: Message) -> Hashable:
+        return message.role, tuple(map(key, message.blocks))
+
+    pairs = pair_in_order(list(map(of, old)), list(map(of, new)))
+    both = {one: other for one, other in pairs if one is not None and other is not None}
+    both = {one: other for one, other in both.items() if old[one].role == new[other].role}
+    return _slots(old, new, both, Layer.MESSAGES, of, _message_name)
+
+
+def _slots(
+    old: Sequence[Any],
+    new: Sequence[Any],
+    pairs: Mapping[int, int],
+    layer: Layer,
+    key: Callable[[Any], Hashable],
+    name: Callable[[Slot[Any], int], Hashable],
+) -> SlotList[Any]:
+    by_old = {one: Slot(old[one], new[other]) for one, other in pairs.items()}
+    by_new = {pairs[one]: slot for one, slot in by_old.items()}
+    before = [by_old.get(number) or Slot(item, None) for number, item in enumerate(old)]
+    now = [by_new.get(number) or Slot(None, item) for number, item in enumerate(new)]
+    for slots, is_new in ((now, True), (before, False)):
+        for number, slot in enumerate(slots):
+            if (is_new or slot.new is None) and (kind := _kind(slot, key)):
+                slot.edit = Edit(str(layer), kind, name(slot, number))
+    order = [pairs[number] for number in sorted(pairs)]
+    return SlotList(before, now, REORDERED[layer] if order != sorted(order) else None)
+
+
+def _kind(slot: Slot[Any], key: Callable[[Any], Hashable]) -> ChangeKind | None:
+    if slot.old is None or slot.new is None:
+        return "added" if slot.old is None else "removed"
+    return None if key(slot.old) == key(slot.new) else "changed"
+
+
+def _name(block: Block | None) -> str:
+    name = (block.content or {}).get("name") if block else None
+    return name if isinstance(name, str) else ""
+
+
+def _message_name(slot: Slot[Message], number: int) -> Hashable:
+    """One name for messages that change in the same place of the same text, such as a time in each of them."""
+    if slot.old is None or slot.new is None:
+        return "messages"
+    blocks = zip(slot.old.blocks, slot.new.blocks, strict=False)
+    old, new = next(((one, other) for one, other in blocks if one.digest != other.digest), (None, None))
+    found = first_changed_text(old.content or {}, new.content or {}) if old and new else None
+    if found is None:
+        return slot.new.role, number
+    path, was, now = found
+    at = first_difference(was, now)
+    return slot.new.role, path, DIGITS.sub("", now[max(0, at - CONTEXT) : at])
+
+
+# --------------------------------------------------------------------------------------- between the two
+
+
+@dataclass(slots=True)
+class RequestBuilder:
+    """Builds the requests between two versions; what they share is one object, as the simulation expects."""
+
+    _parts: dict[tuple[bytes, ...], Part] = field(default_factory=dict)
+    _root: Thread = field(default_factory=Thread)
+
+    def between(self, pair: RequestPair, made: Collection[Edit]) -> Request:
+        """The request after the changes `made`."""
+        tools, system = pair.tools.between(made), pair.system.between(made)
+        nodes, places = [], []
+        node = self._root
+        for slot, message in pair.messages.between(made):
+            node = node.then(message)
+            nodes.append(node)
+            places.append((slot, message))
+        layers: dict[Layer, list[tuple[Slot[Any], Any]]] = {
+            Layer.TOOLS: list(tools),
+            Layer.SYSTEM: list(system),
+            Layer.MESSAGES: list(places),
+        }
+        is_moved = BREAKPOINTS in made
+        lead = pair.new if is_moved or not pair.breakpoints.has_moved else pair.old
+        return replace(
+            pair.new,
+            model=pair.new.model if MODEL in made else pair.old.model,
+            thread=node,
+            tools=self._part([block for _, block in tools], pair.new.tools),
+            system=self._part([block for _, block in system], pair.new.system),
+            breakpoints=pair.breakpoints.between(layers, nodes, is_moved),
+            automatic=lead.automatic,
+            fault=lead.fault,
+            params=self._parameters(pair, made),
+        )
+
+    def _part(self, blocks: Sequence[Block], new: Part) -> Part:
+        """The part of these blocks; that of the new request where it has the same."""
+        key = tuple(block.digest for block in blocks)
+        if b"".join(key) == new.digest:
+            return new
+        return self._parts.setdefault(key, Part(tuple(blocks)))
+
+    def _parameters(self, pair: RequestPair, made: Collection[Edit]) -> Mapping[str, Any]:
+        open_ones = [name for name, edit in pair.parameters.items() if edit not in made]
+        if not open_ones:
+            return pair.new.params
+        params = dict(pair.new.params)
+        for name in open_ones:
+            params.pop(name, None)
+            if name in pair.old.params:
+                params[name] = pair.old.params[name]
+        return params

@@ -1,0 +1,75 @@
+"""The line of the project's source code that a changed text comes from, where exactly one line can be it.
+
+A text that is sent is rarely in the source as it is: parts of it are put in, and long strings are split over lines.
+So pieces of it are searched, the longest around the change first; one that is in several lines says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+SHORTEST = 8
+"""Characters of a piece that is distinctive enough."""
+LONGEST = 120
+SIZES = (80, 48, 32, 20, 12)
+"""Characters of the pieces before and behind a change, as far as its line goes."""
+VARYING = re.compile(r"\S*\d\S*|\n")
+"""Words with digits in a text that came: most are put in when the program runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line of a file, from 1, and the column where the text begins."""
+
+    file: str
+    line: int
+    column: int
+
+
+def search_texts(old: str, new: str, at: int = 0) -> tuple[str, ...]:
+    """Texts to search for, best first, of a text that differs from character `at` on: what came, the line it is in,
+    what stands before it and behind it.
+    """
+    return tuple(dict.fromkeys(text for text in _pieces(old, new, at) if _is_distinctive(text)))
+
+
+def _pieces(old: str, new: str, at: int) -> Iterator[str]:
+    rest = min(len(old), len(new)) - at
+    same = next((n for n in range(rest) if old[-1 - n] != new[-1 - n]), rest)
+    come = new[at : len(new) - same]
+    yield from (line.strip() for line in come.splitlines() if len(line) <= LONGEST)
+    yield from sorted((piece.strip() for piece in VARYING.split(come[:LONGEST])), key=len, reverse=True)
+    start, end = new.rfind("\n", 0, at) + 1, len(new) - same
+    stop = new.find("\n", at)
+    line_end = len(new) if stop < 0 else stop
+    yield new[start:line_end].strip()[:LONGEST]
+    for size in SIZES:
+        yield new[max(start, at - size) : at].strip()
+        yield new[end : min(end + size, line_end if line_end > end else end + size)].strip()
+
+
+def _is_distinctive(text: str) -> bool:
+    return len(text) >= SHORTEST and "\n" not in text
+
+
+def find_source_line(search: Sequence[str], files: Mapping[str, str]) -> SourceLine | None:
+    """The only line of `files` (text by name) that has one of the texts; the first text that decides it counts."""
+    for text in search:
+        found = list(_first_two(text, files))
+        if len(found) == 1:
+            return found[0]
+    return None
+
+
+def _first_two(text: str, files: Mapping[str, str]) -> Iterator[SourceLine]:
+    """Where `text` is, at most two places."""
+    count = 0
+    for name, content in files.items():
+        at = content.find(text)
+        while at >= 0 and count < 2:
+            count += 1
+            start = content.rfind("\n", 0, at) + 1
+            yield SourceLine(name, content.count("\n", 0, at) + 1, at - start + 1)
+            at = content.find(text, at + len(text))

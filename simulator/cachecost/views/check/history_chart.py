@@ -1,0 +1,190 @@
+"""What a scenario costs and how much it reads from the cache, commit by commit, as one small chart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cachecost.base.formatting import change, change_text, count_text, dollars, percent
+from cachecost.base.inert import inert
+from cachecost.budgets.history import HistoryEntry, HistoryFigures
+from cachecost.simulation.engine import AS_RECORDED
+from cachecost.views.charts.palette import LINE_COLOURS, MUTED, RULE
+from cachecost.views.charts.standalone import standalone_svg
+from cachecost.views.charts.style import (
+    MARGIN,
+    SMALL_SIZE,
+    TEXT_SIZE,
+    WIDTH,
+    cut,
+    draw_title,
+    house_style,
+    title_height,
+)
+
+ROW = 1.55
+"""Inches of a scenario's two panels, with their labels."""
+NAME, LABEL, PANEL = 0.22, 0.22, 0.82
+"""Inches of its name, of what a panel shows, and of the panel."""
+GAP = 1.0
+LABELLED = 8
+"""Commits of a panel that are all labelled; of more, the first, the last and those whose figure changed most."""
+MOST_COMMITS = 40
+EDGE = 0.07
+"""Of the width of a panel, left free at its sides for the names of the first and the last commit."""
+LEVEL = 0.1
+"""Of the range of a panel's values: what differs by less lies level."""
+ABOVE, BELOW = 6, -13
+"""Points between a dot and its figure: below where the line comes from above."""
+MOST_SCENARIOS = 8
+COST_COLOUR, RATE_COLOUR = LINE_COLOURS[1], LINE_COLOURS[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioHistory:
+    """The figures of one strategy of a scenario, oldest first, and the commits' names."""
+
+    scenario: str
+    strategy: str
+    commits: Sequence[str]
+    figures: Sequence[HistoryFigures]
+
+
+def history_svg(entries: Sequence[HistoryEntry]) -> str:
+    """The text of the SVG file; the same entries give the same bytes."""
+    histories = scenario_histories(entries)
+    title = history_title(histories)
+    with house_style():
+        figure = _figure(histories[:MOST_SCENARIOS], title)
+    return standalone_svg(figure, title)
+
+
+def scenario_histories(entries: Sequence[HistoryEntry]) -> list[ScenarioHistory]:
+    """Of each scenario the calls as recorded, else the strategy that comes first in its last entry."""
+    by_scenario: dict[str, list[HistoryEntry]] = {}
+    for entry in entries:
+        by_scenario.setdefault(entry.scenario, []).append(entry)
+    return [_history(name, found) for name, found in by_scenario.items() if found[-1].strategies]
+
+
+def _history(name: str, entries: Sequence[HistoryEntry]) -> ScenarioHistory:
+    last = entries[-1].strategies
+    strategy = AS_RECORDED if AS_RECORDED in last else next(iter(last))
+    found = [one for one in entries if strategy in one.strategies][-MOST_COMMITS:]
+    return ScenarioHistory(name, strategy, list(map(_commit_name, found)), [one.strategies[strategy] for one in found])
+
+
+def _commit_name(entry: HistoryEntry) -> str:
+    return entry.commit[:7] if entry.commit else str(entry.day or "?")
+
+
+def history_title(histories: Sequence[ScenarioHistory]) -> str:
+    """The answer in words: of one scenario its figures, of several how many became cheaper and dearer."""
+    if not histories:
+        return "No costs have been accepted yet"
+    if len(histories) == 1:
+        return _title_of_one(histories[0])
+    more, less = (sum(_change(one) * sign > 0 for one in histories) for sign in (1, -1))
+    commits = len({name for one in histories for name in one.commits})
+    return (
+        f"{count_text(len(histories), 'scenario')} over {count_text(commits, 'commit')}: "
+        f"{more} cost more than at first, {less} less"
+    )
+
+
+def _title_of_one(one: ScenarioHistory) -> str:
+    first, last = one.figures[0], one.figures[-1]
+    name = f"{one.scenario}, {one.strategy}"
+    if len(one.figures) == 1:
+        return f"{name}: {dollars(last.cost)}, cache hit rate {percent(last.hit_rate)} at {one.commits[0]}"
+    rates = dict.fromkeys(percent(figures.hit_rate) for figures in (first, last))
+    cost = f"{dollars(last.cost)}, {change_text(change(last.cost, first.cost))} {_than(first, last)}{one.commits[0]}"
+    return f"{name}: {cost}; cache hit rate {' → '.join(rates)}"
+
+
+def _than(first: HistoryFigures, last: HistoryFigures) -> str:
+    return "as at " if first.cost == last.cost else "than at " if first.cost else "with "
+
+
+def _change(one: ScenarioHistory) -> Decimal:
+    return one.figures[-1].cost - one.figures[0].cost
+
+
+# ---------------------------------------------------------------------------------------------- drawing
+
+
+def _figure(histories: Sequence[ScenarioHistory], title: str) -> Figure:
+    head = MARGIN + title_height(title) + 0.15
+    is_named = len(histories) > 1
+    height = head + ROW * max(1, len(histories)) + MARGIN - (0 if is_named else NAME)
+    figure = Figure(figsize=(WIDTH, height))
+    draw_title(figure, inert(title))
+    width = (WIDTH - 2 * MARGIN - GAP) / 2
+    for number, one in enumerate(histories):
+        top = height - head - ROW * number
+        if is_named:
+            name = cut(inert(f"{one.scenario}, {one.strategy}"), width)
+            figure.text(MARGIN / WIDTH, (top - 0.02) / height, name, size=TEXT_SIZE, weight="bold", va="top")
+        for left, draw in ((MARGIN, _draw_costs), (MARGIN + width + GAP, _draw_rates)):
+            bottom = top - NAME * is_named - LABEL - PANEL
+            axes = figure.add_axes((left / WIDTH, bottom / height, width / WIDTH, PANEL / height))
+            draw(axes, one)
+    return figure
+
+
+def _draw_costs(axes: Axes, one: ScenarioHistory) -> None:
+    costs = [figures.cost for figures in one.figures]
+    _draw(axes, one.commits, list(map(float, costs)), "cost, USD", COST_COLOUR, lambda at: dollars(costs[at]))
+    highest = max(map(float, costs), default=0.0) or 1.0
+    axes.set_ylim(-0.4 * highest, 1.25 * highest)
+
+
+def _draw_rates(axes: Axes, one: ScenarioHistory) -> None:
+    rates = [figures.hit_rate for figures in one.figures]
+    values = [float(rate) if rate is not None else float("nan") for rate in rates]
+    _draw(axes, one.commits, values, "cache hit rate", RATE_COLOUR, lambda at: percent(rates[at]))
+    axes.set_ylim(-0.4, 1.25)
+
+
+def _draw(
+    axes: Axes, commits: Sequence[str], values: Sequence[float], label: str, colour: str, words: Callable[[int], str]
+) -> None:
+    """One line with a dot a commit, its figures at the dots and no scale beside it."""
+    places = range(len(values))
+    axes.plot(places, values, color=colour, linewidth=1.6, marker="o", markersize=4.5, clip_on=False)
+    axes.set_title(label, loc="left", size=SMALL_SIZE, color=MUTED, pad=4)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.spines["bottom"].set_color(RULE)
+    beside = EDGE * max(len(values) - 1, 1)
+    axes.set_xlim(-beside, max(len(values) - 1, 1) + beside)
+    shown = _labelled(values)
+    axes.set_xticks(shown, [inert(commits[at]) for at in shown])
+    axes.tick_params(axis="x", length=0)
+    for at in shown:
+        if values[at] == values[at]:  # not unknown
+            offset = (0, ABOVE if _is_top(values, at) else BELOW)
+            axes.annotate(words(at), (at, values[at]), offset, textcoords="offset points", ha="center", size=SMALL_SIZE)
+
+
+def _is_top(values: Sequence[float], at: int) -> bool:
+    """Whether the line comes from below, or from no more above than can be seen."""
+    beside = max(values[max(0, at - 1)], values[min(at + 1, len(values) - 1)])
+    return values[at] >= beside - LEVEL * (max(values) - min(values))
+
+
+def _labelled(values: Sequence[float]) -> list[int]:
+    """The commits whose figures are written: all of few; else the first, the last and the largest steps, apart."""
+    if len(values) <= LABELLED:
+        return list(range(len(values)))
+    shown = [0, len(values) - 1]
+    apart = -(-len(values) // LABELLED)
+    steps = sorted(range(1, len(values) - 1), key=lambda at: (-abs(values[at] - values[at - 1]), at))
+    for at in steps:
+        if values[at] != values[at - 1] and all(abs(at - one) >= apart for one in shown):
+            shown.append(at)
+    return sorted(shown)
