@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from cachecost.budgets.check import BudgetResult, check_scenarios
+from cachecost.budgets.check import BudgetResult, CheckOptions, check_scenarios
 
 Body = dict[str, Any]
 Spoil = Callable[[int, Body], None]
@@ -76,8 +76,8 @@ def project(folder: Path, spoil: Spoil | None = None, budgets: str = REGRESSION,
 
 def spoiled(folder: Path, spoil: Spoil, budgets: str = REGRESSION, accepted: Any = None) -> BudgetResult:
     """What becomes of a project that was accepted whole and is then spoiled."""
-    check_scenarios([project(folder, None, budgets)], folder / "reports", update=True, today=accepted)
-    return check_scenarios([project(folder, spoil, budgets)], folder / "reports")
+    check_scenarios([project(folder, None, budgets)], CheckOptions(folder / "reports", update=True, today=accepted))
+    return check_scenarios([project(folder, spoil, budgets)], CheckOptions(folder / "reports"))
 
 
 def timestamp(number: int, body: Body) -> None:
@@ -145,7 +145,7 @@ def timed_question(number: int, body: Body) -> None:
 def accept(folder: Path, budgets: str = REGRESSION, calls: int = 6) -> Path:
     """A project whose costs and calls were accepted; its scenario."""
     scenario = project(folder / "scenarios", None, budgets, calls)
-    check_scenarios([scenario], folder / "reports", update=True)
+    check_scenarios([scenario], CheckOptions(folder / "reports", update=True))
     recording = folder / "reports" / "mine" / "recording.jsonl"
     recording.write_bytes((folder / "scenarios" / "calls.jsonl").read_bytes())
     return scenario

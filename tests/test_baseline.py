@@ -13,7 +13,7 @@ import pytest
 from cachecost.base.atomic_files import write_together
 from cachecost.base.errors import InputError
 from cachecost.budgets.baseline import Baseline, baseline_text, is_same_but_day, read_baseline
-from cachecost.budgets.check import BudgetResult, check_scenarios
+from cachecost.budgets.check import BudgetResult, CheckOptions, check_scenarios
 from cachecost.budgets.new_baseline import LARGEST, baseline_of
 from cachecost.budgets.strategy_replays import replay_strategies
 from cachecost.budgets.verdicts import Verdict
@@ -34,12 +34,12 @@ def lines_of(result: BudgetResult) -> list[str]:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """The baseline of the project."""
-    check_scenarios([project(tmp_path)], tmp_path / "reports", update=True, today=DAY)
+    check_scenarios([project(tmp_path)], CheckOptions(tmp_path / "reports", update=True, today=DAY))
     return tmp_path / "reports" / "mine" / "baseline.json"
 
 
 def regression(result_path: Path, reports: Path) -> Verdict:
-    (verdict,) = check_scenarios([result_path], reports).budgets
+    (verdict,) = check_scenarios([result_path], CheckOptions(reports)).budgets
     return verdict
 
 
@@ -58,10 +58,14 @@ def test_a_figure_and_a_call_a_line(path: Path) -> None:
 
 def test_equal_figures_are_equal_bytes_and_keep_their_day(path: Path, tmp_path: Path) -> None:
     before = path.read_bytes()
-    result = check_scenarios([tmp_path / "mine.yaml"], tmp_path / "reports", update=True, today=date(2027, 1, 1))
+    result = check_scenarios(
+        [tmp_path / "mine.yaml"], CheckOptions(tmp_path / "reports", update=True, today=date(2027, 1, 1))
+    )
     assert (result.updated, path.read_bytes()) == ([], before)
     project(tmp_path, modified_tool)
-    result = check_scenarios([tmp_path / "mine.yaml"], tmp_path / "reports", update=True, today=date(2027, 1, 1))
+    result = check_scenarios(
+        [tmp_path / "mine.yaml"], CheckOptions(tmp_path / "reports", update=True, today=date(2027, 1, 1))
+    )
     assert result.updated == [path] and b'"accepted": "2027-01-01"' in path.read_bytes()
     assert [found.name for found in path.parent.iterdir()] == ["baseline.json"]
 
@@ -120,7 +124,7 @@ def test_all_faults_of_a_baseline_at_once(path: Path) -> None:
 def test_a_damaged_baseline_can_be_updated(path: Path, tmp_path: Path) -> None:
     before = path.read_text()
     path.write_text("{", encoding="utf-8")
-    check_scenarios([tmp_path / "mine.yaml"], tmp_path / "reports", update=True, today=DAY)
+    check_scenarios([tmp_path / "mine.yaml"], CheckOptions(tmp_path / "reports", update=True, today=DAY))
     assert path.read_text() == before
 
 
@@ -322,11 +326,11 @@ def test_what_is_another_from_the_first_call_on(tmp_path: Path, change: Callable
 
 
 def test_more_calls_and_fewer(tmp_path: Path) -> None:
-    check_scenarios([project(tmp_path)], tmp_path / "reports", update=True)
-    more = check_scenarios([project(tmp_path, calls=8)], tmp_path / "reports")
+    check_scenarios([project(tmp_path)], CheckOptions(tmp_path / "reports", update=True))
+    more = check_scenarios([project(tmp_path, calls=8)], CheckOptions(tmp_path / "reports"))
     assert lines_of(more)[1].strip() == "since call 7: calls that are not in the baseline in 2 calls: $0.0363"
     assert more.exit_code == 1
-    fewer = check_scenarios([project(tmp_path, calls=5)], tmp_path / "reports")
+    fewer = check_scenarios([project(tmp_path, calls=5)], CheckOptions(tmp_path / "reports"))
     assert fewer.exit_code == 0
     assert fewer.budgets[0].message == "as recorded costs $0.19, 8.6% less than the baseline ($0.20); the limit is 5%."
 
@@ -340,7 +344,7 @@ def test_several_calls_a_line(tmp_path: Path) -> None:
     thin = Baseline.model_validate({**baseline.model_dump(mode="json"), "strategies": figures})
     write_together({tmp_path / "reports" / "mine" / "baseline.json": baseline_text(thin).encode()})
     assert regression(path, tmp_path / "reports").verdict == "pass"
-    (verdict,) = check_scenarios([project(tmp_path, late_question)], tmp_path / "reports").budgets
+    (verdict,) = check_scenarios([project(tmp_path, late_question)], CheckOptions(tmp_path / "reports")).budgets
     assert (verdict.changes[0].call, verdict.changes[0].last) == (4, 6)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.budgets.amounts import against, percent_apart
-from cachecost.budgets.check import check_scenarios
+from cachecost.budgets.check import CheckOptions, check_scenarios
 from cachecost.budgets.verdicts import Verdict, exit_code, overall
 from check_projects import (
     BREAKPOINT,
@@ -33,7 +33,7 @@ def only(
     folder: Path, limit: str, spoil: Spoil | None = None, strategy: str = "as recorded", calls: int = 6
 ) -> Verdict:
     path = project(folder, spoil, f"  - {{strategy: {strategy}, {limit}}}\n", calls)
-    (verdict,) = check_scenarios([path], folder / "reports").budgets
+    (verdict,) = check_scenarios([path], CheckOptions(folder / "reports")).budgets
     return verdict
 
 
@@ -173,7 +173,7 @@ def test_a_budget_without_a_strategy_holds_each_but_the_recorded_one(tmp_path: P
     budgets = "  - {max_cost_usd: 0.1}\n  - {strategy: as recorded, max_breakpoints: 4}\n"
     path = project(tmp_path, None, budgets)
     path.write_text(path.read_text().replace("[progressive]", "[progressive, none]"))
-    found = check_scenarios([path], tmp_path / "reports").budgets
+    found = check_scenarios([path], CheckOptions(tmp_path / "reports")).budgets
     assert [(one.strategy, one.budget, one.verdict) for one in found] == [
         ("progressive", "max_cost_usd", "fail"),
         ("none", "max_cost_usd", "fail"),
@@ -183,7 +183,7 @@ def test_a_budget_without_a_strategy_holds_each_but_the_recorded_one(tmp_path: P
 
 def test_a_limit_has_its_line(tmp_path: Path) -> None:
     path = project(tmp_path, None, "  - strategy: as recorded\n    max_breakpoints: 4\n    max_cost_usd: 9\n")
-    places = [one.place for one in check_scenarios([path], tmp_path / "reports").budgets]
+    places = [one.place for one in check_scenarios([path], CheckOptions(tmp_path / "reports")).budgets]
     assert [(place.file, place.line, place.column) for place in places if place] == [
         (str(path), 11, 5),
         (str(path), 10, 5),
@@ -198,7 +198,7 @@ def test_questions_have_a_cost_of_their_own(tmp_path: Path) -> None:
         "  - {name: asking, breakpoints: [automatic], inquiry: {through: structured_output}}\n"
         "budget: {max_cost_per_inquiry_usd: 9, max_cost_per_turn_usd: 9}\n"
     )
-    turn, question = check_scenarios([path], tmp_path).budgets
+    turn, question = check_scenarios([path], CheckOptions(tmp_path)).budgets
     assert question.actual and turn.actual and question.actual < turn.actual
     assert question.message.endswith(" a question; the limit is $9.00.")
     assert turn.place and turn.place.line == 9

@@ -97,7 +97,7 @@ def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path =
 
     Raises InputError, CannotEvaluate.
     """
-    from cachecost.budgets.check import check_scenarios
+    from cachecost.budgets.check import CheckOptions, check_scenarios
     from cachecost.live.agent_runs.recorder import AgentRecorder
 
     given = [scenarios] if isinstance(scenarios, str | Path) else scenarios
@@ -105,4 +105,4 @@ def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path =
     if missing := [path for path in paths if not path.is_file()]:
         raise InputError([Fault(str(path), "expected a file; there is none") for path in missing])
     with AgentRecorder(compares=True) as recorder:
-        return CheckResult(check_scenarios(paths, Path(reports), record=recorder.record))
+        return CheckResult(check_scenarios(paths, CheckOptions(Path(reports), record=recorder.record)))

@@ -84,6 +84,8 @@ class PlacedValue:
     def put(self, way: Way, part: PlacedValue) -> PlacedValue:
         """A copy with `part` at `way`, which `way_of` found."""
         places = {other: place for other, place in self.places.items() if other[: len(way)] != way}
+        made = (way[:number] for number in range(1, len(way)) if not _has(self.value, way[:number]))
+        places |= dict.fromkeys(made, part.place(()))  # mappings that come with the part
         places |= {way + inner: place for inner, place in part.places.items()}
         return replace(self, value=_put(self.value, way, part.value), places=places)
 
@@ -118,6 +120,14 @@ def value_at(value: Any, way: Way) -> Any:
         found: Any = value
         value = found[step]
     return value
+
+
+def _has(value: Any, way: Way) -> bool:
+    try:
+        value_at(value, way)
+    except (KeyError, IndexError):
+        return False
+    return True
 
 
 def _step(value: Any, word: str, way: Way) -> str | int:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
-from cachecost.base.errors import Fault, InputError
+from cachecost.base.errors import Fault, InputError, NamesNotKnown
 from cachecost.base.yaml_text import SourcePlace
 from cachecost.budgets.accepted_calls import RECORDING, write_accepted
 from cachecost.budgets.amounts import exact_share
@@ -27,6 +27,7 @@ from cachecost.conversations.calls import Call
 from cachecost.scenario import Scenario, load
 from cachecost.scenario.file_defaults import NO_DEFAULTS, FileDefaults
 from cachecost.scenario.recorded import Record, RecordedScenario, without_command
+from cachecost.scenario.set_names import name_with_sets
 from cachecost.simulation.setup import Progress, no_progress
 
 __all__ = ["BudgetResult", "StrategyCost", "Verdict", "check_scenarios"]
@@ -90,6 +91,8 @@ class BudgetResult:
     files: dict[str, str] = field(default_factory=dict)
     comparisons: list[PromptComparison] = field(default_factory=list)
     """What changed since the accepted recording, of each strategy of a scenario that has one."""
+    sets: Sequence[str] = ()
+    """The values of the scenarios that were overridden, as `--set` has them."""
 
     @property
     def verdict(self) -> State:
@@ -102,62 +105,80 @@ class BudgetResult:
         return exit_code(self.budgets)
 
 
-def check_scenarios(
-    paths: Sequence[Path],
-    reports: Path = REPORTS,
-    update: bool = False,
-    progress: ProgressOf = silent,
-    today: date | None = None,
-    defaults: FileDefaults = NO_DEFAULTS,
-    record: Record = without_command,
-    fail_under: Decimal | None = None,
-) -> BudgetResult:
-    """Check the scenarios at `paths` against their budgets, and against their baselines under `reports`.
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """How scenarios are checked."""
 
-    `defaults` stand where a scenario states nothing. With `update` today's costs become the baselines first, accepted
-    on `today`. `record` runs the commands of those that have one, all before the first is checked. `fail_under` is the
-    cache hit rate that every strategy with a budget must reach, or the recorded calls where there is no budget. Raises
-    InputError with the faults of all files, CannotEvaluate.
+    reports: Path = REPORTS
+    """Folder of the baselines and accepted recordings."""
+    update: bool = False
+    """Today's costs become the baselines first."""
+    today: date | None = None
+    """The day on which new baselines are accepted."""
+    sets: Sequence[str] = ()
+    """Values that override those of each scenario ("a.b=V"); such a variant has a name and a baseline of its own."""
+    defaults: FileDefaults = field(default_factory=lambda: NO_DEFAULTS)
+    """What stands where a scenario states nothing."""
+    record: Record = without_command
+    """Runs the commands of scenarios that have one, all before the first is checked."""
+    fail_under: Decimal | None = None
+    """The cache hit rate that every strategy with a budget must reach, or the recorded calls where there is none."""
+
+
+AS_WRITTEN = CheckOptions()
+
+
+def check_scenarios(
+    paths: Sequence[Path], options: CheckOptions = AS_WRITTEN, progress: ProgressOf = silent
+) -> BudgetResult:
+    """Check the scenarios at `paths` against their budgets, and against their baselines.
+
+    Raises InputError with the faults of all files, CannotEvaluate.
     """
-    scenarios = [(path, record(path, scenario)) for path, scenario in _load_scenarios(paths, defaults)]
-    result = BudgetResult([], files={one.scenario.name: str(path) for path, one in scenarios})
+    scenarios = [(path, options.record(path, scenario)) for path, scenario in _load_scenarios(paths, options)]
+    files = {one.scenario.name: str(path) for path, one in scenarios}
+    result = BudgetResult([], files=files, sets=tuple(options.sets))
     for path, recorded in scenarios:
-        name = recorded.scenario.name
-        with progress(name) as report_progress:
-            check = _ScenarioCheck(path, recorded, reports / name, fail_under, report_progress)
-            check.add_to(result, update, today if update else None)
+        with progress(recorded.scenario.name) as report_progress:
+            _ScenarioCheck(path, recorded, options, report_progress).add_to(result)
     return result
 
 
 @dataclass(frozen=True, slots=True)
 class _ScenarioCheck:
-    """The check of one scenario; `folder` is that of its baseline and of its accepted recording."""
+    """The check of one scenario."""
 
     path: Path
     recorded: RecordedScenario
-    folder: Path
-    fail_under: Decimal | None
+    options: CheckOptions
     progress: Progress
 
-    def add_to(self, result: BudgetResult, update: bool, today: date | None) -> None:
+    @property
+    def folder(self) -> Path:
+        """Where its baseline and its accepted recording are."""
+        return self.options.reports / self.recorded.scenario.name
+
+    def add_to(self, result: BudgetResult) -> None:
         """Add what is found to `result`."""
-        scenario, place = self.recorded.scenario, self.folder / FILE_NAME
+        scenario, place, update = self.recorded.scenario, self.folder / FILE_NAME, self.options.update
         baseline = None if update else read_baseline(place)
         replays = self._replays(scenario, self.progress)
-        now = baseline_of(scenario, replays, today)
+        now = baseline_of(scenario, replays, self.options.today if update else None)
         if update:
             result.updated.extend(write_accepted(self.folder, now, self.recorded))
             baseline = read_baseline(place)
         result.budgets.extend(check_budgets(scenario, replays, now, baseline))
-        if self.fail_under is not None:
-            result.budgets.extend(check_hit_rates(scenario, replays, now, self.fail_under, SourcePlace(str(self.path))))
+        if self.options.fail_under is not None:
+            result.budgets.extend(
+                check_hit_rates(scenario, replays, now, self.options.fail_under, SourcePlace(str(self.path)))
+            )
         result.costs.extend(_cost(scenario.name, one, now, baseline) for one in replays)
         result.budgets.extend(check_determinism(self.recorded, self.path.parent))
         if not update:
             result.comparisons.extend(self._compare(replays))
 
     def _replays(self, scenario: Scenario, progress: Progress = no_progress) -> list[ReplayedStrategy]:
-        and_recorded = self.fail_under is not None and not scenario.budget
+        and_recorded = self.options.fail_under is not None and not scenario.budget
         return list(replay_strategies(scenario, self.path.parent, progress, and_recorded))
 
     def _compare(self, replays: Sequence[ReplayedStrategy]) -> Iterator[PromptComparison]:
@@ -212,21 +233,26 @@ def _reads_of(figures: Figures) -> ReadShare:
     return ReadShare(read, figures.input_tokens + written + read)
 
 
-def _load_scenarios(paths: Sequence[Path], defaults: FileDefaults) -> list[tuple[Path, Scenario]]:
-    """All scenarios, each with a name of its own. Raises InputError with the faults of all."""
+def _load_scenarios(paths: Sequence[Path], options: CheckOptions) -> list[tuple[Path, Scenario]]:
+    """All scenarios, each with a name of its own. Raises InputError with the faults of all: NamesNotKnown where nothing
+    else is wrong than hosts and models that are not known."""
     loaded: list[tuple[Path, Scenario]] = []
     faults: list[Fault] = []
+    kinds: set[type[InputError]] = set()
     for path in paths:
         try:
-            loaded.append((path, load(path, defaults=defaults)))
+            scenario = load(path, options.sets, options.defaults)
+            loaded.append((path, scenario.model_copy(update={"name": name_with_sets(scenario.name, options.sets)})))
         except InputError as error:
             faults += error.faults
+            kinds.add(type(error))
     first: dict[str, Path] = {}
     for path, scenario in loaded:
         if first.setdefault(scenario.name, path) != path:
             same = f"got '{scenario.name}', as in {first[scenario.name]}"
             expected = f"expected a unique name, as the baseline is stored under it; {same}"
             faults.append(replace(scenario.fault(("name",), expected), file=str(path)))
+            kinds.add(InputError)
     if faults:
-        raise InputError(list(dict.fromkeys(faults)))
+        raise (NamesNotKnown if kinds == {NamesNotKnown} else InputError)(list(dict.fromkeys(faults)))
     return loaded

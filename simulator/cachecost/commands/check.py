@@ -16,7 +16,7 @@ import click
 
 from cachecost.base.errors import InputError
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import check_name, json_option
+from cachecost.commands.options import check_name, json_option, set_option
 from cachecost.commands.project_defaults import current_defaults, is_from_file, scenario_defaults
 from cachecost.commands.recorded_scenarios import command_recorder
 from cachecost.commands.work_bar import WorkBar, work_bar
@@ -62,6 +62,7 @@ def _rate(ctx: click.Context, param: click.Parameter, value: str | None) -> Deci
 
 @click.command()
 @click.argument("scenarios", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@set_option
 @click.option("--update", is_flag=True, help="Write the current costs as the new baselines.")
 @click.option(
     "--reports", type=click.Path(path_type=Path), default=REPORTS, show_default=True, help="Folder of the baselines."
@@ -96,6 +97,7 @@ def _rate(ctx: click.Context, param: click.Parameter, value: str | None) -> Deci
 )
 def check(
     scenarios: tuple[Path, ...],
+    sets: tuple[str, ...],
     update: bool,
     reports: Path,
     sessions_per_day: int | None,
@@ -112,8 +114,10 @@ def check(
 
     Without SCENARIOS, those of the settings file are checked, else every scenarios/*.yaml. The exit code is 1 if a
     budget is exceeded, and 3 if there is no baseline or it cannot be compared.
+
+    With --set, the scenario is a variant: its baseline is REPORTS/NAME@A.B=VALUE/baseline.json, also with --update.
     """
-    from cachecost.budgets.check import check_scenarios
+    from cachecost.budgets.check import CheckOptions, check_scenarios
     from cachecost.budgets.history import FILE_NAME as HISTORY_NAME
     from cachecost.commands import check_outputs
     from cachecost.views.check.json_output import check_object
@@ -126,7 +130,8 @@ def check(
     record = command_recorder(compares=True).record
     with work_bar() as bar:
         progress = _ScenarioProgress(bar, len(paths)).of_scenario
-        result = check_scenarios(paths, reports, update, progress, today, scenario_defaults(), record, fail_under)
+        options = CheckOptions(reports, update, today, sets, scenario_defaults(), record, fail_under)
+        result = check_scenarios(paths, options, progress)
     accepted = reports / HISTORY_NAME
     if update and check_outputs.update_history(accepted, result, paths, today):
         result.updated.append(accepted)

@@ -21,7 +21,11 @@ REPORTS = Path("reports")
 @click.command()
 @click.argument("scenario", required=False, type=click.Path(path_type=Path))
 @set_option
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the report.  [default: reports/NAME]")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder for the report.  [default: reports/NAME, with --set reports/NAME@A.B=VALUE]",
+)
 @click.option("--no-report", is_flag=True, help="Do not write the report.")
 @json_option
 @click.option("--explain-defaults", is_flag=True, help="Print every key of a scenario with its default, and exit.")
@@ -36,6 +40,7 @@ def run(
     """Simulate every strategy of SCENARIO.yaml, compare their costs and write a report."""
     from cachecost.analysis.comparison import run as running
     from cachecost.scenario import explain_defaults as defaults
+    from cachecost.scenario.set_names import name_with_sets
     from cachecost.views.run.files import PAGE
     from cachecost.views.run.json_output import run_json
     from cachecost.views.run.report import write_report
@@ -51,7 +56,8 @@ def run(
         replays = sum(len(variant.strategies) for _, variant in loaded.readings)
         result = running.run(loaded, scenario.parent, bar.replays(replays), pictured=not no_report)
         bar.begin("writing the report")
-        report = None if no_report else write_report(result, out or _reports() / loaded.name)
+        folder = out or _reports() / name_with_sets(loaded.name, sets)
+        report = None if no_report else write_report(result, folder)
     if as_json:
         sys.stdout.write(run_json(result))
     else:

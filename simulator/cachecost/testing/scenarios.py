@@ -111,20 +111,16 @@ class ScenarioFile(pytest.File):
 
     def check_result(self) -> BudgetResult:
         """The verdict on every budget of the scenario; it is simulated once."""
-        from cachecost.budgets.check import check_scenarios
+        from cachecost.budgets.check import CheckOptions, check_scenarios
         from cachecost.live.agent_runs.recorder import AgentRecorder
 
         if not hasattr(self, "_checked"):
             asked = self.asked
             with AgentRecorder(compares=True) as recorder:
-                self._checked = check_scenarios(
-                    [self.path],
-                    asked.reports,
-                    asked.update,
-                    today=asked.today,
-                    defaults=asked.defaults,
-                    record=recorder.record,
+                options = CheckOptions(
+                    asked.reports, asked.update, asked.today, defaults=asked.defaults, record=recorder.record
                 )
+                self._checked = check_scenarios([self.path], options)
         return self._checked
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal, localcontext
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from cachecost.base.formatting import exact
@@ -59,7 +60,9 @@ def _accept_commands(result: BudgetResult) -> list[str]:
         for one in result.budgets
         if one.verdict != "pass" and one.budget == FIXED_BY_BASELINE and (one.scenario, one.strategy) not in incomplete
     ]
-    return [f"cachecost check --update {result.files[one.scenario]}" for one in broken if one.scenario in result.files]
+    sets = "".join(f" --set {quote(text)}" for text in result.sets)
+    known = [result.files[one.scenario] for one in broken if one.scenario in result.files]
+    return [f"cachecost check --update {file}{sets}" for file in known]
 
 
 def _budget(verdict: Verdict) -> dict[str, Any]:
