@@ -51,7 +51,7 @@ def test_a_variant_has_a_baseline_of_its_own(folder: Path) -> None:
     assert updated.returncode == 0 and f"reports/{FOLDER}/baseline.json updated" in updated.stderr
     assert run_here("check", *VARIANT, cwd=folder).returncode == 0
     assert run_here("check", *VARIANT[2:], *VARIANT[:2], cwd=folder).returncode == 0, "in any order"
-    assert sorted(path.name for path in (folder / "reports").iterdir()) == ["agent", FOLDER]
+    assert sorted(path.name for path in (folder / "reports").iterdir()) == ["agent", FOLDER, "history.jsonl"]
     assert (folder / "reports" / "agent" / "baseline.json").read_bytes() == plain
 
 
@@ -125,7 +125,7 @@ def test_a_name_is_a_folder_and_each_variant_has_another(one: str, other: str) -
 
 
 def test_the_documented_matrix_runs(folder: Path) -> None:
-    page = (ROOT / "docs" / "guides" / "ci-owner.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "ci-owner.md").read_text()
     (block,) = [text for text in re.findall(r"```yml\n(.*?)```", page, re.DOTALL) if "matrix:" in text]
     job = YAML(typ="safe").load(block)["jobs"]["variants"]
     matrix, command = job["strategy"]["matrix"], job["steps"][-1]["run"]
