@@ -363,3 +363,14 @@ def _thin(figures: dict[str, object]) -> dict[str, object]:
         sums = [str(sum(Decimal(part[at]) for part in parts)) for at in range(2, 6)]
         thin.append(" ".join([parts[0][0], parts[0][1], *sums]))
     return {**figures, "rows": thin, "calls_a_row": 3}
+
+
+def test_files_are_written_together_or_not_at_all(tmp_path: Path) -> None:
+    (tmp_path / "new" / "second").mkdir(parents=True)
+    files = {tmp_path / "new" / "first": b"1", tmp_path / "new" / "second": b"2"}
+    with pytest.raises(InputError, match=r"/new/second cannot be written: Is a directory"):
+        write_together(files)
+    assert [one.name for one in (tmp_path / "new").iterdir()] == ["second"]
+    (tmp_path / "new" / "second").rmdir()
+    write_together(files)
+    assert [path.read_bytes() for path in files] == [b"1", b"2"]

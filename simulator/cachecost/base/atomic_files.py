@@ -96,15 +96,15 @@ def write_text(path: Path, text: str) -> None:
 
 def write_together(files: Mapping[Path, bytes]) -> None:
     """Write the files, with their folders: none of them before all are complete. Raises InputError with the reason."""
+    place = None
     try:
         with ExitStack() as renames:
-            for path, content in files.items():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                renames.enter_context(replace_when_done(path)).write_bytes(content)
+            for place, content in files.items():
+                place.parent.mkdir(parents=True, exist_ok=True)
+                renames.enter_context(replace_when_done(place)).write_bytes(content)
     except OSError as error:
-        raise InputError(
-            [Fault(str(error.filename or next(iter(files))), f"cannot be written: {error.strerror or error}")]
-        ) from None
+        fault = Fault(str(error.filename2 or place), f"cannot be written: {error.strerror or error}")
+        raise InputError([fault]) from None
 
 
 def safe_name(value: str) -> str:
