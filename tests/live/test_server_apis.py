@@ -99,6 +99,19 @@ def test_ids_follow_from_the_call(api):
     assert len(set(told({}))) == 2
 
 
+def test_a_custom_tool_is_called_with_a_text():
+    named = {"name": "look_up", "description": WORDS[:40]}
+    chat = CHAT.send(served_agent(), begun(CHAT), tools=[{"type": "custom", "custom": named}]).json()
+    response = RESPONSES.send(served_agent(), begun(RESPONSES), tools=[{"type": "custom", **named}]).json()
+    (call,) = chat["choices"][0]["message"]["tool_calls"]
+    assert (call["type"], call["custom"]) == ("custom", {"name": "look_up", "input": "{}"})
+    (item,) = response["output"]
+    assert (item["type"], item["name"], item["input"]) == ("custom_tool_call", "look_up", "{}")
+    said = begun(CHAT)
+    CHAT.go_on(said, chat, "found")
+    assert "Done after 1" in CHAT.send(served_agent(1), said).json()["choices"][0]["message"]["content"]
+
+
 def test_thinking_of_a_script_is_told_apart():
     thought = {"type": "thinking", "thinking": "Let me see what is asked here. " * 4, "signature": "c2ln"}
     says = Says(thought, {"type": "text", "text": "It."})

@@ -37,3 +37,11 @@ def arguments_of(call: Block) -> str:
     """The input of a tool call as JSON text; a text stays what the model wrote."""
     given = call.get("input")
     return given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
+
+
+def is_custom(name: str, sent: Mapping[str, Any]) -> bool:
+    """Whether the tool of this name takes a text instead of arguments. Chat Completions nests its definition."""
+    offered = [tool for tool in sent.get("tools") or () if isinstance(tool, Mapping) and tool.get("type") == "custom"]
+    return any(
+        (inner if isinstance(inner := tool.get("custom"), Mapping) else tool).get("name") == name for tool in offered
+    )

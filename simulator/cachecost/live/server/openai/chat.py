@@ -13,7 +13,7 @@ from cachecost.conversations.readers.openai.chat import from_chat
 from cachecost.live.server.arrival import ReceivedCall
 from cachecost.live.server.message import encode_json, pieces
 from cachecost.live.server.model import ApiError
-from cachecost.live.server.openai.blocks import arguments_of, calls_of, text_of, thinking_of, with_own_ids
+from cachecost.live.server.openai.blocks import arguments_of, calls_of, is_custom, text_of, thinking_of, with_own_ids
 from cachecost.live.server.openai.checks import body_fault
 from cachecost.live.server.openai.errors import error_body, header_fault, status_of
 from cachecost.live.server.openai.usage import chat_usage
@@ -65,7 +65,7 @@ class ChatApi:
     def whole(self, answer: ServedResponse) -> Wire:
         assert not isinstance(answer.message, ApiError)
         content = answer.message["content"]
-        calls = [_call(call) for call in calls_of(content)]
+        calls = [_call(call, answer.sent) for call in calls_of(content)]
         message: Wire = {"role": "assistant", "content": text_of(content) or None, "refusal": None, "annotations": []}
         if calls:
             message["tool_calls"] = calls
@@ -103,12 +103,14 @@ def _reason(message: Mapping[str, Any]) -> str:
     return REASONS.get(str(message["stop_reason"]), "stop")
 
 
-def _call(call: Mapping[str, Any]) -> Wire:
-    return {
-        "id": call["id"],
-        "type": "function",
-        "function": {"name": call["name"], "arguments": arguments_of(call)},
-    }
+def _call(call: Mapping[str, Any], sent: Mapping[str, Any]) -> Wire:
+    kind, field = _form(call, sent)
+    return {"id": call["id"], "type": kind, kind: {"name": call["name"], field: arguments_of(call)}}
+
+
+def _form(call: Mapping[str, Any], sent: Mapping[str, Any]) -> tuple[str, str]:
+    """(the type of a call, the field of what it passes)."""
+    return ("custom", "input") if is_custom(call["name"], sent) else ("function", "arguments")
 
 
 def _chunks(answer: ServedResponse) -> Iterator[Wire]:
@@ -117,7 +119,7 @@ def _chunks(answer: ServedResponse) -> Iterator[Wire]:
     told = answer.sent.get("stream_options")
     with_usage = isinstance(told, Mapping) and bool(told.get("include_usage"))
     head = {**_head(answer, "chat.completion.chunk"), **({"usage": None} if with_usage else {})}
-    for delta in _deltas(answer.message["content"]):
+    for delta in _deltas(answer.message["content"], answer.sent):
         yield {**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}]}
     end = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": _reason(answer.message)}
     yield {**head, "choices": [end]}
@@ -125,12 +127,13 @@ def _chunks(answer: ServedResponse) -> Iterator[Wire]:
         yield {**head, "choices": [], "usage": chat_usage(answer.message, answer.thinking_tokens)}
 
 
-def _deltas(content: list[Mapping[str, Any]]) -> Iterator[Wire]:
+def _deltas(content: list[Mapping[str, Any]], sent: Mapping[str, Any]) -> Iterator[Wire]:
     yield {"role": "assistant", "content": "" if text_of(content) else None, "refusal": None}
     yield from ({"reasoning_content": piece} for piece in pieces(thinking_of(content)))
     yield from ({"content": piece} for piece in pieces(text_of(content)))
     for index, call in enumerate(calls_of(content)):
-        begun = {"name": call["name"], "arguments": ""}
-        yield {"tool_calls": [{"index": index, "id": call["id"], "type": "function", "function": begun}]}
+        kind, field = _form(call, sent)
+        begun = {"name": call["name"], field: ""}
+        yield {"tool_calls": [{"index": index, "id": call["id"], "type": kind, kind: begun}]}
         for piece in pieces(arguments_of(call)):
-            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+            yield {"tool_calls": [{"index": index, kind: {field: piece}}]}

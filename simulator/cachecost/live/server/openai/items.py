@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cachecost.live.server.message import pieces
-from cachecost.live.server.openai.blocks import arguments_of
+from cachecost.live.server.openai.blocks import arguments_of, is_custom
 
 Block = Mapping[str, Any]
 Item = dict[str, Any]
@@ -35,14 +35,9 @@ def _item(block: Block, name: str, sent: Mapping[str, Any]) -> Item | None:
 def _call(block: Block, name: str, sent: Mapping[str, Any]) -> Item:
     """A call of a function, or of a custom tool, whose input is a text."""
     head = {"status": "completed", "call_id": block["id"], "name": block["name"]}
-    if _is_custom(block["name"], sent):
+    if is_custom(block["name"], sent):
         return {"id": f"ctc_{name}", "type": "custom_tool_call", **head, "input": arguments_of(block)}
     return {"id": f"fc_{name}", "type": "function_call", **head, "arguments": arguments_of(block)}
-
-
-def _is_custom(name: str, sent: Mapping[str, Any]) -> bool:
-    offered = (tool for tool in sent.get("tools") or () if isinstance(tool, Mapping))
-    return any(tool.get("type") == "custom" and tool.get("name") == name for tool in offered)
 
 
 def item_events(item: Item, number: int) -> Iterator[Event]:
