@@ -31,6 +31,11 @@ def test_a_longer_text_is_found_by_what_came() -> None:
     assert found(PROMPT, f"{PROMPT}\nCite your sources.", files) == SourceLine("prompt.txt", 2, 1)
 
 
+def test_what_is_repeated_is_found_by_how_it_begins() -> None:
+    files = {"agent.py": f'RULES = "Cite your sources. " * 40\nPROMPT = "{PROMPT}"\n'}
+    assert found(PROMPT, "Cite your sources. " * 40 + PROMPT, files) == SourceLine("agent.py", 1, 10)
+
+
 def test_a_shorter_text_is_found_by_what_is_around_it() -> None:
     files = {"agent.py": 'S = """\nYou are a careful agent. Answer in one sentence.\n"""\n'}
     shorter = "You are a careful agent. Answer in one sentence."

@@ -41,6 +41,7 @@ def _pieces(old: str, new: str, at: int) -> Iterator[str]:
     come = new[at : len(new) - same]
     yield from (line.strip() for line in come.splitlines() if len(line) <= LONGEST)
     yield from sorted((piece.strip() for piece in VARYING.split(come[:LONGEST])), key=len, reverse=True)
+    yield from (come[:size].split("\n")[0].strip() for size in SIZES)
     start, end = new.rfind("\n", 0, at) + 1, len(new) - same
     stop = new.find("\n", at)
     line_end = len(new) if stop < 0 else stop
