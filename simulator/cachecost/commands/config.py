@@ -17,9 +17,8 @@ from cachecost.commands.catalogue import load_named_commands
 from cachecost.commands.option_values import CommandDefaults, command_defaults, is_overruled
 from cachecost.commands.options import json_option
 from cachecost.configuration.discovery import OWN, SHARED, FoundFiles, found_files
-from cachecost.configuration.option_classes import SETTABLE, keys_for
+from cachecost.configuration.option_classes import OVERRULING, SETTABLE, keys_for
 from cachecost.configuration.project_settings import TABLE, ProjectSettings, read_settings
-from cachecost.configuration.scenario_defaults import VARIABLES as OVERRULING
 from cachecost.configuration.variables import VARIABLES
 from cachecost.views.tables.text import print_table
 
@@ -77,10 +76,9 @@ def _checked(settings: ProjectSettings) -> dict[str, tuple[click.Command, Comman
 def _of_file(settings: ProjectSettings) -> Iterator[SettingInForce]:
     """The settings as the file has them."""
     for setting in settings.settings:
-        place = settings.place(setting)
         overruled = OVERRULING[setting.key] if is_overruled(setting) else None
         command = setting.command or None
-        yield SettingInForce(command, setting.key, setting.value, "file", f"{place.file}:{place.line}", overruled)
+        yield SettingInForce(command, setting.key, setting.value, "file", settings.place(setting), overruled)
 
 
 def _of_options(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,10 +11,8 @@ import click
 
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.commands.options import is_scenario
-from cachecost.configuration.option_classes import ALL, REPORTS, RULE, TOKENS
-from cachecost.configuration.paths import folder_within, reports_folder, scenario_files
+from cachecost.configuration.option_classes import ALL, OVERRULING, REPORTS, RULE, TOKENS
 from cachecost.configuration.project_settings import ProjectSettings, Setting
-from cachecost.configuration.scenario_defaults import VARIABLES, assumption_problems, scenario_defaults_of
 from cachecost.configuration.values import WrongValue, assignments_of, count_of, flag_of, word_of, words_of
 from cachecost.tokens.factory import CALIBRATED, COUNTERS
 
@@ -43,8 +42,7 @@ def command_defaults(name: str, command: click.Command, settings: ProjectSetting
         except (WrongValue, click.BadParameter) as error:
             message = error.message if isinstance(error, click.BadParameter) else str(error)
             made.faults.append(settings.fault(setting, message))
-        place = settings.place(setting)
-        made.places[f"--{key}"] = f"{place.file}:{place.line}"
+        made.places[f"--{key}"] = settings.place(setting)
     if name == CHECK:
         _add_for_check(made, settings)
     return made
@@ -52,13 +50,15 @@ def command_defaults(name: str, command: click.Command, settings: ProjectSetting
 
 def _add_for_check(made: CommandDefaults, settings: ProjectSettings) -> None:
     """The volumes, and errors of what `check` asks the file for later."""
+    from cachecost.configuration.paths import reports_folder, scenario_files
+    from cachecost.configuration.scenario_defaults import scenario_defaults_of
+
     for setting in settings.volumes():
         try:
             made.values.setdefault("volumes", []).append(f"{setting.key}={count_of(setting.value)}")
         except WrongValue as error:
             made.faults.append(settings.fault(setting, str(error)))
-        place = settings.place(setting)
-        made.places.setdefault("--volume", f"{place.file}:{place.line}")
+        made.places.setdefault("--volume", settings.place(setting))
     for read in (scenario_files, reports_folder, lambda one: scenario_defaults_of(one, os.environ)):
         try:
             read(settings)
@@ -68,7 +68,7 @@ def _add_for_check(made: CommandDefaults, settings: ProjectSettings) -> None:
 
 def is_overruled(setting: Setting) -> bool:
     """Whether a variable of the environment wins over the setting."""
-    return bool(os.environ.get(VARIABLES.get(setting.key, ""), ""))
+    return bool(os.environ.get(OVERRULING.get(setting.key, ""), ""))
 
 
 def _is_of_other_commands(setting: Setting, option: click.Parameter) -> bool:
@@ -89,15 +89,25 @@ def _option_value(option: click.Parameter, setting: Setting, settings: ProjectSe
     if isinstance(option, click.Option) and option.is_flag:
         return flag_of(setting.value)
     if setting.key == REPORTS:
+        from cachecost.configuration.paths import folder_within
+
         return str(folder_within(settings, word_of(setting.value)))
     words = assignments_of(setting.value) if setting.key == RULE else words_of(setting.value, option.multiple)
-    if setting.key == RULE and (problem := assumption_problems(words)):
-        raise WrongValue(problem)
+    if setting.key == RULE:
+        _check_assumptions(words)
     if isinstance(option.type, click.Choice) and words[0] not in option.type.choices:
         choices = [str(choice) for choice in option.type.choices]
         raise WrongValue(f"expected one of {', '.join(choices)}; got {words[0]!r}{nearest(words[0], choices)}")
     placed = [_placed_word(word, option, settings.folder) for word in words]
     return placed if option.multiple else placed[0]
+
+
+def _check_assumptions(words: Sequence[str]) -> None:
+    """Raises WrongValue."""
+    from cachecost.configuration.scenario_defaults import assumption_problems
+
+    if problem := assumption_problems(words):
+        raise WrongValue(problem)
 
 
 def _placed_word(word: str, option: click.Parameter, folder: Path) -> str:

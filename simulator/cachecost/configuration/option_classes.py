@@ -42,6 +42,8 @@ GENERAL: Mapping[str, str] = {
     "sessions-per-day": "Sessions a day, for costs a month.",
 }
 """The keys at the top, and what each is."""
+OVERRULING = {TOKENS: "CACHECOST_TOKENS"}
+"""Variables that win over a key of the file."""
 TOKENS_AS = {"next": "counter"}
 """Commands whose option for the source of token counts has another name."""
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.base.limits import MOST_ERRORS
-from cachecost.base.yaml_text import SourcePlace
 from cachecost.configuration.discovery import MOST_BYTES, OWN, SHARED, FoundFiles, may_be_ours
 from cachecost.configuration.key_lines import key_lines, line_of
 from cachecost.configuration.option_classes import (
@@ -64,9 +63,13 @@ class ProjectSettings:
         """A key for all commands."""
         return next((one for one in self.settings if one.command == ALL and one.key == key), None)
 
-    def place(self, setting: Setting) -> SourcePlace:
-        """The file and line of a setting."""
-        return SourcePlace(str(self.path), line_of(self._lines, setting.way))
+    def line(self, setting: Setting) -> int | None:
+        """The line of a setting."""
+        return line_of(self._lines, setting.way)
+
+    def place(self, setting: Setting) -> str:
+        """The file and line of a setting, as errors have them."""
+        return f"{self.path}:{self.line(setting)}"
 
     def volumes(self) -> list[Setting]:
         """Sessions a day by scenario."""

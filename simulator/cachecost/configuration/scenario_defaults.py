@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cachecost.base.errors import InputError
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way
-from cachecost.configuration.option_classes import RULE, TOKENS
+from cachecost.configuration.option_classes import OVERRULING, RULE, TOKENS
 from cachecost.configuration.project_settings import ProjectSettings, Setting
 from cachecost.configuration.values import WrongValue, assignments_of, word_of
 from cachecost.providers.assumptions import read_assumptions
 
 KEYS = {"host": "host", "prices": "prices", "as-of": "as_of", TOKENS: "tokens"}
 """Keys for all commands, and the keys of a scenario that win over them. Those of `rule` are `rules`."""
-VARIABLES = {TOKENS: "CACHECOST_TOKENS"}
-"""Variables that win over a key of the file."""
 
 
 def scenario_defaults_of(project: ProjectSettings, environment: Mapping[str, str]) -> dict[Way, PlacedValue]:
@@ -24,7 +22,7 @@ def scenario_defaults_of(project: ProjectSettings, environment: Mapping[str, str
     """
     made, faults = dict[Way, PlacedValue](), []
     for setting in filter(None, map(project.general, (*KEYS, RULE))):
-        if environment.get(VARIABLES.get(setting.key, "")):
+        if environment.get(OVERRULING.get(setting.key, "")):
             continue
         try:
             made.update(_placed_values(project, setting))
@@ -45,7 +43,7 @@ def assumption_problems(words: Sequence[str]) -> str:
 
 def _placed_values(project: ProjectSettings, setting: Setting) -> Iterator[tuple[Way, PlacedValue]]:
     """Raises WrongValue."""
-    place: dict[Way, SourcePlace] = {(): project.place(setting)}
+    place: dict[Way, SourcePlace] = {(): SourcePlace(str(project.path), project.line(setting))}
     if setting.key != RULE:
         word = word_of(setting.value)
         word = str(project.folder / word) if setting.key == "prices" else word
