@@ -21,6 +21,7 @@ ACTION = ROOT / "action.yml"
 EXAMPLE = ROOT / "docs" / "examples" / "cachecost.yml"
 STARTING = ROOT / "simulator" / "cachecost" / "commands" / "templates" / "cachecost.yml"
 HOOKS = ROOT / ".pre-commit-hooks.yaml"
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
 OWN = "OWNER/cachecost@REF"
 CALLED = re.compile(r"cachecost\"? (?P<command>[a-z]+)(?P<rest>(?:[^\n\\|]|\\\n)*)")
@@ -57,6 +58,29 @@ def test_other_actions_are_pinned_by_a_full_hash(path: Path) -> None:
     for one in steps_of(path):
         if "uses" in one and one["uses"] != OWN:
             assert PINNED.fullmatch(one["uses"])
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_the_workflows_of_this_repository_pin_by_a_full_hash(path: Path) -> None:
+    used = [one["uses"] for job in load(path)["jobs"].values() for one in job["steps"] if "uses" in one]
+    assert used
+    assert [one for one in used if not PINNED.fullmatch(one)] == []
+
+
+def test_only_the_job_that_publishes_has_an_identity() -> None:
+    release = load(ROOT / ".github" / "workflows" / "release.yml")
+    assert release["permissions"] == {}
+    jobs = release["jobs"]
+    assert [name for name, job in jobs.items() if "id-token" in job["permissions"]] == ["publish"]
+    assert (jobs["publish"]["needs"], jobs["publish"]["environment"]["name"]) == ("check", "pypi")
+    assert "run" not in {key for one in jobs["publish"]["steps"] for key in one}
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_every_script_of_a_workflow_can_be_read_by_bash(path: Path) -> None:
+    for job in load(path)["jobs"].values():
+        for one in job["steps"]:
+            subprocess.run(["bash", "-n"], input=one.get("run", ""), text=True, check=True)
 
 
 @pytest.mark.parametrize("path", [ACTION, STARTING, HOOKS], ids=lambda path: path.name)

@@ -11,7 +11,9 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
+from importlib.metadata import distribution
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -62,6 +64,25 @@ def test_the_wheel_has_the_pages_of_the_mcp_server(wheel: Path) -> None:
         names = set(packed.namelist())
     codes = {f"cachecost/pages/codes/{path.name}" for path in (ROOT / "docs/codes").glob("*.md")}
     assert {"cachecost/pages/rulebook.md", *codes} <= names
+
+
+def test_the_wheel_has_the_licences_of_what_is_in_it(wheel: Path) -> None:
+    """The prices are those of genai-prices, whose licence asks for its notice in each copy."""
+    (notice,) = (one for one in distribution("genai-prices").files or () if one.name == "LICENSE")
+    with ZipFile(wheel) as packed:
+        licences = {name: packed.read(name).decode() for name in packed.namelist() if ".dist-info/licenses/" in name}
+    assert set(licences.values()) == {notice.read_text(), (ROOT / "LICENSE").read_text()}
+
+
+def test_the_source_distribution_is_the_repository(tmp_path: Path) -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("compares with what git has")
+    run(sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", tmp_path, cwd=ROOT)
+    (made,) = tmp_path.glob("cachecost-*.tar.gz")
+    with tarfile.open(made) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    listed = run("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", cwd=ROOT).stdout
+    assert names == {*filter(None, listed.split("\0")), "PKG-INFO"}
 
 
 @pytest.fixture(scope="module")
