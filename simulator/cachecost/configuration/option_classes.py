@@ -53,7 +53,7 @@ SETTABLE: Mapping[str, tuple[str, ...]] = {
     "import": ("content", "redact", "round-sizes", *LOG, "source", "licence", "json", *RULES_AND_PRICES),
     "replay": (*LOG, "strategy", "all", "model", "capacity", "tokens", "json", *RULES_AND_PRICES),
     "explain": (*LOG, "strategy", "tokens", "assumptions", "json", *RULES_AND_PRICES),
-    "check": ("reports", "sessions-per-day", "json", "github"),
+    "check": ("reports", "sessions-per-day", "fail-under", "json", "github", "badge-shows"),
     "serve": ("port", "clock", "tokens", "first-token", "fault", "seed", "no-bill", *RULES_AND_PRICES),
     "next": ("tokens", "message", "output", "at", "model", "tools", "counter", "format", "json", *RULES_AND_PRICES),
     "watch": ("alarm-usd", "alarm-s", "every", "once", "format", *RULES_AND_PRICES),
@@ -88,7 +88,10 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
     "import": {"out": WRITES, "force": WRITES, "key": SECRET},
     "replay": {"html": WRITES, "csv": WRITES},
     "explain": {"html": WRITES, "csv": WRITES},
-    "check": {"update": WRITES, "markdown": WRITES, "junit": WRITES, "sarif": WRITES},
+    "check": {
+        "set": OVERRIDES,
+        **dict.fromkeys(("update", "markdown", "junit", "sarif", "gitlab", "badge", "history"), WRITES),
+    },
     "serve": {"record": WRITES, "answers": RUNS_TOOLS},
     "statusline": {"format": UNREAD.format("CACHECOST_STATUSLINE")},
     "hook": {

@@ -23,6 +23,7 @@ VARIABLES = (
     Variable("CACHECOST_STATUSLINE", "The line of `statusline`, as its `--format`.", "as `--format`"),
     Variable("CACHECOST_HOOK_LEAST_USD", "`hook` is silent below so many dollars.", "as `--least-usd`"),
     Variable("CACHECOST_HOOK_LEAST_TOKENS", "`hook` is silent below so many tokens.", "as `--least-tokens`"),
+    Variable("CACHECOST_TODAY", "The day that is today for retired models and changed prices.", "the clock's"),
     Variable("CACHECOST_MAX_LINE", "Most bytes of a line of a log or of a body.", "64M"),
     Variable("CACHECOST_MAX_FILE", "Most bytes of a recording that is one JSON or YAML value.", "1G"),
     Variable("CACHECOST_MAX_UNPACKED", "Most bytes of a gzip file when unpacked, and of a pipe.", "4G"),
