@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from cachecost.base.installation import PLACEHOLDER, Installation
 from cachecost.cli import exit_code
 from cachecost.commands import init as module
 from cachecost.commands.check import check
-from cachecost.commands.init import ABOUT, NEW, RECORDING, SCENARIO, SCHEMA, WORKFLOW, init, starting_files
+from cachecost.commands.init import NEW, init
+from cachecost.commands.starting_files import ABOUT, RECORDING, SCENARIO, SCHEMA, WORKFLOW, starting_files
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.scenario.text import schema_text
 
@@ -97,7 +99,7 @@ def test_force_writes_anew(project: Path) -> None:
     (project / SCENARIO).write_text("mine")
     (project / "scenarios/own.yaml").write_text("own")
     assert call(init, "--force")[0] == 0
-    assert (project / SCENARIO).read_text() == starting_files()[SCENARIO]
+    assert (project / SCENARIO).read_text() == starting_files(project, None)[SCENARIO]
     assert (project / "scenarios/own.yaml").read_text() == "own"
 
 
@@ -123,7 +125,7 @@ def test_nothing_unfinished_is_left(project: Path) -> None:
 
 
 def test_the_schema_is_the_one_that_scenarios_are_checked_by() -> None:
-    contents = starting_files()
+    contents = starting_files(Path(), None)
     assert contents[SCHEMA] == schema_text()
     assert contents[SCENARIO].startswith("# yaml-language-server: $schema=scenario.schema.json\n")
 
@@ -141,6 +143,7 @@ def test_the_workflow_installs_this_version_and_asks_for_nothing(project: Path) 
     assert workflow["permissions"] == {"contents": "read"}
     steps = workflow["jobs"]["check"]["steps"]
     assert steps[1]["env"] == {"CACHECOST": "cachecost[server] @ git+REPOSITORY@COMMIT"}
+    assert not re.search(r"@[A-Z]+@", (project / WORKFLOW).read_text())
     assert "secrets." not in (project / WORKFLOW).read_text()
 
 

@@ -131,7 +131,7 @@ COMMAND_GROUPS = {
         ),
         "init": CommandPlace(
             "init:init",
-            "Write a scenario, a small recording and a GitHub workflow to DIR (default: the current folder).",
+            "Write a scenario and a GitHub workflow to DIR (default: the current folder).",
         ),
     },
 }

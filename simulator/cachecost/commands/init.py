@@ -1,29 +1,20 @@
-"""`cachecost init`: a scenario, a recording and a CI workflow in the current project."""
+"""`cachecost init`: a scenario and a CI workflow in the current project; the agent that it runs is looked for."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from importlib.resources import files
 from pathlib import Path
 
 import click
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.exit_codes import ExitCode
-from cachecost.base.installation import PLACEHOLDER, workflow_requirement
+from cachecost.base.installation import PLACEHOLDER
+from cachecost.commands.entry_points import EntryPoint, find_entry_point
+from cachecost.commands.starting_files import ABOUT, ABOUT_AGENT, RECORDING, SCENARIO, WORKFLOW, starting_files
 
-SCENARIO = "scenarios/my-agent.yaml"
-RECORDING = "scenarios/recordings/my-agent.jsonl"
-SCHEMA = "scenarios/scenario.schema.json"
-WORKFLOW = ".github/workflows/cachecost.yml"
-ABOUT = {
-    SCENARIO: "the cost of a session under four strategies, and a budget",
-    RECORDING: "a made-up session of 16 calls; replace it with one of yours",
-    SCHEMA: "JSON Schema of scenarios, for editors",
-    WORKFLOW: "checks the budget in every pull request",
-}
 NEW = ".cachecost-new"
 NEXT = """
 Next:
@@ -33,6 +24,19 @@ Next:
 
 Then use a session of your own: point your agent at `cachecost record`, or import its log with
   cachecost import LOG -o {recording} --content digest     (stores no text)
+
+No agent was found: no program here imports anthropic, openai, google.genai, langchain or the like. To have `check` run
+yours, write `command: python agent.py` in place of `recording:` in {scenario}.
+"""
+NEXT_AGENT = """
+Agent: {command}   ({reason})
+Model: {model}
+
+Next:
+{cd}  cachecost check --update          runs the agent, writes reports/my-agent/; commit it with the rest
+  cachecost check                   what CI runs; exit code 1 if a budget is exceeded
+
+If the agent starts in another way, change `command` and `turns` in {scenario}.
 """
 
 NO_SOURCE = """
@@ -45,35 +49,32 @@ this machine. Write the address of a repository that has it, and a commit, in pl
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 def init(folder: Path, force: bool) -> int:
-    """Write a scenario, a small recording and a GitHub workflow to DIR (default: the current folder).
+    """Write a scenario and a GitHub workflow to DIR (default: the current folder).
 
-    If any of the files exists, nothing is written unless --force is given.
+    The scenario runs the agent of DIR: a script of package.json or pyproject.toml, or a file like agent.py that
+    imports a client of a model's API. Files are only read, nothing is executed. If there is none, a small recording is
+    written in its place. If any of the files exists, nothing is written unless --force is given.
     """
-    contents = starting_files()
+    agent = find_entry_point(folder)
+    contents = starting_files(folder, agent)
     if not force:
         _check_absent(folder, contents)
     write_all(folder, contents)
-    for name, about in ABOUT.items():
-        click.echo(f"{folder / name!s:<40} {about}")
+    about = {**ABOUT, SCENARIO: ABOUT_AGENT} if agent else ABOUT
+    for name in contents:
+        click.echo(f"{folder / name!s:<40} {about[name]}")
     cd = "" if folder == Path() else f"  cd {folder}\n"
-    click.echo(NEXT.format(cd=cd, scenario=SCENARIO, recording=RECORDING), nl=False)
+    click.echo(_next_with(agent, cd) if agent else NEXT.format(cd=cd, scenario=SCENARIO, recording=RECORDING), nl=False)
     if PLACEHOLDER in contents[WORKFLOW]:
         click.echo(NO_SOURCE.format(workflow=WORKFLOW), nl=False)
     return ExitCode.OK
 
 
-def starting_files() -> dict[str, str]:
-    """The text of each file by its path from the project root."""
-    from cachecost.scenario.text import schema_text
-
-    shipped = files("cachecost.commands.templates")
-    workflow = shipped.joinpath("cachecost.yml").read_text(encoding="utf-8")
-    return {
-        SCENARIO: shipped.joinpath("my-agent.yaml").read_text(encoding="utf-8"),
-        RECORDING: shipped.joinpath("my-agent.jsonl").read_text(encoding="utf-8"),
-        SCHEMA: schema_text(),
-        WORKFLOW: workflow.replace("@CACHECOST@", workflow_requirement()),
-    }
+def _next_with(agent: EntryPoint, cd: str) -> str:
+    """What was found, and what to type next."""
+    model = agent.model
+    named = f"{model.id}   ({model.file}:{model.line})" if model else "that of its first call; the source names none"
+    return NEXT_AGENT.format(command=agent.command, reason=agent.reason, model=named, cd=cd, scenario=SCENARIO)
 
 
 def _check_absent(folder: Path, contents: Mapping[str, str]) -> None:
