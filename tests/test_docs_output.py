@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from cachecost.cli import cachecost
 from cachecost.scenario import load
-from docs_pages import ELISION, ROOT, Block, blocks, name, run, same, shown, trimmed, written
+from docs_pages import ELISION, ROOT, Block, blocks, name, run, same, shown, trimmed
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_an_elision_stands_for_lines(shown: str, printed: str, equal: bool) -> N
     assert same(shown, printed) is equal
 
 
-YAMLS = [block for page in written() for block in blocks(page, "yaml")]
+YAMLS = [block for page in shown() for block in blocks(page, "yaml")]
 
 
 @pytest.mark.parametrize("block", YAMLS, ids=lambda block: f"{name(block.page)}:{block.line}")

@@ -98,7 +98,8 @@ tokens = "count_tokens"
         "cachecost.toml:8 tokens: count_tokens cannot be set in a file: it sends what is counted to an API",
         "cachecost.toml:11 check.report: unknown key (did you mean 'reports'?)",
         "cachecost.toml:12 check.scenarios: is for all commands; set it at the top",
-        "cachecost.toml:13 check.deep: unknown key; expected one of reports, sessions-per-day, fail-under, json, github, badge-shows",
+        "cachecost.toml:13 check.deep: unknown key; expected one of reports, sessions-per-day, fail-under, json, "
+        "github, badge-shows",
         "cachecost.toml:16 bil: unknown key (did you mean 'bill'?)",
         "cachecost.toml:20 live.max-usd: cannot be set in a file: it decides what is sent to an API, where, and what "
         "that may cost",
