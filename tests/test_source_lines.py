@@ -26,6 +26,11 @@ def test_a_text_that_is_put_together_is_found_by_what_does_not_vary() -> None:
     assert found(PROMPT, stamped, {"agent.py": AGENT}) == SourceLine("agent.py", 3, 12)
 
 
+def test_a_short_label_is_found_by_the_mark_that_begins_its_literal() -> None:
+    files = {"agent.py": 'now = 1\nsystem = f"Now: {now}\\n" + prompt\n', "prompt.md": f"{PROMPT}\n"}
+    assert found(PROMPT, f"Now: 1795518894.89\n{PROMPT}", files) == SourceLine("agent.py", 2, 11)
+
+
 def test_a_longer_text_is_found_by_what_came() -> None:
     files = {"a.py": "x = 1\n", "prompt.txt": f"{PROMPT}\nCite your sources.\n"}
     assert found(PROMPT, f"{PROMPT}\nCite your sources.", files) == SourceLine("prompt.txt", 2, 1)

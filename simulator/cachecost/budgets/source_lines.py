@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 SHORTEST = 8
 """Characters of a piece that is distinctive enough."""
+SHORTEST_LITERAL = 5
+"""As SHORTEST, of a piece with the mark of quotation that begins its literal."""
+QUOTATION_MARKS = ('"', "'", "`")
 LONGEST = 120
 SIZES = (80, 48, 32, 20, 12)
 """Characters of the pieces before and behind a change, as far as its line goes."""
@@ -40,7 +43,9 @@ def _pieces(old: str, new: str, at: int) -> Iterator[str]:
     same = next((n for n in range(rest) if old[-1 - n] != new[-1 - n]), rest)
     come = new[at : len(new) - same]
     yield from (line.strip() for line in come.splitlines() if len(line) <= LONGEST)
-    yield from sorted((piece.strip() for piece in VARYING.split(come[:LONGEST])), key=len, reverse=True)
+    pieces = sorted((piece.strip() for piece in VARYING.split(come[:LONGEST])), key=len, reverse=True)
+    yield from pieces
+    yield from (f"{mark}{piece}" for piece in pieces for mark in QUOTATION_MARKS if piece)
     yield from (come[:size].split("\n")[0].strip() for size in SIZES)
     start, end = new.rfind("\n", 0, at) + 1, len(new) - same
     stop = new.find("\n", at)
@@ -52,7 +57,8 @@ def _pieces(old: str, new: str, at: int) -> Iterator[str]:
 
 
 def _is_distinctive(text: str) -> bool:
-    return len(text) >= SHORTEST and "\n" not in text
+    least = SHORTEST_LITERAL if text.startswith(QUOTATION_MARKS) else SHORTEST
+    return len(text) >= least and "\n" not in text
 
 
 def find_source_line(search: Sequence[str], files: Mapping[str, str]) -> SourceLine | None:
