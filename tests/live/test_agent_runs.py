@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from agent_projects import TURNS, accepted, agent_project, check
 
+import terminal
 from cachecost.live.agent_runs.processes import Launcher
 from command_runs import run_apart, run_here
 
@@ -196,7 +197,7 @@ def test_an_interruption_ends_the_command_and_leaves_nothing(tmp_path: Path, sto
     mark = f"mark-{tmp_path.name}-{os.getpid()}"
     agent_project(tmp_path, "hangs", env={"MARK": mark})
     (tmp_path / "tmp").mkdir()
-    words = [sys.executable, "-m", "cachecost", "check"]
+    words = [sys.executable, "-c", terminal.HEEDED + terminal.COMMAND, "check"]
     environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
     with subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
         while mark.encode() not in _command_lines():
