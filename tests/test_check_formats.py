@@ -196,7 +196,7 @@ def test_the_option_outweighs_the_recording(folder: Path) -> None:
 
 def session(scenario: str, cost: str, read: int, total: int, strategy: str = "plain") -> Any:
     rates = {"hit_rate": str(Decimal(read) / total), "baseline_hit_rate": None, "baseline_usd": None}
-    tokens = {"cache_read_input_tokens": read, "input_tokens": total}
+    tokens = {"cache_read_input_tokens": read, "input_tokens": total, "output_tokens": 600}
     return {"scenario": scenario, "strategy": strategy, "cost_usd": cost, **rates, **tokens}
 
 

@@ -111,7 +111,13 @@ def check_of(text: str) -> dict[str, Any]:
     budget = {"scenario": text, "strategy": text, "budget": "max_cost_usd", "verdict": "fail", "message": text}
     where = {"file": f"{text}.yaml", "line": 3, "column": 1, "changes": [change]}
     costs = {"scenario": text, "strategy": text, "baseline_usd": "1", "cost_usd": "2", "errors": 0}
-    rates = {"hit_rate": "0.5", "baseline_hit_rate": "0.9", "input_tokens": 2, "cache_read_input_tokens": 1}
+    rates = {
+        "hit_rate": "0.5",
+        "baseline_hit_rate": "0.9",
+        "input_tokens": 2,
+        "cache_read_input_tokens": 1,
+        "output_tokens": 1,
+    }
     spans = dict.fromkeys(f"{name}usd_per_{span}" for name in ("", "baseline_") for span in ("day", "month"))
     sent = {"layer": "tools", "path": f"tools.0.{text}", "name": text, "kind": "changed", "call": 1, "calls": 2}
     shown = {"before": text, "after": text, "character": 3, "tokens_before": 1, "tokens_after": 2, "rewritten": [2]}

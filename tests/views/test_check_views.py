@@ -34,7 +34,7 @@ def session_of(strategy: Told) -> Told:
     """The session of a strategy: one, of which nothing else is known."""
     names = ("hit_rate", "baseline_hit_rate", "usd_per_day", "usd_per_month", "volume")
     known = {name: strategy[name] for name in ("scenario", "strategy", "cost_usd", "baseline_usd")}
-    tokens = {"input_tokens": 0, "cache_read_input_tokens": 0}
+    tokens = {"input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 9}
     return {**known, **tokens, **dict.fromkeys((*names, "baseline_usd_per_day", "baseline_usd_per_month"))}
 
 

@@ -76,6 +76,8 @@ class StrategyCost:
     reads_before: ReadShare | None = None
     """As `before`."""
     volume: SessionVolume = ONE_SESSION
+    output_tokens: int = 0
+    """0 where no call says what was answered: then the cost is that of the input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,7 @@ def _cost(scenario: str, one: ReplayedStrategy, now: Baseline, baseline: Baselin
         ReadShare(usage.read, usage.total_input),
         _reads_of(before) if before else None,
         session_volume(one.calls),
+        usage.output_tokens,
     )
 
 

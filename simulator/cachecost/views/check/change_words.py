@@ -70,10 +70,11 @@ def rates_before_and_now(session: CheckObject) -> str:
 
 
 def session_words(session: CheckObject) -> str:
-    """ "$0.20 → $0.79 a session, cache hit rate 83% → 12%"."""
+    """ "$0.20 → $0.79 a session, cache hit rate 83% → 12%"; a session without answers costs "input only"."""
     rates = rates_before_and_now(session)
     cost = before_and_now(session["baseline_usd"], session["cost_usd"])
-    return f"{cost} a session{', cache hit rate ' + rates if rates else ''}"
+    scope = "" if session["output_tokens"] else " (input only)"
+    return f"{cost} a session{scope}{', cache hit rate ' + rates if rates else ''}"
 
 
 def volume_words(session: CheckObject) -> str:

@@ -127,6 +127,7 @@ def _session(cost: StrategyCost, sessions_per_day: int | None) -> dict[str, Any]
         "baseline_usd": None if before is None else _optional(exact_share(before, volume.sessions)),
         "input_tokens": cost.reads.input,
         "cache_read_input_tokens": cost.reads.read,
+        "output_tokens": cost.output_tokens,
         "hit_rate": _optional(rates[0]),
         "baseline_hit_rate": _optional(rates[1]),
         "usd_per_day": _optional(day),
