@@ -23,17 +23,31 @@ if TYPE_CHECKING:
 PROVIDERS = {
     "anthropic": "anthropic",
     "bedrock": "aws",
+    "cerebras": "cerebras",
     "deepseek": "deepseek",
+    "fireworks": "fireworks",
     "gemini": "google",
     "google-cloud": "google",
+    "groq": "groq",
     "minimax": "minimax",
     "mistral": "mistral",
+    "moonshot": "moonshotai",
     "openai": "openai",
     "openrouter": "openrouter",
+    "together": "together",
+    "vertex": "google",
     "xai": "x-ai",
+    "zai": "zai",
 }
-"""Host -> provider of genai-prices whose models are shipped. It has no list for Foundry, and none of Qwen's own."""
-SPELLINGS = {"bedrock": ("global.anthropic.{}", "anthropic.{}"), "openrouter": ("anthropic/{}",)}
+"""Host -> provider of genai-prices whose models are shipped. It has no list for Foundry, and none of Qwen's own. For Azure it
+falls back to the maker's prices without saying so, so that host states whose it has (`prices/hosts.toml`)."""
+LEFT_OUT = frozenset({("deepseek", "deepseek-chat"), ("deepseek", "deepseek-reasoner")})
+"""(host, model) whose prices there are wrong: without days, and with the discount of the night as what holds by day."""
+SPELLINGS = {
+    "bedrock": ("global.anthropic.{}", "anthropic.{}", "global.amazon.{}-v1:0", "amazon.{}-v1:0"),
+    "fireworks": ("accounts/fireworks/models/{}",),
+    "openrouter": ("anthropic/{}",),
+}
 """How genai-prices writes an id of the host at its list price: the first that it knows (default: the id itself)."""
 CLASSES = {
     "input": "input_mtok",
@@ -85,10 +99,11 @@ def _provider(name: str) -> Provider:
 def _models(host: str, provider: Provider) -> dict[str, list[dict[str, Any]]]:
     """Rows by our id where our rules know the model; all of them, by their id, on a host that has no rules."""
     book = catalogue(host) if host in hosts() else None
-    found = {model.name: _find(host, provider, model) for model in book.models.values()} if book else {}
-    ours = {name: model for name, model in found.items() if model}
+    ours = (model for model in book.models.values() if (host, model.name) not in LEFT_OUT) if book else ()
+    found = {model.name: _find(host, provider, model) for model in ours}
+    known = {name: model for name, model in found.items() if model}
     theirs = {} if book else {model.id: model for model in provider.models}
-    return {name: rows for name, model in {**theirs, **ours}.items() if (rows := list(_rows(model)))}
+    return {name: rows for name, model in {**theirs, **known}.items() if (rows := list(_rows(model)))}
 
 
 def _find(host: str, provider: Provider, model: Model) -> ModelInfo | None:

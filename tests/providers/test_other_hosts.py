@@ -86,7 +86,7 @@ PARAMETERS = {
 @pytest.mark.parametrize("host", OTHERS)
 def test_rules_are_in_the_words_that_the_cache_knows(host: str) -> None:
     for found in (row.rules for row in model_rows(BOOK, host)):
-        assert found.matching in {"breakpoint", "grid", "units", "named", "best_effort"}
+        assert found.matching in {"breakpoint", "grid", "units", "named", "best_effort", "none"}
         assert found.surplus_breakpoints in {"refused", "oldest_dropped"}
         assert found.finds in {"lookback", "boundaries"}
         assert set(found.breakpoint_layers) <= {"tools", "system", "messages"}

@@ -58,12 +58,19 @@ def _best_effort() -> CacheModel:
     return BestEffortCache()
 
 
+def _no_cache() -> CacheModel:
+    from cachecost.caches.no_cache import NoCache
+
+    return NoCache()
+
+
 CACHE_MODELS: dict[str, Callable[[], CacheModel]] = {
     BREAKPOINT: PrefixCache,
     "grid": _fixed_blocks,
     "units": _fixed_units,
     "named": _explicit_objects,
     "best_effort": _best_effort,
+    "none": _no_cache,
 }
 """Models are imported when they are first used: most replays need breakpoints only."""
 

@@ -59,7 +59,7 @@ def print_dated_notes(models: ModelDays, setup: ReplaySetup) -> None:
 def retirement_note(host: str, name: str, as_of: date) -> str:
     """That the host had retired the model by then, and its last day; "" where it had not, or the model is unknown."""
     try:
-        model = catalogue(host).model(name)
+        model = catalogue(host).model(name, as_of)
     except CannotEvaluate:
         return ""
     last = last_day(model)

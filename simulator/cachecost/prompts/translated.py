@@ -65,7 +65,8 @@ def _keep_heeded(request: Request, rules: ModelRules) -> HostRequest:
 def _without_breakpoints(request: Request, rules: ModelRules) -> HostRequest:
     if not request.breakpoints and request.automatic is None:
         return HostRequest(request)
-    note = f"{rules.host} caches by itself: breakpoints and TTLs are left out."
+    by_itself = "caches by itself" if rules.matching != "none" else f"has no prompt cache for {rules.model}"
+    note = f"{rules.host} {by_itself}: breakpoints and TTLs are left out."
     return HostRequest(replace(request, breakpoints=(), automatic=None), notes=(note,))
 
 

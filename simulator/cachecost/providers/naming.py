@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any
 
 from cachecost.base.structs import value
@@ -23,6 +24,8 @@ class Naming:
     spelling: str
     default: str
     endpoints: Mapping[str, tuple[str, ...]]
+    spellings: Mapping[str, str] = field(default_factory=dict)
+    """As `spelling`, for models whose name begins so."""
 
     def read(self, name: str) -> tuple[str, str] | None:
         """The model's own name and the endpoint in `name`; None if this host has no such ids."""
@@ -35,7 +38,9 @@ class Naming:
 
     def write(self, model: str, endpoint: str) -> str:
         """The id of `model` at `endpoint`: its own name at the default one. `read` understands it."""
-        return model if endpoint == self.default else self.spelling.format(model=model, endpoint=endpoint)
+        own = (spelling for start, spelling in self.spellings.items() if model.startswith(start))
+        spelling = next(own, self.spelling)
+        return model if endpoint == self.default else spelling.format(model=model, endpoint=endpoint)
 
     def modifiers(self, endpoint: str) -> tuple[str, ...]:
         """The price modifiers of `endpoint`."""
@@ -48,7 +53,7 @@ class Naming:
 def naming_of(data: Mapping[str, Any]) -> Naming:
     """The [naming] table of a rule file."""
     endpoints = {name: tuple(modifiers) for name, modifiers in data["endpoints"].items()}
-    return Naming(re.compile(data["pattern"]), data["spelling"], data["default"], endpoints)
+    return Naming(re.compile(data["pattern"]), data["spelling"], data["default"], endpoints, data.get("spellings", {}))
 
 
 def _dated_id(groups: Mapping[str, str | None]) -> str:

@@ -126,7 +126,7 @@ def _peak(row: dict[str, Any], titles: dict[str, str]) -> Peak:
         row["host"],
         tuple(row["models"]),
         Decimal(row["multiplier"]),
-        tuple((start, end) for start, end in row["hours"]),
+        tuple((float(start), float(end)) for start, end in row["hours"]),
         tuple(row["weekdays"]),
         row["from"],
         row.get("to"),

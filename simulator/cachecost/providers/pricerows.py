@@ -103,12 +103,14 @@ class Storage:
 
 @value
 class Peak:
-    """Hours (UTC; from, to, the latter excluded) of weekdays (Monday is 0) that cost `multiplier` times as much."""
+    """Hours (UTC; from, to, the latter excluded; 16.5 is 16:30) of weekdays (Monday is 0) that cost `multiplier` times
+    as much.
+    """
 
     host: str
     models: tuple[str, ...]
     multiplier: Decimal
-    hours: tuple[tuple[int, int], ...]
+    hours: tuple[tuple[float, float], ...]
     weekdays: tuple[int, ...]
     start: date | None
     end: date | None
@@ -118,7 +120,8 @@ class Peak:
         """Whether a call at `moment` (in UTC) is one at peak, holidays aside."""
         if host != self.host or not _names(self.models, model) or not _within(self.start, moment.date(), self.end):
             return False
-        return moment.weekday() in self.weekdays and any(start <= moment.hour < end for start, end in self.hours)
+        hour = moment.hour + moment.minute / 60
+        return moment.weekday() in self.weekdays and any(start <= hour < end for start, end in self.hours)
 
 
 @value

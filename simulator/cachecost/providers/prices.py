@@ -139,7 +139,8 @@ class PriceBook:
     def _peak(self, host: str, name: str, moment: datetime) -> Peak | None:
         """The peak hours that contain the moment; a moment without a zone is UTC."""
         when = moment.astimezone(UTC) if moment.tzinfo else moment
-        day, model = when.date(), catalogue(host).model(name).name
+        day = when.date()
+        model = catalogue(host).model(name, day).name
         off = (row for sheet in self._sheets for row in sheet.holidays if row.host == host)
         if any(row.start <= day <= row.end for row in off):
             return None
@@ -152,7 +153,9 @@ class PriceBook:
         rows = self._rows(host, model, when)
         factor, sources = self._factor(host, model.name, when, _ways(asked, model.modifiers, regional))
         if peak:
-            factor, sources = factor * peak.multiplier, [*sources, f"peak hours × {peak.multiplier}: {peak.source}"]
+            kind = "peak" if peak.multiplier > 1 else "discount"
+            told = f"{kind} hours × {peak.multiplier}: {peak.source}"
+            factor, sources = factor * peak.multiplier, [*sources, told]
         above = tuple(sorted({row.above for row in rows if row.above}))
         named = _has_objects(model, when, catalogue(host))
         kept = self._kept(host, model, when) if named else None
@@ -174,7 +177,7 @@ class PriceBook:
         if host not in hosts():
             raise CannotEvaluate(f"no prices for host '{host}'{nearest(host, hosts())}; known: {', '.join(hosts())}")
         book = catalogue(host)
-        model = book.model(name)
+        model = book.model(name, day)
         when = day or book.data_date
         if when < model.released:
             known = f"known from {model.released}: --as-of {model.released}"

@@ -14,8 +14,8 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate, nearest, nearest_name
 from cachecost.base.structs import value
 from cachecost.providers.naming import Naming
-from cachecost.providers.ruleparse import NO_READINGS, NO_ROWS, ParsedRules, Rows, parse
-from cachecost.providers.rulerows import AssumptionRows, DatedRow, Model, RefutedRow, Rule, Source
+from cachecost.providers.ruleparse import NO_ALIASES, NO_READINGS, NO_ROWS, ParsedRules, Rows, parse
+from cachecost.providers.rulerows import AliasRow, AssumptionRows, DatedRow, Model, RefutedRow, Rule, Source
 
 __all__ = ["Catalogue", "DatedRow", "Model", "RefutedRow", "Rule", "Source", "catalogue", "hosts"]
 
@@ -46,18 +46,37 @@ class Catalogue:
     ways: Mapping[str, Rows] = NO_ROWS
     readings: Mapping[tuple[str, str], AssumptionRows] = NO_READINGS
     is_priced: bool = True
+    aliases: Mapping[str, tuple[AliasRow, ...]] = NO_ALIASES
+    """Aliases whose meaning changed, in the order of the days."""
 
-    def model(self, name: str) -> Model:
-        """The model of an alias, or of an id as this host writes it. Raises CannotEvaluate naming the nearest."""
-        found = self.names.get(name) or self._spelt(name) or self._named_by_user(name)
+    def model(self, name: str, day: date | None = None) -> Model:
+        """The model of an alias, or of an id as this host writes it, on `day` (None: that of the shipped data).
+
+        Raises CannotEvaluate naming the nearest.
+        """
+        found = self._known(name, day) or self._spelt(name, day) or self._named_by_user(name)
         if found is None:
             raise CannotEvaluate(f"unknown model '{name}' on host {self.host}{near_model(self.host, name)}")
         return found
 
-    def _spelt(self, name: str) -> Model | None:
+    def _known(self, name: str, day: date | None) -> Model | None:
+        """The model of an id or alias. After the last day of an alias its last meaning is kept, as a retired model."""
+        when = day or self.data_date
+        rows = self.aliases.get(name, ())
+        begun = [row for row in rows if row.start <= when]
+        if not begun:
+            if rows and name not in self.names:
+                known = f"known from {rows[0].start}: --as-of {rows[0].start}"
+                raise CannotEvaluate(f"what '{name}' meant on host {self.host} on {when} is not known; {known}")
+            return self.names.get(name)
+        meant = self.names[begun[-1].model]
+        ends = [end for end in (meant.retired, begun[-1].end) if end]
+        return replace(meant, retired=min(ends, default=None))
+
+    def _spelt(self, name: str, day: date | None) -> Model | None:
         """The model of an id in this host's own spelling, at the endpoint that the id names."""
         read = self.naming.read(name) if self.naming else None
-        known = self.names.get(read[0]) if read else None
+        known = self._known(read[0], day) if read else None
         if self.naming is None or read is None or known is None:
             return None
         endpoint = read[1]
@@ -106,10 +125,10 @@ def near_model(host: str, name: str) -> str:
     Cached, as every call of a log may name the same unknown model.
     """
     book = catalogue(host)
-    found = nearest_name(name, book.models) or nearest_name(name, book.names)
+    found = nearest_name(name, book.models) or nearest_name(name, (*book.names, *book.aliases))
     if not found:
         return ""
-    retired = book.names[found].retired
+    retired = book.model(found).retired
     ended = f" It was retired on {retired}." if retired and retired <= book.data_date else ""
     return f" (did you mean '{found}'?{ended})"
 
@@ -145,4 +164,5 @@ def _load(host: str) -> Catalogue:
         read.ways,
         read.readings,
         head.get("is_priced", True),
+        read.aliases,
     )

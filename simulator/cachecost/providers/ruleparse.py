@@ -13,13 +13,23 @@ from typing import Any
 
 from cachecost.base.structs import value
 from cachecost.providers.naming import Naming, naming_of
-from cachecost.providers.rulerows import CONFIDENCES, AssumptionRows, DatedRow, Model, RefutedRow, Rule, Source
+from cachecost.providers.rulerows import (
+    CONFIDENCES,
+    AliasRow,
+    AssumptionRows,
+    DatedRow,
+    Model,
+    RefutedRow,
+    Rule,
+    Source,
+)
 from cachecost.providers.usage import TOKEN_CLASSES
 
 Rows = Mapping[str, tuple[DatedRow, ...]]
 FACTS = frozenset({"id", "aliases", "released", "retired", "source", "generation", "family", "ways", "at", "price"})
 """Keys of a [[model]] other than rules."""
 NO_ROWS: Mapping[Any, Rows] = {}
+NO_ALIASES: Mapping[str, tuple[AliasRow, ...]] = {}
 NO_READINGS: Mapping[tuple[str, str], AssumptionRows] = {}
 
 
@@ -33,6 +43,7 @@ class ParsedRules:
     naming: Naming | None = None
     ways: Mapping[str, Rows] = NO_ROWS
     readings: Mapping[tuple[str, str], AssumptionRows] = NO_READINGS
+    aliases: Mapping[str, tuple[AliasRow, ...]] = NO_ALIASES
 
 
 def parse(data: Mapping[str, Any], base: ParsedRules | None = None) -> ParsedRules:
@@ -52,9 +63,26 @@ class _File:
         self._rules = {**base.rules, **{name: self._rule(name, rule) for name, rule in self._said.items()}}
 
     def parsed(self) -> ParsedRules:
+        models = self._models()
         return ParsedRules(
-            self._rules, self._models(), tuple(self._refuted()), self._naming, self._ways(), dict(self._readings())
+            self._rules,
+            models,
+            tuple(self._refuted()),
+            self._naming,
+            self._ways(),
+            dict(self._readings()),
+            self._aliases(models),
         )
+
+    def _aliases(self, models: Mapping[str, Model]) -> dict[str, tuple[AliasRow, ...]]:
+        """By alias, what it means, in the order of the days. Raises ValueError for a model that is not here."""
+        found: dict[str, tuple[AliasRow, ...]] = {}
+        for entry in sorted(self._data.get("alias", []), key=lambda entry: entry["from"]):
+            if entry["model"] not in models:
+                raise ValueError(f"alias {entry['name']}: no model is called {entry['model']}")
+            row = AliasRow(entry["model"], entry["from"], entry.get("to"), self._sources[entry["source"]])
+            found[entry["name"]] = (*found.get(entry["name"], ()), row)
+        return found
 
     def _ways(self) -> dict[str, Rows]:
         """By endpoint, the rows that replace the model's."""
@@ -117,7 +145,7 @@ class _File:
     def _over(self, model: Model, entry: Mapping[str, Any]) -> Model:
         """A model of the base with the changes of this file. Retirements are not inherited."""
         head = self._data["data"]
-        released = max(entry.get("released", model.released), head["since"])
+        released = entry["released"] if "released" in entry else max(model.released, head["since"])
         kept = model.retired if head.get("retires_with_base") else None
         return self._at_default(
             replace(
@@ -126,6 +154,7 @@ class _File:
                 released=released,
                 retired=entry.get("retired", kept),
                 source=self._sources[entry["source"]] if "source" in entry else model.source,
+                ways=tuple(way for way in model.ways if way in self._data.get("ways", {})),
                 rows={**self._kept(model.rows), **self._own(entry, released)},
             )
         )

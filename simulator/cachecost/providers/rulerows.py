@@ -80,6 +80,16 @@ class Model:
 
 
 @value
+class AliasRow:
+    """What an alias means from `start` on, until the day before `end` (None: until a later row of it)."""
+
+    model: str
+    start: date
+    end: date | None
+    source: Source
+
+
+@value
 class AssumptionRows:
     """Rows that hold under an assumption, for models whose id matches one of `models` (`*` matches any text)."""
 

@@ -38,6 +38,7 @@ WAYS = {
     "units": "keeps fixed units automatically",
     "named": "keeps explicit cache objects",
     "best_effort": "is automatic and best effort",
+    "none": "keeps nothing: this model has no prompt cache there",
 }
 """Descriptions of caches by `finds` where they use breakpoints, else by `matching`."""
 NO_LAG: Mapping[str, float] = {}
@@ -109,7 +110,7 @@ class ModelRules:
     """A breakpoint with another TTL is a 400."""
     endpoint: str = ""
     matching: str = "breakpoint"
-    """How the cache finds what it has: breakpoint, grid, units, named or best_effort."""
+    """How the cache finds what it has: breakpoint, grid, units, named, best_effort or none."""
     step_tokens: int = 1
     """Grid: a hit ends on a multiple of it."""
     reported_step_tokens: int = 1
@@ -207,7 +208,7 @@ class RuleBook:
 
     def _resolve(self, host: str, name: str, day: date | None) -> ModelRules:
         book, assumptions = catalogue(host), self.assumptions.on(host)
-        model = book.under(book.model(name), assumptions)
+        model = book.under(book.model(name, day), assumptions)
         when = day or book.data_date
         if when < model.released:
             known = f"known from {model.released}: --as-of {model.released}"

@@ -28,7 +28,7 @@ def list_models(host: str, *days: date | None) -> Iterator[Model]:
 def withdrawn(host: str, name: str, day: date | None) -> str:
     """Why `host` does not serve a model that it has no longer; "" where it does, or never had it."""
     try:
-        model = catalogue(host).model(name)
+        model = catalogue(host).model(name, day)
     except CannotEvaluate:
         return ""
     retired = _retirement_day(model)
@@ -41,7 +41,7 @@ def withdrawn(host: str, name: str, day: date | None) -> str:
 def must_be_served(host: str, name: str, day: date | None) -> None:
     """Raise CannotEvaluate unless `host` serves the model on `day`; the text names the --as-of that would do."""
     book = catalogue(host)
-    model, when = book.model(name), day or book.data_date
+    model, when = book.model(name, day), day or book.data_date
     if is_offered(model, host, when):
         return
     if when < model.released:

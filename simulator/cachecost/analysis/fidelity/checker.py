@@ -39,7 +39,12 @@ from cachecost.simulation.call_preparer import request_prices
 from cachecost.tokens.calibrated import BilledLengths, BilledSizes, EstimatedSizes
 
 KnownSizes = BilledSizes | EstimatedSizes
-VERDICTS = {"grid": judge_prefix_hit, "units": judge_prefix_hit, "best_effort": judge_range}
+VERDICTS = {
+    "grid": judge_prefix_hit,
+    "units": judge_prefix_hit,
+    "best_effort": judge_range,
+    "none": judge_prefix_hit,
+}
 """By what the rules of a host without breakpoints state as `matching`."""
 
 

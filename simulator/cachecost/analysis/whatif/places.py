@@ -146,7 +146,7 @@ def to_host(call: Call, traffic: Workload, host: str) -> Call:
     """
     model = call.request.model
     try:
-        model = catalogue(call.host or traffic.setup.host).model(model).name
+        model = catalogue(call.host or traffic.setup.host).model(model, call.day).name
         rules = traffic.setup.rules.rules(host, model, call.day)
     except CannotEvaluate:
         return replace(call, host=host, request=replace(call.request, model=model))

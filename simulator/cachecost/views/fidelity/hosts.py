@@ -16,6 +16,7 @@ WAYS = {
     "units": "automatic, fixed units",
     "named": "explicit cache objects",
     "best_effort": "automatic, best effort",
+    "none": "no cache",
 }
 """How a host matches prefixes, by `matching` of its rules."""
 DOCUMENTED = "nothing recorded: documented only"
