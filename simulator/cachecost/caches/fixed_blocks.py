@@ -28,7 +28,8 @@ class FixedBlockCache:
     """Everything that calls sent, by host and model.
 
     Where the rules state `keeps_answers` (vLLM, SGLang), an answer is read the first time it is sent back. It counts
-    towards the capacity from then on.
+    towards the capacity from then on. Where they state `keeps_unreasoned_answers` (OpenAI), only one whose length is
+    billed. A prompt that goes on from an earlier one shares all of that but what opened its answer.
     """
 
     def __init__(self) -> None:
@@ -45,14 +46,21 @@ class FixedBlockCache:
     ) -> Outcome:
         """Read what is cached of `prompt`. Times are seconds; calls come in the order they start."""
         sent = self._of(rules)
-        known = self._history(rules).add_call(prompt.end) if rules.keeps_answers else NO_PRIOR_PROMPT
+        known = self._history(rules).add_call(prompt.end) if _uses_history(rules) else NO_PRIOR_PROMPT
         matched = sent.send(prompt.end, start, start + first_token_s, ttl_s_of(rules), rules.capacity_tokens)
-        if known.shared and known.answer and matched == known.shared.tokens:
-            matched = known.answer.tokens
         if not matched:
             return build_outcome(prompt, sizes, 0, None, rules)
+        is_shared = known.shared is not None and matched == known.shared.tokens
+        if is_shared and known.answer and (rules.keeps_answers or known.is_billed):
+            matched, is_shared = known.answer.tokens, False
         hit = _at(prompt.end, matched)
-        return build_outcome(prompt, sizes, _size(hit, matched, sizes), hit, rules)
+        opener = rules.opener_tokens if is_shared and known.is_end and hit is not prompt.end else 0
+        return build_outcome(prompt, sizes, _size(hit, matched, sizes) - opener, hit, rules)
+
+    def note_answer(self, prompt: Prompt, rules: ModelRules, tokens: int) -> None:
+        """The answer to the latest call with this prompt was billed with so many tokens."""
+        if _uses_history(rules):
+            self._history(rules).note_answer(prompt.end, tokens)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         """The state of `prefix` at `now`. There is one TTL; `ttl` is ignored."""
@@ -63,6 +71,10 @@ class FixedBlockCache:
 
     def _of(self, rules: ModelRules) -> Recency:
         return self._sent.setdefault((rules.host, rules.model), Recency())
+
+
+def _uses_history(rules: ModelRules) -> bool:
+    return rules.keeps_answers or rules.keeps_unreasoned_answers or rules.opener_tokens > 0
 
 
 def _at(end: Prefix, tokens: int) -> Prefix:

@@ -38,7 +38,7 @@ class FixedUnitCache:
         sizes: PrefixSizes = AS_COUNTED,
     ) -> Outcome:
         """Read what is cached of `prompt`. Times are seconds; calls come in the order they start."""
-        shared, answer = self._answers.add_call(prompt.end)
+        shared, answer, *_ = self._answers.add_call(prompt.end)
         if shared and answer and shared in self._units:
             self._units[answer] = copy(self._units[shared])  # as old as that of its prompt
         hit = self._find(answer or shared, start)

@@ -113,6 +113,10 @@ class SimulatedHosts:
         """Forget what is cached of a prompt beyond its first `most` tokens, on hosts with breakpoints."""
         self._cache.forget_longer(prompt, most, rules, sizes)
 
+    def note_answer(self, prompt: Prompt, rules: ModelRules, tokens: int) -> None:
+        """The answer to the latest call with this prompt was billed with so many tokens."""
+        self._cache.note_answer(prompt, rules, tokens)
+
     def warm_prefix(self, prompt: Prompt, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
         """Add `prefix` of a prompt to the cache, and the entries that its breakpoints before it would have written."""
         for breakpoint in prompt.breakpoints:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from cachecost.caches.breakpoints import TTLS, Entry, Outcome, PrefixCache, State
 from cachecost.caches.reporting import round_read
@@ -13,6 +13,7 @@ from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
 from cachecost.providers.rules import ModelRules
 
 BREAKPOINT = "breakpoint"
+GRID = "grid"
 
 
 class CacheModel(Protocol):
@@ -32,6 +33,13 @@ class CacheModel(Protocol):
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         """The state at `now` of what is cached up to `prefix`."""
         ...
+
+
+@runtime_checkable
+class AnswerCache(Protocol):
+    """A cache that keeps answers as long as they were billed."""
+
+    def note_answer(self, prompt: Prompt, rules: ModelRules, tokens: int) -> None: ...
 
 
 def _fixed_blocks() -> CacheModel:
@@ -66,7 +74,7 @@ def _no_cache() -> CacheModel:
 
 CACHE_MODELS: dict[str, Callable[[], CacheModel]] = {
     BREAKPOINT: PrefixCache,
-    "grid": _fixed_blocks,
+    GRID: _fixed_blocks,
     "units": _fixed_units,
     "named": _explicit_objects,
     "best_effort": _best_effort,
@@ -102,6 +110,13 @@ class HostCaches:
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         return self._of(rules).state(prefix, ttl, rules, now)
+
+    def note_answer(self, prompt: Prompt, rules: ModelRules, tokens: int) -> None:
+        """The answer to the latest call with this prompt was billed with so many tokens: of use on a grid."""
+        if rules.matching == GRID:
+            blocks = self._of(rules)
+            assert isinstance(blocks, AnswerCache)
+            blocks.note_answer(prompt, rules, tokens)
 
     def warm(self, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
         """Add a breakpoint entry that was written before the call that starts at `start`."""

@@ -30,6 +30,7 @@ class Call:
     holds the blocks of the answer where they are known: server tools and summaries in it make the call several passes.
     `number` is the call's place in its file, where the file is not in time order (0: it is). `most_read` is how many
     tokens the call can read at most, because its bill shows that what comes after them was lost (None: no limit).
+    `rounding_s`: the call started at most so many seconds after `start`, as all stamps of its log are rounded down.
     """
 
     request: Request
@@ -45,6 +46,13 @@ class Call:
     is_batch: bool = False
     number: int = 0
     most_read: int | None = None
+    rounding_s: float = 0.0
+
+    @property
+    def ready_s(self) -> float:
+        """Seconds from `start` until what the call writes may be readable for a call of the same log: until its first
+        token, less what the rounding of their stamps can hide."""
+        return max(0.0, self.first_token_s - self.rounding_s) if self.rounding_s else self.first_token_s
 
     @property
     def has_failed(self) -> bool:
@@ -242,6 +250,7 @@ def derive_call(call: Call, request: Request, start: float, output_tokens: int |
         call.workspace,
         output_tokens=output_tokens,
         is_batch=call.is_batch,
+        rounding_s=call.rounding_s,
         purpose=purpose,
         turn=call.turn,
         inquiry=call.inquiry,

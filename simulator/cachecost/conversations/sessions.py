@@ -282,7 +282,7 @@ def _order_key(turn: Turn) -> tuple[float, int]:
 
 
 def _reply(call: RecordedCall, blocks: tuple[Block, ...]) -> Reply:
-    return Reply(call.start, blocks, call.first_token_s or None, call.output_tokens)
+    return Reply(call.start, blocks, call.ready_s or None, call.output_tokens)
 
 
 def _request_settings(call: RecordedCall) -> tuple[str, bytes, bytes, Mapping[str, Any]]:

@@ -3,6 +3,7 @@
 - Calls are sorted by time. Equal times, and calls without a time, keep the order of the file (rule 11: a call without a
   time starts 2 s after the one before it in the file).
 - The same time on all calls of a recording means no times: all were stamped at once.
+- Where all stamps are of whole seconds, they are rounded down: rounded_times.py.
 
 A log in time order is read line by line and never held in memory. A pass over the times alone, if a reader offers one
 (`times`), tells before the first call whether it is in order.
@@ -21,6 +22,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import WATCH, Warn
+from cachecost.conversations.rounded_times import is_whole, read_rounded
 from cachecost.conversations.start_times import SECONDS_BETWEEN_UNTIMED
 
 Times = Callable[[Path], Iterator[float]]
@@ -33,10 +35,14 @@ def order_by_time(calls: Iterable[RecordedCall], path: Path, warn: Warn, times: 
 
     The same time on all calls is dropped, with a warning. Raises what iterating over `calls` raises.
     """
-    if times is not None and path.is_file() and _is_rising(path, times):
-        yield from _check_rising(calls, path)
+    order = _TimeOrder(path, times) if times is not None and path.is_file() else None
+    if order is not None and order.is_rising:
+        found = _check_rising(calls, path)
+        yield from read_rounded(found) if order.is_whole else found
     else:
-        yield from _sort(list(calls), path, warn)
+        sorted_calls = list(_sort(list(calls), path, warn))
+        are_whole = all(is_whole(call.start) for call in sorted_calls)
+        yield from read_rounded(sorted_calls) if are_whole else sorted_calls
 
 
 def _sort(found: list[RecordedCall], path: Path, warn: Warn) -> Iterator[RecordedCall]:
@@ -72,20 +78,29 @@ def _check_rising(calls: Iterable[RecordedCall], path: Path) -> Iterator[Recorde
         yield call
 
 
-def _is_rising(path: Path, times: Times) -> bool:
-    """Whether no call starts before the one before it, and not all start at once."""
-    token = WATCH.set(lambda size: None)
-    try:
+class _TimeOrder:
+    """What a pass over the times of a file tells. `is_rising`: no call starts before the one before it, and not all
+    start at once; `is_whole`: all start at whole seconds."""
+
+    def __init__(self, path: Path, times: Times) -> None:
+        self.is_rising, self.is_whole = True, True
+        token = WATCH.set(lambda size: None)
+        try:
+            self._read(times(path))
+        finally:
+            WATCH.reset(token)
+
+    def _read(self, starts: Iterator[float]) -> None:
         first: float | None = None
         last: float | None = None
-        for start in times(path):
+        for start in starts:
+            self.is_whole = self.is_whole and is_whole(start)
             if last is not None and start < last:
-                return False
+                self.is_rising = False
+                return
             first = start if first is None else first
             last = start
-        return first != last
-    finally:
-        WATCH.reset(token)
+        self.is_rising = first != last
 
 
 def _drop_times(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:

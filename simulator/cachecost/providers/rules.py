@@ -28,6 +28,7 @@ WHERE_STATED = (
     *("lookback_positions", "maximum_breakpoints", "accepts_automatic", "accepted_ttls", "matching", "step_tokens"),
     *("reported_step_tokens", "grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read"),
     *("surplus_breakpoints", "breakpoint_layers", "implicit_breakpoint", "finds", "keyed_by", "keeps_answers"),
+    *("keeps_unreasoned_answers", "opener_tokens"),
     *("accepts_threads", "thread_breakpoints", "thread_held_s", "thread_reads", "accepts_compaction"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
@@ -123,6 +124,10 @@ class ModelRules:
     """What the cache holds: the least recently used go first. None: no bound."""
     keeps_answers: bool = False
     """An answer is cached as its call made it, and read when it first comes back. Grid."""
+    keeps_unreasoned_answers: bool = False
+    """The same of an answer whose bill shows that it came back whole, without reasoning before it. Grid."""
+    opener_tokens: int = 0
+    """Tokens at the end of a prompt that open the answer, and that a longer prompt does not share. Grid."""
     refreshes_on_read: bool = True
     surplus_breakpoints: str = "refused"
     """What becomes of more than `maximum_breakpoints`: refused, or oldest_dropped."""

@@ -139,7 +139,7 @@ class Simulation:
     def _make(self, call: Call, made: PreparedCall) -> SimulatedCall:
         """Make a call against the cache."""
         rules, prompts, sizes = made.rules, made.prompts, made.sizes
-        times = call.start, call.first_token_s
+        times = call.start, call.ready_s
         warm = self._start_warm(prompts[0], rules, call.start)
         if call.most_read is not None:
             self._hosts.forget_longer(prompts[0], call.most_read, rules, sizes[0])
@@ -147,6 +147,8 @@ class Simulation:
             call.request, prompts, rules, call.workspace, times, sizes, call.file, self._number
         )
         outcomes, cause = looked.outcomes, looked.cause
+        if isinstance(call, RecordedCall) and call.billed is not None:
+            self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens)
         if call.most_read is not None:
             outcomes[0] = outcomes[0].with_read(call.most_read)
         if warm and not looked.losses and (hit := outcomes[0].hit) and hit.depth <= warm.depth:

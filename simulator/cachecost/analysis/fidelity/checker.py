@@ -265,8 +265,10 @@ class _LogCheck(RecordingCheck):
 
     def _predict(self, case: _Case, sizes: Sequence[KnownSizes]) -> _CallPrediction:
         call = case.call
-        times = call.start, call.first_token_s
+        times = call.start, call.ready_s
         looked = self.hosts.inspect(call.request, case.prompts, case.rules, call.workspace, times, sizes)
+        if case.bill is not None:
+            self.hosts.note_answer(case.prompts[-1], case.rules, case.bill.output_tokens)
         return _CallPrediction(tuple(looked.outcomes), looked.cause)
 
     def _dollars(self, case: _Case, usage: Usage) -> Decimal | None:

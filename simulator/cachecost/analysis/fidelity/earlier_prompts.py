@@ -21,7 +21,7 @@ class EarlierPrompts:
 
         Records the prompt, too. `start` is in seconds.
         """
-        shared, answer = self._answers.add_call(end)
+        shared, answer, *_ = self._answers.add_call(end)
         found = self._recent(shared, start)
         self._take(end, start)
         return answer if answer is not None and found is shared else found

@@ -86,7 +86,7 @@ def proposals(evaluator: PlanEvaluator, tree: BlockTree, steps: Sequence[PlanSte
 def _together(first: PlanStep, step: PlanStep) -> bool:
     """Whether a call starts too early to read what the first one writes."""
     start, sent = step.sent.start, first.sent
-    return start < sent.start + sent.call.first_token_s or start <= sent.start
+    return start < sent.start + sent.call.ready_s or start <= sent.start
 
 
 def _find_shared_prefix(

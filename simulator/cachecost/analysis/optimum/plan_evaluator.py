@@ -187,12 +187,12 @@ class PlanEvaluator:
         cache.start_warm(prompts[0], sent.rules, sent.start)
         if sent.call.most_read is not None:
             cache.forget_longer(prompts[0], sent.call.most_read, sent.rules, first_pass.sizes)
-        first = cache.call(prompts[0], sent.rules, sent.start, sent.call.first_token_s, first_pass.sizes)
+        first = cache.call(prompts[0], sent.rules, sent.start, sent.call.ready_s, first_pass.sizes)
         if sent.call.most_read is not None:
             first = first.with_read(sent.call.most_read)
         usage = first.usage
         if later:
-            times = pass_times(sent.start, sent.call.first_token_s, len(prompts))
+            times = pass_times(sent.start, sent.call.ready_s, len(prompts))
             for prompt, moment, one in zip(prompts[1:], times[1:], later, strict=True):
                 usage += cache.call(prompt, sent.rules, *moment, one.sizes).usage
         return StepResult(step, first, usage, input_usd(usage, sent.prices) + sent.output_usd)

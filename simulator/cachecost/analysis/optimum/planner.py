@@ -278,7 +278,7 @@ class Planner:
     def _write_entry(self, sent: BareCall, event: Event | None, ttl: TTL) -> HeldBlock:
         if event is not None:
             return write_block(event, ttl)
-        first = sent.call.first_token_s
+        first = sent.call.ready_s
         return HeldBlock(sent.start, ttl, sent.start + first, first <= 0)
 
     def _shallow(self, breakpoint: BreakpointPrefix, read: HeldBlock, sent: BareCall, event: Event | None) -> None:

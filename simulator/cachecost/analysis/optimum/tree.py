@@ -112,7 +112,7 @@ class BlockTree:
         self.events: list[Event] = []
         self._interned: dict[tuple[int, bool, bool, int], Tail] = {}
         for one in sent:
-            for index, moment in enumerate(pass_times(one.start, one.call.first_token_s, len(one.passes))):
+            for index, moment in enumerate(pass_times(one.start, one.call.ready_s, len(one.passes))):
                 self._enter(one, index, *moment)
         self._list()
 

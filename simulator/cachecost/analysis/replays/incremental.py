@@ -113,7 +113,7 @@ def _is_same(one: ReplayStep, other: ReplayStep) -> bool:
 def _content_key(call: Call) -> tuple[object, ...]:
     """What the prompt and the bill of a call depend on; how much it can read is another matter."""
     where = call.start, call.day, call.host, call.workspace, call.is_batch
-    return id(call.request), id(call.response), call.output_tokens, call.first_token_s, *where
+    return id(call.request), id(call.response), call.output_tokens, call.ready_s, *where
 
 
 class ChangedReplay:

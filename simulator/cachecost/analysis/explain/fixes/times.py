@@ -89,4 +89,4 @@ def _find_writer(steps: Sequence[ReplayStep], start: float, before: int) -> _Wri
     """The call that began at `start`: what it wrote could not be read yet by the one at position `before`."""
     found = min(range(before - 1, 0, -1), key=lambda position: abs(steps[position - 1].call.start - start))
     call = steps[found - 1].call
-    return _Writer(found, call.start + call.first_token_s)
+    return _Writer(found, call.start + call.ready_s)
