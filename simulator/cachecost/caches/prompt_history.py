@@ -5,7 +5,7 @@ assistant's blocks right after the end of the earlier prompt. If an agent sends 
 thinking, for example), what it sends back counts as the whole answer, unless the length of the answer is known.
 
 A known length bounds it. What is longer was written by the client: messages of the assistant that it put together
-itself. What is shorter by more than `SLACK_TOKENS` came without what the model had thought, so it is not what was
+itself. What is shorter by more than `LACKING_TOKENS` came without what the model had thought, so it is not what was
 cached. Both were seen with OpenAI: of 197 answers of gpt-5 that came back, 39 of 57 were read where nothing had been
 reasoned, and 2 of 140 where something had (unseen bills, 2026-11-22).
 """
@@ -18,10 +18,14 @@ from typing import NamedTuple
 from cachecost.prompts.blocks import Layer, Prefix
 
 
-SLACK_TOKENS = 32
-"""How much an answer may differ from its billed length: half of the 64 tokens that OpenAI bills reasoning in."""
-SLACK = 0.05
-"""The same as a share, where that is more: blocks are counted by an estimate."""
+LACKING_TOKENS = 32
+"""How much shorter than billed an answer may come back: half of the 64 tokens that OpenAI bills reasoning in."""
+SURPLUS_TOKENS = 8
+"""How much longer than billed it may come back: blocks are counted by an estimate."""
+CALL_TOKENS = 32
+"""The same of a call of a tool, which no client writes by itself: its wrapping is estimated as well."""
+SHARE = 0.05
+"""Each as a share of the billed length, where that is more."""
 
 
 class PriorPrompt(NamedTuple):
@@ -82,9 +86,14 @@ class PromptHistory:
 
 def _as_long(prompt: Prefix, run: list[Prefix], tokens: int) -> Prefix | None:
     """The end of the blocks after `prompt` that are as long as an answer of `tokens`; None where none are."""
-    slack = max(SLACK_TOKENS, SLACK * tokens)
-    fitting = [node for node in run if node.tokens - prompt.tokens <= tokens + slack]
-    return fitting[-1] if fitting and tokens - (fitting[-1].tokens - prompt.tokens) <= slack else None
+    fitting = [node for node in run if node.tokens - prompt.tokens <= tokens + _surplus(node, tokens)]
+    lacking = tokens - (fitting[-1].tokens - prompt.tokens) if fitting else tokens
+    return fitting[-1] if fitting and lacking <= max(LACKING_TOKENS, SHARE * tokens) else None
+
+
+def _surplus(node: Prefix, tokens: int) -> float:
+    is_call = node.block is not None and node.block.kind == "tool_use"
+    return max(CALL_TOKENS if is_call else SURPLUS_TOKENS, SHARE * tokens)
 
 
 def _is_assistants(node: Prefix) -> bool:
