@@ -275,6 +275,8 @@ class Judgement:
     folder: str = ""
     """The folder that the agent worked in: the `project` of the recorded call."""
     timestamp: str | None = None
+    in_range: bool | None = None
+    """Whether the read is in the range of what the machines of the host may have; None: no range is stated."""
 
     @property
     def is_right(self) -> bool:

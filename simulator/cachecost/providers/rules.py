@@ -28,7 +28,7 @@ WHERE_STATED = (
     *("lookback_positions", "maximum_breakpoints", "accepts_automatic", "accepted_ttls", "matching", "step_tokens"),
     *("reported_step_tokens", "grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read"),
     *("surplus_breakpoints", "breakpoint_layers", "implicit_breakpoint", "finds", "keyed_by", "keeps_answers"),
-    *("keeps_unreasoned_answers", "opener_tokens"),
+    *("keeps_unreasoned_answers", "opener_tokens", "machine_shares"),
     *("accepts_threads", "thread_breakpoints", "thread_held_s", "thread_reads", "accepts_compaction"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
@@ -128,6 +128,9 @@ class ModelRules:
     """The same of an answer whose bill shows that it came back whole, without reasoning before it. Grid."""
     opener_tokens: int = 0
     """Tokens at the end of a prompt that open the answer, and that a longer prompt does not share. Grid."""
+    machine_shares: Mapping[str, float] = field(default_factory=dict)
+    """Shares of the calls that could read an earlier one: those on the machine that has the `latest` it could read, on
+    one that has an `older` one, on one that has `none`. Empty: every call is on the machine that has it. Grid."""
     refreshes_on_read: bool = True
     surplus_breakpoints: str = "refused"
     """What becomes of more than `maximum_breakpoints`: refused, or oldest_dropped."""

@@ -147,7 +147,7 @@ class Simulation:
             call.request, prompts, rules, call.workspace, times, sizes, call.file, self._number
         )
         outcomes, cause = looked.outcomes, looked.cause
-        if isinstance(call, RecordedCall) and call.billed is not None:
+        if isinstance(call, RecordedCall) and call.billed is not None and call.billed.output_tokens:
             self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens)
         if call.most_read is not None:
             outcomes[0] = outcomes[0].with_read(call.most_read)

@@ -11,6 +11,7 @@ from itertools import pairwise
 from cachecost.analysis.fidelity.earlier_prompts import EarlierPrompts
 from cachecost.analysis.fidelity.exercised_rules import CallFacts, find_broken_rules, find_exercised_rules
 from cachecost.analysis.fidelity.features import features_of
+from cachecost.analysis.fidelity.machine_ranges import MachineRanges
 from cachecost.analysis.fidelity.recording_check import RecordingCheck, input_cost
 from cachecost.analysis.fidelity.rule_claims import claim_name, find_claims, find_refuted_claims
 from cachecost.analysis.fidelity.verdicts import (
@@ -129,6 +130,7 @@ class _LogCheck(RecordingCheck):
         self.written: set[Prefix] = set()
         self.sent = SentPrefixes()
         self.earlier = EarlierPrompts()
+        self.machines = MachineRanges()
 
     def add(self, number: int, call: RecordedCall) -> None:
         """Render a call and learn lengths from its bill. A call without a bill only takes part in the cache.
@@ -166,19 +168,25 @@ class _LogCheck(RecordingCheck):
         prediction = self._predict(case, sizes)
         self.written.update(breakpoint.prefix for prompt in case.prompts for breakpoint in prompt.breakpoints)
         if case.bill is None:
-            self.sent.add(case.prompts[0])
+            self._remember(case)
             return None
         comparison = prediction.compare(case, sizes[0])
         if case.rules.is_automatic:
-            verdict = VERDICTS[case.rules.matching](comparison, reach)
+            machines = self.machines.range_of(case.prompts[0], sizes[0], case.rules, prediction.usage.read)
+            verdict = VERDICTS[case.rules.matching](comparison, reach, machines)
         else:
             verdict = self._seen_alive(
                 case, sizes[0], judge_breakpoint_hit(comparison, possible, case.rules.visibility_lag)
             )
-        self.sent.add(case.prompts[0])
+        self._remember(case)
         if not case.pass_bills and len(case.prompts) > 1 and verdict.kind != "unknown":
             self._learn_passes(case, prediction)
         return self._build_judgement(case, prediction, verdict)
+
+    def _remember(self, case: _Case) -> None:
+        self.sent.add(case.prompts[0])
+        if case.rules.is_automatic:
+            self.machines.add(case.prompts[0])
 
     def _seen_alive(self, case: _Case, sizes: KnownSizes, verdict: BillVerdict) -> BillVerdict:
         """Keep what the bill proves to be cached, although no recorded call wrote it, for later calls.
@@ -224,6 +232,7 @@ class _LogCheck(RecordingCheck):
             agent=case.call.agent,
             folder=case.call.project,
             timestamp=case.call.timestamp,
+            in_range=verdict.in_range,
         )
 
     def _sizes(self, case: _Case, prompt: Prompt) -> KnownSizes:
@@ -267,7 +276,7 @@ class _LogCheck(RecordingCheck):
         call = case.call
         times = call.start, call.ready_s
         looked = self.hosts.inspect(call.request, case.prompts, case.rules, call.workspace, times, sizes)
-        if case.bill is not None:
+        if case.bill is not None and case.bill.output_tokens:
             self.hosts.note_answer(case.prompts[-1], case.rules, case.bill.output_tokens)
         return _CallPrediction(tuple(looked.outcomes), looked.cause)
 

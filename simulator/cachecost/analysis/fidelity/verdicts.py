@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cachecost.analysis.fidelity.machine_ranges import ReadRange
 from cachecost.analysis.fidelity.recording_check import TOLERANCE
 from cachecost.prompts.blocks import Prefix
 from cachecost.providers.rules import VisibilityLag
@@ -26,7 +27,8 @@ class BillVerdict:
     """`kind`, `exact` and `holds` of a judgement; why it is not right, in words, else "".
 
     `cause` is the probable one from the closed list of causes, where one is known. `found` is the prefix that the
-    bill proves to be alive although the recording cannot tell.
+    bill proves to be alive although the recording cannot tell. `in_range`: whether the read is in the range of what the
+    machines of the host may have (None: no range is stated).
     """
 
     kind: str
@@ -35,6 +37,7 @@ class BillVerdict:
     holds: bool = False
     cause: str = ""
     found: Prefix | None = None
+    in_range: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +94,21 @@ def judge_breakpoint_hit(
     )
 
 
-def judge_prefix_hit(comparison: BillComparison, reach: int) -> BillVerdict:
-    """For hosts that keep every prefix. An earlier call sent `reach` tokens of this prompt."""
+def judge_prefix_hit(comparison: BillComparison, reach: int, machines: ReadRange | None = None) -> BillVerdict:
+    """For hosts that keep every prefix. An earlier call sent `reach` tokens of this prompt; `machines` is what it may
+    read on any of the host's."""
     read, predicted = comparison.billed.read, comparison.predicted.read
+    in_range = machines.holds(read) if machines else None
     if read == 0:
-        return BillVerdict("cold", predicted == 0, "" if predicted == 0 else _not_read(predicted))
+        return BillVerdict("cold", predicted == 0, "" if predicted == 0 else _not_read(predicted), in_range=in_range)
     if read > reach + _slack(read, False):
         return BillVerdict("unknown", False, _unknown(read, predicted))
     exact = abs(predicted - read) <= TOLERANCE
-    return BillVerdict("hit", exact, "" if exact else _other_length(comparison))
+    return BillVerdict("hit", exact, "" if exact else _other_length(comparison), in_range=in_range)
 
 
-def judge_range(comparison: BillComparison, reach: int) -> BillVerdict:
-    """For best-effort hosts: the read must lie between nothing and what was predicted."""
+def judge_range(comparison: BillComparison, reach: int, machines: ReadRange | None = None) -> BillVerdict:
+    """For best-effort hosts: the read must lie between nothing and what was predicted. `machines` is of no matter."""
     read, most = comparison.billed.read, comparison.predicted.read
     if read > reach + _slack(read, False):
         return BillVerdict("unknown", False, _unknown(read, most))

@@ -72,6 +72,7 @@ def _score(each: Score) -> dict[str, Any]:
         "visibility_lag": each.late,
         "warm_starts": each.warm,
         "cold_billed_a_write": each.cold_written,
+        "machine_ranges": {"judged": each.on_machines, "hold": each.in_range},
     }
 
 

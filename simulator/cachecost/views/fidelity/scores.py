@@ -34,6 +34,7 @@ class Score:
     that is none. `known` leaves out the calls that are unknown. `ranges` are calls on hosts that promise nothing,
     `held` those whose range holds. `late` are misses that the visibility lag probably caused, `warm` those of the
     unknown that read what was cached before the recording began, `cold_written` cold starts that were billed a write.
+    `on_machines` are calls whose read depends on the machine that they come to, `in_range` those in its range.
     """
 
     name: str
@@ -52,6 +53,8 @@ class Score:
     late: int = 0
     warm: int = 0
     cold_written: int = 0
+    on_machines: int = 0
+    in_range: int = 0
     known: Dollars = Dollars()
     not_known: Dollars = Dollars()
 
@@ -87,6 +90,8 @@ def score(name: str, judgements: Sequence[Judgement]) -> Score:
         sum(one.cause == "visibility_lag" for one in judgements),
         sum(one.cause == "warm_start" for one in unknown),
         sum(one.billed.write > 0 for one in cold),
+        sum(one.in_range is not None for one in judgements),
+        sum(one.in_range is True for one in judgements),
         _dollars([one for one in judgements if one.kind != "unknown"]),
         _dollars(unknown),
     )
