@@ -84,7 +84,7 @@ deepseek  units        10   4/6    3/3    0/0    1
 gemini    best_effort  14   0/0    0/0    12/12  2
 gemini    named        5    3/3    0/0    0/0    2
 mistral   grid         3    1/1    1/2    0/0    0
-openai    grid         90   26/32  30/39  0/0    19
+openai    grid         90   29/32  31/39  0/0    19
 xai       grid         6    3/4    0/0    0/0    2
 """
 

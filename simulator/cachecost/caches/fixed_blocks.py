@@ -14,7 +14,7 @@ from __future__ import annotations
 from cachecost.caches.breakpoints import Outcome, State
 from cachecost.caches.prompt_history import NO_PRIOR_PROMPT, PromptHistory
 from cachecost.caches.recency import Recency
-from cachecost.caches.reporting import build_outcome, ttl_s_of
+from cachecost.caches.reporting import build_outcome, shared_with, ttl_s_of
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
@@ -54,8 +54,9 @@ class FixedBlockCache:
         if is_shared and known.answer and (rules.keeps_answers or known.is_billed):
             matched, is_shared = known.answer.tokens, False
         hit = _at(prompt.end, matched)
-        opener = rules.opener_tokens if is_shared and known.is_end and hit is not prompt.end else 0
-        return build_outcome(prompt, sizes, _size(hit, matched, sizes) - opener, hit, rules)
+        if is_shared and known.is_end and hit is not prompt.end:
+            return build_outcome(prompt, sizes, shared_with(hit, sizes, rules), hit, rules)
+        return build_outcome(prompt, sizes, _size(hit, matched, sizes), hit, rules)
 
     def note_answer(self, prompt: Prompt, rules: ModelRules, tokens: int) -> None:
         """The answer to the latest call with this prompt was billed with so many tokens."""

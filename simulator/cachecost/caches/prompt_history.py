@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from cachecost.prompts.blocks import Layer, Prefix
 
-
 LACKING_TOKENS = 32
 """How much shorter than billed an answer may come back: half of the 64 tokens that OpenAI bills reasoning in."""
 SURPLUS_TOKENS = 8

@@ -30,6 +30,15 @@ def round_down_to_block(tokens: int, rules: ModelRules) -> int:
     return max(0, from_its_start - from_its_start % rules.step_tokens - rules.grid_offset_tokens)
 
 
+def shared_with(end: Prefix, sizes: PrefixSizes, rules: ModelRules) -> int:
+    """The tokens that a longer prompt shares with one that ended at `end`: all but those that opened its answer.
+
+    A bill of the earlier prompt counts them; our own count has none.
+    """
+    tokens = sizes.of(end)
+    return tokens - rules.opener_tokens if sizes.doubt(tokens) == 0 else tokens
+
+
 def build_outcome(prompt: Prompt, sizes: PrefixSizes, matched: int, hit: Prefix | None, rules: ModelRules) -> Outcome:
     """The outcome where `matched` tokens are cached, up to `hit`. Writes are free, and breakpoints have no effect."""
     total = sizes.total(prompt)

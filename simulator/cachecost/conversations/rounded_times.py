@@ -1,7 +1,7 @@
 """Times of a log in whole seconds, such as `created` of OpenAI's answers: each is an interval of one second.
 
-An entry is unreadable only if it is for every time in the interval. A first token that came a fraction of a second after
-its rounded start may have come before the rounded start of the next call, so its writer is given that much less
+An entry is unreadable only if it is for every time in the interval. A first token that came a fraction of a second
+after its rounded start may have come before the rounded start of the next call, so its writer is given that much less
 (`Call.ready_s`). Calls with equal stamps began at once as far as the log tells (rule 11), unless one goes on from the
 other: then that one was answered before.
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cachecost.caches.reporting import reported_read
+from cachecost.caches.reporting import reported_read, shared_with
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import PrefixSizes
@@ -64,7 +64,7 @@ class MachineRanges:
         total, node, shortest = sizes.total(prompt), prompt.end.parent, most
         while node is not None:
             if node in self._places:
-                shortest = min(shortest, reported_read(sizes.of(node) - rules.opener_tokens, total, rules) or most)
+                shortest = min(shortest, reported_read(shared_with(node, sizes, rules), total, rules) or most)
             node = node.parent
         return shortest
 
