@@ -29,7 +29,8 @@ class UsageShape:
     doubtful: bool = False
 
 
-DETAILS = ("prompt_tokens_details", "input_tokens_details")
+DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
+"""Those of Chat Completions, of Responses, and of the Realtime API."""
 
 
 def _in_details(*names: str) -> Names:

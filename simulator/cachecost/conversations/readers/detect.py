@@ -103,7 +103,7 @@ CALLS: Readers[CallReader] = Readers(
         "anthropic-batch": ("readers.anthropic_batch.reader", ('"custom_id"', '"modelInput"')),
         "openai-log": (
             "readers.openai.reader",
-            ('"custom_id"', '"chat.completion"', '"response"', '"input"', '"instructions"'),
+            ('"custom_id"', '"chat.completion"', '"response"', '"input"', '"instructions"', '"event_id"'),
         ),
         "langfuse": ("readers.langfuse.reader", ('"traceId"', '"trace_id"', '"observations"')),
         "langsmith": ("readers.langsmith.reader", ('"run_type"', '"run_id"', '"inputs"')),

@@ -8,7 +8,8 @@ as one object or as an array:
 - stored completions and responses as the API returns them (`object` is "chat.completion", "response", or a "list" of
   them), with their "messages" or "input" put in. The API has those at another address (…/messages, …/input_items);
   an entry without them is skipped, with a note;
-- the two files of a batch: batch.py.
+- the two files of a batch: batch.py;
+- events of a session of the Realtime API: realtime.py.
 
 A response that goes on from another (`previous_response_id`, `conversation`) gets the items of that one before its
 own, where the file has it. The time is the log's, else the answer's `created`, which is in whole seconds. The log
@@ -30,6 +31,7 @@ from cachecost.conversations.readers.common.parsed_call import CallBuilder
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.openai.batch import OpenAIBatch
 from cachecost.conversations.readers.openai.exchange import CHAT, RESPONSE, ExchangeParser, OpenAIExchange, time_of
+from cachecost.conversations.readers.openai.realtime import FIRST, RealtimeSession, is_event
 from cachecost.prompts.wire import show_found
 
 ANSWER = re.compile(rb'"object"\s*:\s*"(chat\.completion|response)"')
@@ -46,6 +48,8 @@ def sniff(head: bytes) -> str | None:
         return _batch(text, keys)
     if "request" in keys:
         return _exchange(text)
+    if "event_id" in keys and FIRST.search(text):
+        return "its first object is an event of a Realtime session"
     if ({"object", "choices"} <= keys or {"object", "output"} <= keys) and ANSWER.search(text):
         return 'its first object is a "chat.completion" or a "response"'
     return "it is a list of stored answers" if {"object", "data"} <= keys and ANSWER.search(text) else None
@@ -87,6 +91,7 @@ class _OpenAILog:
         self.rows = 0
         self.exchanges = ExchangeParser(CallBuilder(keep_content))
         self.batch = OpenAIBatch(path, warn)
+        self.realtime = RealtimeSession(self.exchanges.notes)
 
     def calls(self) -> Iterator[RecordedCall]:
         for row in objects(self.path, self.faults, self.warn):
@@ -103,6 +108,8 @@ class _OpenAILog:
             self.batch.add(row)
         elif "request" in row.data:
             yield from _logged_exchange(row)
+        elif is_event(row):
+            yield from self.realtime.exchanges(row)
         elif row.data.get("object") == "list":
             for entry in _in_time(row.objects("data")):
                 yield from self._stored_answer(entry)
