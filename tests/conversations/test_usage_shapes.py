@@ -403,7 +403,50 @@ def test_what_cannot_be_a_usage_is_refused(raw: Any, shape: str, message: str) -
 
 def test_the_place_of_a_fault_is_told() -> None:
     with pytest.raises(NotAMessage, match=r"^response\.usage\.prompt_tokens: expected at least the 9 tokens"):
-        usage_from(chat(3, 7, cached_tokens=9), "response.usage", "openai")
+        usage_from({**chat(3, 7, cached_tokens=9), "total_tokens": 11}, "response.usage", "openai")
+
+
+def totalled(prompt: int, cached: int, output: int, total: int | None, reasoning: int = 0) -> Raw:
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": output,
+        "prompt_tokens_details": {"cached_tokens": cached},
+        **({} if total is None else {"total_tokens": total}),
+        **({"completion_tokens_details": {"reasoning_tokens": reasoning}} if reasoning else {}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("raw", "usage"),
+    [
+        (totalled(900, 800, 50, 950), Usage(100, 800, 0, 0, 50)),  # the documented reading adds up
+        (totalled(900, 800, 50, 1750), Usage(900, 800, 0, 0, 50)),  # only an input without the cached tokens does
+        (totalled(900, 800, 50, 1749), Usage(100, 800, 0, 0, 50)),  # neither does: as documented
+        (totalled(900, 800, 50, None), Usage(100, 800, 0, 0, 50)),
+        (totalled(100, 800, 50, 950), Usage(100, 800, 0, 0, 50)),  # more cached than input: apart from it
+        (totalled(100, 161, 50, 150), Usage(0, 100, 0, 0, 50)),  # xAI: its own text is read and not in the input
+        (totalled(161, 161, 50, 211), Usage(0, 161, 0, 0, 50)),
+        (totalled(351, 148, 53, 627, 223), Usage(203, 148, 0, 0, 276)),  # xAI: reasoning beside the output
+        (totalled(351, 148, 276, 627, 223), Usage(203, 148, 0, 0, 276)),  # OpenAI: inside it
+        (totalled(351, 148, 53, 775, 223), Usage(351, 148, 0, 0, 276)),
+        (totalled(351, 148, 276, None, 223), Usage(203, 148, 0, 0, 276)),
+    ],
+)
+def test_the_total_of_openais_usage_says_what_its_parts_include(raw: Raw, usage: Usage) -> None:
+    assert usage_from(raw) == usage_from(raw, shape="openai") == usage
+
+
+@pytest.mark.parametrize("total", [None, 149, 151])
+def test_more_cached_than_was_sent_needs_a_total_that_explains_it(total: int | None) -> None:
+    with pytest.raises(NotAMessage, match=r"^usage\.prompt_tokens: expected at least the 161 tokens"):
+        usage_from(totalled(100, 161, 50, total))
+
+
+def test_a_write_beside_such_a_read_is_not_explained() -> None:
+    raw = totalled(100, 161, 50, 150)
+    raw["prompt_tokens_details"]["cache_write_tokens"] = 5
+    with pytest.raises(NotAMessage):
+        usage_from(raw)
 
 
 def test_an_unknown_shape_is_a_fault_of_ours() -> None:

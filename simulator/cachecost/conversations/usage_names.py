@@ -13,7 +13,8 @@ class UsageShape:
     """The field names of a usage; of several names, the first that is present and not 0 counts.
 
     "a/b" is b inside a. `more_input` and `more_output` are counted in addition to input and output. `includes`: the
-    input includes the cached tokens; `doubtful`: unless the numbers show otherwise.
+    input includes the cached tokens; `doubtful`: unless the numbers show otherwise; `total_decides`: unless only
+    another reading adds up to the total.
     """
 
     input: Names
@@ -27,6 +28,7 @@ class UsageShape:
     more_output: Names = ()
     includes: bool = True
     doubtful: bool = False
+    total_decides: bool = False
 
 
 DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
@@ -43,7 +45,7 @@ OPENAI = UsageShape(
     read=(
         "cache_read_input_tokens",
         *_in_details("cached_tokens"),
-        *("prompt_cache_hit_tokens", "cached_tokens", "cached_input_tokens"),
+        *("prompt_cache_hit_tokens", "cached_tokens", "cached_input_tokens", "cached_prompt_text_tokens"),
     ),
     write=(
         "cache_creation_input_tokens",
@@ -56,6 +58,12 @@ OPENAI = UsageShape(
         *_in_details(f"cache_creation_token_details/{H1}", "cache_write_tokens_details/ttl_12h_tokens"),
         f"cache_creation/{H1}",
     ),
+    total=("total_tokens",),
+    more_output=(
+        *(f"{details}/reasoning_tokens" for details in ("completion_tokens_details", "output_tokens_details")),
+        "reasoning_tokens",
+    ),
+    total_decides=True,
 )
 LANGCHAIN = UsageShape(
     input=("input_tokens",),

@@ -7,8 +7,12 @@ one, makes a wrong bill. The conventions, with their sources (November 2026):
 - anthropic (API reference), bedrock (Converse and its invocation log; botocore) and claude-code (the events of its
   telemetry): the input excludes them.
 - openai (Chat, Responses; SDK types), and with it DeepSeek, xAI, Mistral, Moonshot and OpenRouter; litellm (its
-  `Usage` since prompt_tokens is the sum); langchain (`usage_metadata` of langchain-core 1.8, langchain-anthropic
-  1.7); gemini (`usageMetadata`; thoughts are output, tool-use prompts are additional input): the input includes them.
+  `Usage` since prompt_tokens is the sum): the input includes them. Some hosts of that API report an input without
+  them, and xAI's chat API an output without the reasoning: the total shows it, where only that adds up. Where a total
+  without the cached tokens adds up and fewer tokens were sent than read, the rest of the read is the provider's own
+  text, which the input leaves out: all that was sent was read.
+- langchain (`usage_metadata` of langchain-core 1.8, langchain-anthropic 1.7); gemini (`usageMetadata`; thoughts are
+  output, tool-use prompts are additional input): the input includes them.
 - codex (`token_usage_record`, `token_count`; openai's fields) and gemini-cli (`tokens` of a message; gemini's counts
   under names of its own): the input includes them. qwen-code (`usageMetadata`, `ui_telemetry`): gemini's names for the
   counts of any provider; whether the output includes the thoughts shows in the total.
@@ -142,14 +146,35 @@ class _UsageCounts:
         self.cached = self.read + self.five + self.hour
 
     def usage(self) -> Usage:
-        includes, apart = self._convention() if self.shape.doubtful else (self.shape.includes, True)
+        includes, apart = self._reading()
         inside = self.cached if includes else 0
+        if self.input < inside and self._was_read_in_full(apart):
+            return Usage(0, self.input, 0, 0, self._output(apart))
         if self.input < inside:
             name = next((name for name in self.shape.input if self.raw.get(name) is not None), self.shape.input[0])
             expected = f"at least the {inside} tokens read and written that it includes"
             raise NotAMessage(f"{self.path}.{name}", expected, self.input)
-        output = self.output + (self.more_output if apart else 0)
-        return Usage(self.input - inside + self.more_input, self.read, self.five, self.hour, output)
+        return Usage(self.input - inside + self.more_input, self.read, self.five, self.hour, self._output(apart))
+
+    def _output(self, apart: bool) -> int:
+        return self.output + (self.more_output if apart else 0)
+
+    def _reading(self) -> tuple[bool, bool]:
+        """(whether input includes the cached tokens, whether `more_output` is additional to output)."""
+        if self.shape.doubtful:
+            return self._convention()
+        return self._by_total() if self.shape.total_decides else (self.shape.includes, True)
+
+    def _by_total(self) -> tuple[bool, bool]:
+        """As documented, with `more_output` inside output, unless only another reading adds up to the total."""
+        total = self._first(self.shape.total)
+        readings = [(True, False), (True, True), (False, False), (False, True)]
+        return next((one for one in readings if total and self._sum(*one) == total), readings[0])
+
+    def _was_read_in_full(self, apart: bool) -> bool:
+        """Whether the cached tokens exceed the input by what the provider puts before it: the total has no more."""
+        total = self._first(self.shape.total)
+        return self.shape.total_decides and self.cached == self.read and 0 < total == self._sum(True, apart)
 
     def _convention(self) -> tuple[bool, bool]:
         """(whether input includes the cached tokens, whether `more_output` is additional to output): as documented,
