@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from bodies import RULES
-from cachecost.analysis.fidelity.machine_ranges import MachineRanges, ReadRange
+from cachecost.analysis.fidelity.machine_ranges import MachineRanges
+from cachecost.analysis.fidelity.read_ranges import ReadBounds
 from cachecost.analysis.fidelity.validation import Validation
 from cachecost.base.structs import replace
 from cachecost.ledger.results import Judgement
@@ -40,7 +41,7 @@ class Sent:
             node = node.then(given_block("text", "user", str(number), 0), Layer.MESSAGES, length - node.tokens)
             self.prompts.append(Prompt(node, self.root, (), 0, 0, node.tokens, ("", "", "")))
 
-    def range_of_last(self, rules: ModelRules, most: int) -> ReadRange | None:
+    def range_of_last(self, rules: ModelRules, most: int) -> ReadBounds | None:
         machines = MachineRanges()
         for prompt in self.prompts[:-1]:
             machines.add(prompt)
@@ -60,7 +61,8 @@ def test_the_range_takes_in_the_fewest_places_that_make_up_nine_tenths(
     shares: dict[str, float], expected: tuple[int, int] | None
 ) -> None:
     sent = Sent(500, 1420, 1700, 2500, 3000)
-    assert sent.range_of_last(on_a_grid(shares), 2432) == expected
+    found = sent.range_of_last(on_a_grid(shares), 2432)
+    assert (found and (found.least, found.most)) == expected
 
 
 def test_what_is_read_nowhere_has_no_range() -> None:
@@ -76,7 +78,7 @@ def test_it_holds_as_often_as_the_shares_say() -> None:
         place = random.choices(list(GPT_5), list(GPT_5.values()))[0]
         read = {"latest": reads[-1], "older": random.choice(reads[:-1]), "none": 0}[place]
         found = Sent(*lengths).range_of_last(rules, reads[-1])
-        held += found is not None and found.holds(read)
+        held += found is not None and found.hold(read, 0)
     assert 0.85 <= held / calls <= 0.95
 
 
@@ -86,7 +88,7 @@ def judged(*rows: Path) -> list[Judgement]:
 
 
 def shares_in_range(files: list[Path]) -> tuple[int, int]:
-    ranged = [one.in_range for one in judged(*files) if one.in_range is not None]
+    ranged = [one.holds for one in judged(*files) if one.bounds is not None]
     return sum(ranged), len(ranged)
 
 

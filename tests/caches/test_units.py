@@ -7,12 +7,12 @@ from trees import Tree, rules
 
 from cachecost.caches.fixed_units import FixedUnitCache
 
-DEEPSEEK = rules(host="deepseek", minimum_tokens=64, reported_step_tokens=64)
+DEEPSEEK = rules(host="deepseek", minimum_tokens=64, reported_step_tokens=64, keeps_answers=True)
 
 
 def reads(*sent: str, apart: float = 10, first_token: float = 0.0, stated: object = None) -> list[int]:
     """Reads of prompts one after another, each written as "A:100 B:20"."""
-    tree, units, chosen = Tree(), FixedUnitCache(), stated or rules()
+    tree, units, chosen = Tree(), FixedUnitCache(), stated or rules(keeps_answers=True)
     return [
         units.call(tree.prompt(*one.split()), chosen, number * apart, first_token).read  # type: ignore[arg-type]
         for number, one in enumerate(sent)
@@ -88,7 +88,7 @@ def test_a_read_refreshes_its_unit_and_no_other() -> None:
 
 
 def test_an_answer_that_is_read_is_refreshed() -> None:
-    tree, units, lives = Tree(), FixedUnitCache(), rules(ttl_s={"5m": 300.0})
+    tree, units, lives = Tree(), FixedUnitCache(), rules(ttl_s={"5m": 300.0}, keeps_answers=True)
     calls = [("Q:100", 0), ("Q:100 >a:20 R:7", 200), ("Q:100 >a:20 S:7", 499.9), ("Q:100 >a:20 T:7", 799.9)]
     found = [units.call(tree.prompt(*sent.split()), lives, start).read for sent, start in calls]
     assert found == [0, 120, 120, 0]

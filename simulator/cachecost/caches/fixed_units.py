@@ -1,7 +1,8 @@
 """Caches of fixed units, each of which matches fully or not at all (DeepSeek).
 
-A unit ends where the input of a request ends, where its answer ends, and where a prompt diverges from earlier ones:
-what two requests share is kept from the second one on. So A+B, then A+C reads nothing, and then A+D reads A.
+A unit ends where the input of a request ends, where its answer ends (if the rules state `keeps_answers`), and where a
+prompt diverges from earlier ones: what two requests share is kept from the second one on. So A+B, then A+C reads
+nothing, and then A+D reads A.
 (DeepSeek's guide to context caching, 2026: sliding-window attention needs the state at the very end of a unit. It
 also keeps units at intervals of an unpublished length; those are not simulated.)
 
@@ -39,6 +40,7 @@ class FixedUnitCache:
     ) -> Outcome:
         """Read what is cached of `prompt`. Times are seconds; calls come in the order they start."""
         shared, answer, *_ = self._answers.add_call(prompt.end)
+        answer = answer if rules.keeps_answers else None
         if shared and answer and shared in self._units:
             self._units[answer] = copy(self._units[shared])  # as old as that of its prompt
         hit = self._find(answer or shared, start)

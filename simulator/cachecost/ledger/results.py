@@ -243,7 +243,8 @@ class Judgement:
     `kind` is "hit" (the recording could have written what was read), "cold" (nothing was read), "unknown" (what was
     read can only have been written before the recording began), "range" (the host promises no hits, so the prediction
     is a range) or "refused" (the simulator expects the API to refuse it). `exact`: the same prefix was hit, and the
-    read is right within 2 tokens; a range is never exact, it `holds` or not. `way` is how the host caches: a `matching`
+    read is right within 2 tokens; a range is never exact, it `holds` or not. A hit or a cold start may have a range,
+    too, where the host does not promise its hits. `way` is how the host caches: a `matching`
     of its rules. Dollars are None where no price is known.
     """
 
@@ -275,12 +276,18 @@ class Judgement:
     folder: str = ""
     """The folder that the agent worked in: the `project` of the recorded call."""
     timestamp: str | None = None
-    in_range: bool | None = None
-    """Whether the read is in the range of what the machines of the host may have; None: no range is stated."""
+    coverage: float = 0.0
+    """In which share of such calls the range is to hold (1: in all of them); 0: the call has none."""
+    bounds: tuple[int, int] | None = None
+    """The least and the most tokens that the range lets it read; None: it has none."""
+
+    @property
+    def has_range(self) -> bool:
+        return self.kind == "range" or self.bounds is not None
 
     @property
     def is_right(self) -> bool:
-        return self.exact or self.holds
+        return self.holds if self.kind == "range" else self.exact
 
     @property
     def client(self) -> str:

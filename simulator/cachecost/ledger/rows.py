@@ -88,7 +88,8 @@ class CallRow:
     output_is_recorded: bool = True
     error_type: str | None = None
     cost_if_missed: Decimal | None = None
-    """For calls in batches, whose hits are best effort: dollars without any read. `cost` is then the minimum."""
+    """Where hits are not certain (calls in batches, hosts with a range): dollars with the least read. `cost` is then
+    the minimum."""
     is_priced: bool = True
     """False: the price of its tokens is unknown, so `cost` must not be shown (a self-hosted server)."""
     estimated_usd: Decimal | None = None

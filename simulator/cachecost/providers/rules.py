@@ -29,6 +29,7 @@ WHERE_STATED = (
     *("reported_step_tokens", "grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read"),
     *("surplus_breakpoints", "breakpoint_layers", "implicit_breakpoint", "finds", "keyed_by", "keeps_answers"),
     *("keeps_unreasoned_answers", "opener_tokens", "machine_shares"),
+    *("shared_prefix_tokens",),
     *("accepts_threads", "thread_breakpoints", "thread_held_s", "thread_reads", "accepts_compaction"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
@@ -74,6 +75,19 @@ class VisibilityLag:
     def longest_s(self) -> float:
         """The 97.7th percentile: two sigmas above the median."""
         return self.median_s * exp(2 * self.sigma)
+
+
+@value
+class ReadRange:
+    """What a call reads where its host does not promise it: from a share `least` of what it could read to all of it, in
+    a share `coverage` of the calls (1: in all, so these are bounds)."""
+
+    least: float
+    coverage: float
+
+
+BOUNDS = ReadRange(0.0, 1.0)
+"""Nothing to all: what can be said of a cache that promises nothing."""
 
 
 @value
@@ -131,6 +145,11 @@ class ModelRules:
     machine_shares: Mapping[str, float] = field(default_factory=dict)
     """Shares of the calls that could read an earlier one: those on the machine that has the `latest` it could read, on
     one that has an `older` one, on one that has `none`. Empty: every call is on the machine that has it. Grid."""
+    shared_prefix_tokens: int = 0
+    """The provider's own text before every prompt, which everybody's calls keep cached: read by each call. Bills count
+    it as part of the prompt; what is counted here is what was sent, without it."""
+    read_range: ReadRange | None = None
+    """Where a call may read less than what earlier calls sent, or more than is predicted; None: it never does."""
     refreshes_on_read: bool = True
     surplus_breakpoints: str = "refused"
     """What becomes of more than `maximum_breakpoints`: refused, or oldest_dropped."""
@@ -175,6 +194,19 @@ class ModelRules:
         """A description: "the cache of gpt-5.5 on host openai caches every prefix automatically, in …"."""
         way = WAYS[self.finds if self.matching == "breakpoint" else self.matching]
         return f"the cache of {self.model} on host {self.host} {way}"
+
+    @property
+    def range_in_words(self) -> str:
+        """What its rules say of hits that are not certain, a sentence; "" where they are certain."""
+        stated = self.read_range
+        if stated is None:
+            return ""
+        often = "a call" if stated.coverage == 1 else f"{stated.coverage:.0%} of the calls"
+        least = f"{stated.least:.0%}" if stated.least else "nothing"
+        return (
+            f"hits of {self.model} on host {self.host} are a range: {often} may read from {least} to what is shown; "
+            f"cachecost rules --host {self.host} has where read_range is from"
+        )
 
     @property
     def is_automatic(self) -> bool:
@@ -228,6 +260,7 @@ class RuleBook:
             collapses_runs=self._collapses(book, model, when),
             hidden=_hidden_tokens(book, model, when),
             visibility_lag=_visibility_lag(book, model, when),
+            read_range=_read_range(book, model, when),
             assumptions=assumptions,
             retired=model.retired,
             day=when,
@@ -282,6 +315,15 @@ def _hidden_tokens(book: Catalogue, model: Model, day: date) -> HiddenTokens:
 def _visibility_lag(book: Catalogue, model: Model, day: date) -> VisibilityLag | None:
     said = book.value(model, "visibility_lag", day) if "visibility_lag" in book.rules else NO_LAG
     return VisibilityLag(said["median"], said["sigma"]) if said else None
+
+
+def _read_range(book: Catalogue, model: Model, day: date) -> ReadRange | None:
+    """The range that the host's rules state; bounds where the cache is best effort and they state none."""
+    said = book.value(model, "read_range", day) if "read_range" in book.rules else {}
+    if said:
+        return ReadRange(said["least"], said["coverage"])
+    is_sure = "matching" not in book.rules or book.value(model, "matching", day) != "best_effort"
+    return None if is_sure else BOUNDS
 
 
 def data_date(host: str = DEFAULT_HOST) -> date:

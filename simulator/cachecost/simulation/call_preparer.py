@@ -296,7 +296,8 @@ class CallPreparer:
         if counter.name != "bytes" and (late := too_long(tokens, rules)):
             return UnpreparedCall(None, late, REFUSED, notes)
         prices, unpriced = self._prices_of(call, rules, tokens)
-        return PreparedCall(rules, prompts, sizes, prices, counter, (*notes, *unpriced))
+        ranges = (rules.range_in_words,) if rules.read_range else ()
+        return PreparedCall(rules, prompts, sizes, prices, counter, (*notes, *unpriced, *ranges))
 
     def _prices_of(self, call: Call, rules: ModelRules, tokens: int) -> tuple[Prices, tuple[str, ...]]:
         """Prices of a call; none, with a note, where that may be. Raises CannotEvaluate."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cachecost.base.structs import replace, value
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from cachecost.simulation.setup import ReplaySetup
 
 AS_RECORDED = "as recorded"
-BEST_EFFORT = "best_effort"
 
 
 @value
@@ -154,8 +154,7 @@ class Simulation:
         if warm and not looked.losses and (hit := outcomes[0].hit) and hit.depth <= warm.depth:
             cause = WARM_START
         passed = tuple(map(Pass, prompts, sizes, outcomes, (looked.losses, *[()] * (len(prompts) - 1))))
-        may_miss = call.is_batch or rules.matching == BEST_EFFORT
-        row = self._with_usage(call, passed, made.prices, cause, made.counter, may_miss)
+        row = self._with_usage(call, passed, made.prices, cause, made.counter, _least_share(call, rules))
         return SimulatedCall(row, passed, rules, made.prices)
 
     def _with_usage(
@@ -165,7 +164,7 @@ class Simulation:
         prices: Prices,
         cause: str,
         counter: TokenCounter,
-        may_miss: bool,
+        least: float | None,
     ) -> CallRow:
         usage = passed[0].outcome.usage_with(output_tokens(call, counter))
         is_recorded = call.output_tokens is not None or has_no_output(call)
@@ -181,7 +180,7 @@ class Simulation:
             Cost(*prices.amounts(usage)),
             cause,
             output_is_recorded=is_recorded,
-            cost_if_missed=if_missed(usage, prices) if may_miss and prices.are_known else None,
+            cost_if_missed=if_missed(usage, prices, least) if least is not None and prices.are_known else None,
             is_priced=prices.are_known,
             **self._details(call, passed, prices, is_recorded),
         )
@@ -240,9 +239,17 @@ class Simulation:
         return SimulatedCall(row)
 
 
-def if_missed(usage: Usage, prices: Prices) -> Decimal:
-    """Dollars if what was read had to be written again, for five minutes."""
-    written = replace(usage, read=0, write_5m=usage.write_5m + usage.read)
+def _least_share(call: Call, rules: ModelRules) -> float | None:
+    """The share of what it could read that a call reads at least where its hits are not certain; None: they are."""
+    if call.is_batch:
+        return 0.0
+    return rules.read_range.least if rules.read_range else None
+
+
+def if_missed(usage: Usage, prices: Prices, least: float = 0.0) -> Decimal:
+    """Dollars if what was read, but a share `least` of it, had to be written again, for five minutes."""
+    read = ceil(least * usage.read)
+    written = replace(usage, read=read, write_5m=usage.write_5m + usage.read - read)
     return prices.total_cost(written)
 
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 
+from cachecost.analysis.fidelity.answer_lengths import AnswerLengths
 from cachecost.analysis.fidelity.earlier_prompts import EarlierPrompts
 from cachecost.analysis.fidelity.exercised_rules import CallFacts, find_broken_rules, find_exercised_rules
 from cachecost.analysis.fidelity.features import features_of
 from cachecost.analysis.fidelity.machine_ranges import MachineRanges
+from cachecost.analysis.fidelity.read_ranges import ReadBounds, read_bounds, with_shared_prefix
 from cachecost.analysis.fidelity.recording_check import RecordingCheck, input_cost
 from cachecost.analysis.fidelity.rule_claims import claim_name, find_claims, find_refuted_claims
 from cachecost.analysis.fidelity.verdicts import (
@@ -83,13 +85,13 @@ class _CallPrediction:
     def hit(self) -> Prefix | None:
         return self.outcomes[0].hit
 
-    def compare(self, case: _Case, sizes: KnownSizes) -> BillComparison:
-        """Beside the bill of its call, where that has one."""
+    def compare(self, case: _Case, sizes: KnownSizes, bounds: ReadBounds | None) -> BillComparison:
+        """Beside the bill of its call, where that has one. `bounds` are those of its read."""
         is_measured = self.hit is not None and (
             sizes.told_as_end(self.hit) if case.rules.is_automatic else sizes.told(self.hit) is not None
         )
         first_read = case.pass_bills[0].read if case.pass_bills else None
-        return BillComparison(case.bill_usage, self.usage, self.hit, is_measured, len(case.prompts), first_read)
+        return BillComparison(case.bill_usage, self.usage, self.hit, is_measured, len(case.prompts), first_read, bounds)
 
 
 class FidelityChecker:
@@ -125,6 +127,7 @@ class _LogCheck(RecordingCheck):
         self.checker = checker
         self.cases: list[_Case] = []
         self.anchors = BilledLengths()
+        self.answers = AnswerLengths(self.anchors)
         self.prompts = HostPrompts(checker.counter_for)
         self.hosts = SimulatedHosts()
         self.written: set[Prefix] = set()
@@ -144,6 +147,7 @@ class _LogCheck(RecordingCheck):
         self.cases.append(case)
         for prompt, bill in zip(case.prompts, case.pass_bills, strict=False):
             self.anchors.learn(number, prompt, bill)
+        self.answers.learn(number, case.prompts[0], rules, case.bill)
 
     def _case(self, number: int, call: RecordedCall, rules: ModelRules) -> _Case | None:
         if call.has_failed or call.billed is None:
@@ -170,10 +174,9 @@ class _LogCheck(RecordingCheck):
         if case.bill is None:
             self._remember(case)
             return None
-        comparison = prediction.compare(case, sizes[0])
+        comparison = prediction.compare(case, sizes[0], self._bounds(case, sizes[0], prediction.usage.read, reach))
         if case.rules.is_automatic:
-            machines = self.machines.range_of(case.prompts[0], sizes[0], case.rules, prediction.usage.read)
-            verdict = VERDICTS[case.rules.matching](comparison, reach, machines)
+            verdict = VERDICTS[case.rules.matching](comparison, reach)
         else:
             verdict = self._seen_alive(
                 case, sizes[0], judge_breakpoint_hit(comparison, possible, case.rules.visibility_lag)
@@ -232,7 +235,8 @@ class _LogCheck(RecordingCheck):
             agent=case.call.agent,
             folder=case.call.project,
             timestamp=case.call.timestamp,
-            in_range=verdict.in_range,
+            coverage=verdict.bounds.coverage if verdict.bounds else 0.0,
+            bounds=(verdict.bounds.least, verdict.bounds.most) if verdict.bounds else None,
         )
 
     def _sizes(self, case: _Case, prompt: Prompt) -> KnownSizes:
@@ -272,13 +276,20 @@ class _LogCheck(RecordingCheck):
         if len(marked) == 2:
             self.anchors.learn_prefix(case.number, marked[0], case.bill_usage.read - read)
 
+    def _bounds(self, case: _Case, sizes: KnownSizes, predicted: int, reach: int) -> ReadBounds | None:
+        """Of the read of a call of which earlier ones sent `reach` tokens."""
+        prompt, rules = case.prompts[0], case.rules
+        machines = self.machines.range_of(prompt, sizes, rules, predicted)
+        return machines or read_bounds(rules, predicted, reach, sizes.total(prompt))
+
     def _predict(self, case: _Case, sizes: Sequence[KnownSizes]) -> _CallPrediction:
         call = case.call
         times = call.start, call.ready_s
         looked = self.hosts.inspect(call.request, case.prompts, case.rules, call.workspace, times, sizes)
         if case.bill is not None and case.bill.output_tokens:
             self.hosts.note_answer(case.prompts[-1], case.rules, case.bill.output_tokens)
-        return _CallPrediction(tuple(looked.outcomes), looked.cause)
+        outcomes = [with_shared_prefix(one, case.rules) for one in looked.outcomes]
+        return _CallPrediction(tuple(outcomes), looked.cause)
 
     def _dollars(self, case: _Case, usage: Usage) -> Decimal | None:
         call = case.call

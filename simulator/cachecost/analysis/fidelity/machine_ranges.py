@@ -8,8 +8,8 @@ in that order, that make up `COVERED` of the calls; so it holds more often than 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from cachecost.analysis.fidelity.read_ranges import ReadBounds
 from cachecost.caches.reporting import reported_read, shared_with
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
@@ -18,16 +18,6 @@ from cachecost.providers.rules import ModelRules
 
 COVERED = 0.9
 """The share of calls whose read the range is to hold."""
-
-
-class ReadRange(NamedTuple):
-    """The least and the most that a call reads, in tokens."""
-
-    least: int
-    most: int
-
-    def holds(self, read: int) -> bool:
-        return self.least <= read <= self.most
 
 
 class MachineRanges:
@@ -47,7 +37,7 @@ class MachineRanges:
         if node is not None:
             self._places.add(node)
 
-    def range_of(self, prompt: Prompt, sizes: PrefixSizes, rules: ModelRules, most: int) -> ReadRange | None:
+    def range_of(self, prompt: Prompt, sizes: PrefixSizes, rules: ModelRules, most: int) -> ReadBounds | None:
         """The range of a call that reads `most` tokens on the machine that has the latest prompt it goes on from.
 
         None where it reads nothing anywhere, or its rules know no other machine.
@@ -56,8 +46,8 @@ class MachineRanges:
             return None
         worst = _worst_place(rules.machine_shares)
         if worst == "older":
-            return ReadRange(self._shortest(prompt, sizes, rules, most), most)
-        return ReadRange(most if worst == "latest" else 0, most)
+            return ReadBounds(self._shortest(prompt, sizes, rules, most), most, COVERED)
+        return ReadBounds(most if worst == "latest" else 0, most, COVERED)
 
     def _shortest(self, prompt: Prompt, sizes: PrefixSizes, rules: ModelRules, most: int) -> int:
         """The shortest read that one of the earlier prompts would give by itself."""

@@ -4,7 +4,8 @@ On hosts with breakpoints a read must equal an entry that the recording can have
 expired by the recording's own times, a call that nobody recorded may have kept it alive, so that this read is not
 to be known either. SimulatedHosts that cache by themselves keep every prefix, so any read up to what an earlier
 call sent can be one of the recording's; a hit is exact if it is the very number that was predicted, on the host's
-grid as it is told. A host that promises nothing gets a range.
+grid as it is told. Where a host does not promise its hits, its rules state a range, which holds or not; a host that
+promises nothing gets that range alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cachecost.analysis.fidelity.machine_ranges import ReadRange
+from cachecost.analysis.fidelity.read_ranges import ReadBounds
 from cachecost.analysis.fidelity.recording_check import TOLERANCE
 from cachecost.prompts.blocks import Prefix
 from cachecost.providers.rules import VisibilityLag
@@ -27,8 +28,7 @@ class BillVerdict:
     """`kind`, `exact` and `holds` of a judgement; why it is not right, in words, else "".
 
     `cause` is the probable one from the closed list of causes, where one is known. `found` is the prefix that the
-    bill proves to be alive although the recording cannot tell. `in_range`: whether the read is in the range of what the
-    machines of the host may have (None: no range is stated).
+    bill proves to be alive although the recording cannot tell. `bounds` are those of the read that was judged.
     """
 
     kind: str
@@ -37,14 +37,15 @@ class BillVerdict:
     holds: bool = False
     cause: str = ""
     found: Prefix | None = None
-    in_range: bool | None = None
+    bounds: ReadBounds | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BillComparison:
     """A prediction and the bill. `is_measured`: other bills give the exact length of the predicted hit.
 
-    `first_read` is the billed read of the first of several passes; None if only their sum is billed.
+    `first_read` is the billed read of the first of several passes; None if only their sum is billed. `bounds` of the
+    read are None where the host's hits are certain.
     """
 
     billed: Usage
@@ -53,6 +54,13 @@ class BillComparison:
     is_measured: bool
     passes: int = 1
     first_read: int | None = None
+    bounds: ReadBounds | None = None
+
+    @property
+    def is_in_range(self) -> bool:
+        """Whether the billed read lies within the bounds; False where there are none."""
+        read = self.billed.read
+        return self.bounds is not None and self.bounds.hold(read, _slack(read, False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,27 +102,30 @@ def judge_breakpoint_hit(
     )
 
 
-def judge_prefix_hit(comparison: BillComparison, reach: int, machines: ReadRange | None = None) -> BillVerdict:
-    """For hosts that keep every prefix. An earlier call sent `reach` tokens of this prompt; `machines` is what it may
-    read on any of the host's."""
+def judge_prefix_hit(comparison: BillComparison, reach: int) -> BillVerdict:
+    """For hosts that keep every prefix. An earlier call sent `reach` tokens of this prompt."""
     read, predicted = comparison.billed.read, comparison.predicted.read
-    in_range = machines.holds(read) if machines else None
+    holds, bounds = comparison.is_in_range, comparison.bounds
     if read == 0:
-        return BillVerdict("cold", predicted == 0, "" if predicted == 0 else _not_read(predicted), in_range=in_range)
-    if read > reach + _slack(read, False):
+        words = "" if predicted == 0 else _not_read(predicted)
+        return BillVerdict("cold", predicted == 0, words, holds, bounds=bounds)
+    if read > max(reach, predicted) + _slack(read, False):
         return BillVerdict("unknown", False, _unknown(read, predicted))
     exact = abs(predicted - read) <= TOLERANCE
-    return BillVerdict("hit", exact, "" if exact else _other_length(comparison), in_range=in_range)
+    return BillVerdict("hit", exact, "" if exact else _other_length(comparison), holds, bounds=bounds)
 
 
-def judge_range(comparison: BillComparison, reach: int, machines: ReadRange | None = None) -> BillVerdict:
-    """For best-effort hosts: the read must lie between nothing and what was predicted. `machines` is of no matter."""
-    read, most = comparison.billed.read, comparison.predicted.read
+def judge_range(comparison: BillComparison, reach: int) -> BillVerdict:
+    """For best-effort hosts: the read must lie within the bounds of their rules."""
+    read, bounds = comparison.billed.read, comparison.bounds
+    assert bounds is not None
     if read > reach + _slack(read, False):
-        return BillVerdict("unknown", False, _unknown(read, most))
-    if read <= most + _slack(read, False):
-        return BillVerdict("range", False, holds=True)
-    return BillVerdict("range", False, f"at most {most:,} tokens were predicted, {read:,} were read")
+        return BillVerdict("unknown", False, _unknown(read, comparison.predicted.read))
+    if comparison.is_in_range:
+        return BillVerdict("range", False, holds=True, bounds=bounds)
+    least = f"{bounds.least:,} to " if bounds.least else "at most "
+    words = f"{least}{bounds.most:,} tokens were predicted, {read:,} were read"
+    return BillVerdict("range", False, words, bounds=bounds)
 
 
 def _is_cold(comparison: BillComparison) -> bool:

@@ -39,7 +39,7 @@ class HostScore:
     def standing(self) -> str:
         """What the recordings say of the host's rules, in words."""
         totals, judged = self.score, self.score.hits + self.score.cold
-        if totals.ranges:
+        if totals.ranges and not judged:
             return f"the range holds in {totals.held:,} of {totals.ranges:,} calls, {self.reads:,} of them with reads"
         if not judged:
             return DOCUMENTED
@@ -47,7 +47,8 @@ class HostScore:
         if right == judged:
             return "confirmed" if totals.hits >= FEW else "confirmed, by few calls"
         missed = f"; {count_text(self.missed, 'hit')} read nothing" if self.missed else ""
-        return f"right in {right:,} of {judged:,}{missed}"
+        ranges = f"; the range holds in {totals.held:,} of {totals.ranges:,}" if totals.ranges else ""
+        return f"right in {right:,} of {judged:,}{missed}{ranges}"
 
 
 FEW = 10
@@ -78,7 +79,7 @@ def _host_score(host: str, way: str, is_identity: bool, judgements: Sequence[Jud
 
 def _off(one: Judgement) -> int:
     if one.kind == "range":
-        return 0 if one.holds else one.billed.read - one.predicted.read
+        return 0 if one.holds else abs(one.billed.read - one.predicted.read)
     return 0 if one.exact else abs(one.billed.read - one.predicted.read)
 
 

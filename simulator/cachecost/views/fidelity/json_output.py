@@ -36,7 +36,9 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
 def judgement_row(one: Judgement) -> dict[str, Any]:
     """A recorded call as a row: what was predicted without its own bill, what was billed, and whether that is exact."""
     dollars = {"predicted_usd": _dollars(one.predicted_usd), "billed_usd": _dollars(one.billed_usd)}
-    return {**_mismatch(one), "exact": one.exact, **dollars}
+    least, most = one.bounds or (None, None)
+    bounds = {"least": least, "most": most, "coverage": one.coverage, "holds": one.holds} if one.bounds else None
+    return {**_mismatch(one), "exact": one.exact, "range": bounds, **dollars}
 
 
 def _mismatch(one: Judgement) -> dict[str, Any]:
@@ -62,6 +64,7 @@ def _score(each: Score) -> dict[str, Any]:
         "calls": each.calls,
         "hits": {"knowable": each.hits, "exact": each.exact_hits},
         "cold": {"knowable": each.cold, "exact": each.exact_cold},
+        "ranges": _ranges(each),
         "unknown_earlier_writes": each.unknown,
         "token_error": {"median": each.median, "p95": each.p95},
         "billed_usd": _dollars(each.billed_usd),
@@ -72,8 +75,13 @@ def _score(each: Score) -> dict[str, Any]:
         "visibility_lag": each.late,
         "warm_starts": each.warm,
         "cold_billed_a_write": each.cold_written,
-        "machine_ranges": {"judged": each.on_machines, "hold": each.in_range},
     }
+
+
+def _ranges(totals: Score) -> dict[str, Any]:
+    """`stated` is the share of the calls in which their ranges are to hold, `observed` that in which they do."""
+    shares = {"stated": totals.coverage, "observed": totals.held / totals.ranges} if totals.ranges else {}
+    return {"judged": totals.ranges, "hold": totals.held, **shares}
 
 
 def _dollars(amount: Decimal | None) -> str | None:
@@ -88,7 +96,7 @@ def _host(row: HostScore) -> dict[str, Any]:
         "calls": totals.calls,
         "hits": {"knowable": totals.hits, "exact": totals.exact_hits},
         "cold": {"knowable": totals.cold, "exact": totals.exact_cold},
-        "ranges": {"judged": totals.ranges, "hold": totals.held},
+        "ranges": _ranges(totals),
         "unknown_earlier_writes": totals.unknown,
         "worst_tokens": row.worst,
         "standing": row.standing,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from cachecost.base.formatting import percent
 from cachecost.ledger.results import ZERO, Fidelity, Judgement
 
 IN_TRANSCRIPTS = ", transcripts"
@@ -31,10 +32,10 @@ class Score:
     """Calls of a group: how many hits and cold starts were knowable, and exactly right.
 
     Errors are shares of the billed input tokens; dollars are of the input side, of calls whose price is known; None if
-    that is none. `known` leaves out the calls that are unknown. `ranges` are calls on hosts that promise nothing,
-    `held` those whose range holds. `late` are misses that the visibility lag probably caused, `warm` those of the
-    unknown that read what was cached before the recording began, `cold_written` cold starts that were billed a write.
-    `on_machines` are calls whose read depends on the machine that they come to, `in_range` those in its range.
+    that is none. `known` leaves out the calls that are unknown. `ranges` are calls on hosts that do not promise their
+    hits, `held` those whose range holds, `coverage` the mean share of them in which it is to hold. `late` are misses
+    that the visibility lag probably caused, `warm` those of the unknown that read what was cached before the recording
+    began, `cold_written` cold starts that were billed a write.
     """
 
     name: str
@@ -53,10 +54,15 @@ class Score:
     late: int = 0
     warm: int = 0
     cold_written: int = 0
-    on_machines: int = 0
-    in_range: int = 0
     known: Dollars = Dollars()
     not_known: Dollars = Dollars()
+    coverage: float = 0.0
+
+    @property
+    def ranges_in_words(self) -> str:
+        """Of how many calls the range holds, and of how many it is to: "9 of 10 (stated for 90%)"."""
+        stated = "all" if self.coverage == 1 else percent(self.coverage)
+        return f"{self.held:,} of {self.ranges:,} (stated for {stated})"
 
     @property
     def off_usd(self) -> Decimal | None:
@@ -72,6 +78,7 @@ def score(name: str, judgements: Sequence[Judgement]) -> Score:
     cold = [one for one in judgements if one.kind == "cold"]
     unknown = [one for one in judgements if one.kind == "unknown"]
     errors = sorted(one.token_error for one in judgements)
+    ranges = [one for one in judgements if one.has_range]
     whole = _dollars(judgements)
     return Score(
         name,
@@ -85,15 +92,14 @@ def score(name: str, judgements: Sequence[Judgement]) -> Score:
         percentile(errors, 95),
         whole.predicted,
         whole.billed,
-        sum(one.kind == "range" for one in judgements),
-        sum(one.holds for one in judgements),
+        len(ranges),
+        sum(one.holds for one in ranges),
         sum(one.cause == "visibility_lag" for one in judgements),
         sum(one.cause == "warm_start" for one in unknown),
         sum(one.billed.write > 0 for one in cold),
-        sum(one.in_range is not None for one in judgements),
-        sum(one.in_range is True for one in judgements),
         _dollars([one for one in judgements if one.kind != "unknown"]),
         _dollars(unknown),
+        sum(one.coverage for one in ranges) / len(ranges) if ranges else 0.0,
     )
 
 
@@ -108,9 +114,9 @@ def scores(fidelity: Fidelity, key: Key) -> list[Score]:
     return sorted(made, key=lambda each: (-each.calls, each.name))
 
 
-def percentile(ordered: Sequence[float], percent: int) -> float:
-    """The smallest value that at least `percent` of all do not exceed; 0 of none."""
-    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)] if ordered else 0.0
+def percentile(ordered: Sequence[float], rank: int) -> float:
+    """The smallest value that at least `rank` percent of all do not exceed; 0 of none."""
+    return ordered[max(0, -(-len(ordered) * rank // 100) - 1)] if ordered else 0.0
 
 
 def _dollars(judgements: Sequence[Judgement]) -> Dollars:

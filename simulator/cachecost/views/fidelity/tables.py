@@ -103,7 +103,7 @@ def _host_cells(row: HostScore) -> tuple[str, ...]:
         f"{score.calls:,}",
         _count_of(score.exact_hits, score.hits),
         _count_of(score.exact_cold, score.cold),
-        _count_of(score.held, score.ranges),
+        score.ranges_in_words if score.ranges else "",
         f"{score.unknown:,}",
         f"{row.worst:,}",
     )

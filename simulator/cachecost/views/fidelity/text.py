@@ -56,14 +56,8 @@ def score_lines(whole: Score) -> list[str]:
         f"unknown    {whole.unknown:,} read what the recording cannot have written or kept alive{warm}",
         f"tokens     {percent(whole.median)} off at the median, {percent(whole.p95)} at the 95th percentile",
         f"dollars    {dollars(known.predicted)} predicted, {dollars(known.billed)} billed (input side){apart}",
-        *([_machines_line(whole)] if whole.on_machines else []),
-        *([f"ranges     {whole.held:,} of {whole.ranges:,} hold"] if whole.ranges else []),
+        *([f"ranges     {whole.ranges_in_words} hold"] if whole.ranges else []),
     ]
-
-
-def _machines_line(whole: Score) -> str:
-    share = percent(whole.in_range / whole.on_machines)
-    return f"machines   {whole.in_range:,} of {whole.on_machines:,} ({share}) in the 90% range of the host's machines"
 
 
 def _print_headlines(console: Console, fidelity: Fidelity) -> None:
