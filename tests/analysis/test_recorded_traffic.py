@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -80,12 +81,13 @@ def test_rules_that_bills_prove_are_not_contradicted_by_hits(fidelity: Fidelity)
 
 
 HOSTS = """
-deepseek  units        10   4/6    3/3    0/0    1
+deepseek  grid         14   8/8    0/0    0/0    6
+deepseek  units        23   16/17  4/4    0/0    2
 gemini    best_effort  14   0/0    0/0    12/12  2
 gemini    named        5    3/3    0/0    0/0    2
-mistral   grid         3    1/1    1/2    0/0    0
-openai    grid         90   29/32  31/39  0/0    19
-xai       grid         6    3/4    0/0    0/0    2
+mistral   grid         5    0/1    1/2    3/3    2
+openai    grid         90   29/32  31/39  33/40  19
+xai       grid         23   15/17  0/0    17/17  6
 """
 
 
@@ -102,10 +104,38 @@ def test_what_the_recordings_say_of_each_other_host(fidelity: Fidelity) -> None:
     ]
 
 
+def is_held_out(source: str) -> bool:
+    """A third of the files, by their names: no figure was fitted to them."""
+    return int(sha256(Path(source).name.encode()).hexdigest(), 16) % 3 == 0
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_a_range_holds_as_often_as_it_says(fidelity: Fidelity, held_out: bool) -> None:
+    ranges = [one for one in fidelity.requests if one.has_range and is_held_out(one.source) is held_out]
+    for host, stated in {(one.host, one.coverage) for one in ranges}:
+        of_it = [one.holds for one in ranges if (one.host, one.coverage) == (host, stated)]
+        observed = sum(of_it) / len(of_it)
+        assert observed == 1 if stated == 1 else abs(observed - stated) <= 0.05, (host, stated, len(of_it))
+    assert {one.host for one in ranges} >= {"gemini", "xai"}
+
+
+@pytest.mark.parametrize(("host", "exact"), [("deepseek", 0.9), ("xai", 0.8)])
+def test_hits_of_held_out_files_are_as_exact(fidelity: Fidelity, host: str, exact: float) -> None:
+    hits = [
+        one.exact for one in fidelity.requests if one.host == host and one.kind == "hit" and is_held_out(one.source)
+    ]
+    assert len(hits) >= 3 and sum(hits) >= exact * len(hits)
+
+
 def test_all_reads_are_on_the_grids_that_the_rules_state(fidelity: Fidelity) -> None:
     """Also those that nobody recorded the writing of; but GPT-5.5's hidden text varies by request."""
     rows = {each.rule: each for each in evidence_of_hosts(fidelity.judgements)}
     steps = {rule: (row.seen, len(row.contradicted)) for rule, row in rows.items() if rule.endswith(": step")}
-    assert steps == {"deepseek: step": (7, 0), "mistral: step": (1, 0), "openai: step": (49, 2), "xai: step": (6, 0)}
+    assert steps == {
+        "deepseek: step": (19, 0),
+        "mistral: step": (3, 0),
+        "openai: step": (49, 2),
+        "xai: step": (17, 0),
+    }
     assert all("TestChatOpenAICodexStandard" in place for place in rows["openai: step"].contradicted)
     assert not any(row.contradicted for rule, row in rows.items() if rule.endswith(": minimum"))

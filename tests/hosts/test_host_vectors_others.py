@@ -144,7 +144,7 @@ def test_a_grid_charges_nothing_for_a_write_and_reads_whole_steps(tmp_path: Path
     read = reads(rows)[2]
     assert reads(rows)[:2] == [0, 0]
     assert 1_279 - 128 < read < 1_279
-    assert read % 32 == 0
+    assert read % 16 == 0
     assert usages(rows)[2] == (read, 0, 2_179 - read)
 
 

@@ -1,5 +1,6 @@
 """Rules of the hosts of other makers: what each states, in which way of caching, and what it does not know."""
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -10,7 +11,7 @@ from cachecost.commands import listings
 from cachecost.commands.listings import value_words
 from cachecost.providers.listing import model_rows, rule_rows
 from cachecost.providers.rulefile import catalogue, hosts
-from cachecost.providers.rules import Assumptions, HiddenTokens, ModelRules, RuleBook
+from cachecost.providers.rules import Assumptions, HiddenTokens, ModelRules, ReadRange, RuleBook
 
 BOOK = RuleBook()
 OTHERS = ("deepseek", "gemini", "minimax", "mistral", "openai", "qwen", "sglang", "vllm", "xai")
@@ -54,12 +55,14 @@ gemini   gemini-3.8-flash            best_effort  4096  1     1
 gemini   models/gemini-3.8-flash     best_effort  4096  1     1
 gemini   gemini-3.8-flash-explicit   named        4096  1     1
 gemini   gemini-2.5-pro              best_effort  2048  1     1
-gemini   gemini-2.5-flash            best_effort  287   1     1
+gemini   gemini-2.5-flash            best_effort  270   1     1
 gemini   gemini-2.5-flash-explicit   named        2048  1     1
+gemini   gemini-3.5-flash            best_effort  92    1     1
+gemini   gemini-3.5-flash-explicit   named        4096  1     1
 deepseek deepseek-flash              units        64    1     128
 xai      grok-4.7                    grid         64    64    1
 xai      grok-4.6                    grid         128   128   1
-mistral  mistral-large-4-0           grid         64    32    1
+mistral  mistral-large-4-0           grid         16    16    1
 qwen     qwen3.8-max                 best_effort  1024  1     1
 qwen     qwen3.8-max-explicit        breakpoint   1024  1     1
 minimax  MiniMax-M2.7                best_effort  512   1     1
@@ -153,13 +156,50 @@ def test_reads_of_openai_in_steps_are_a_reading_for_its_late_models_alone() -> N
     [
         ("openai", "gpt-4o", True),
         ("openai", "gpt-5.2", False),
-        ("xai", "grok-4.7", True),
+        ("xai", "grok-4.7", False),
+        ("deepseek", "deepseek-flash", True),
         ("vllm", "x", True),
         ("mistral", "mistral-large-4", False),
     ],
 )
 def test_whether_answers_are_cached(host: str, model: str, keeps: bool) -> None:
     assert rules(host, model).keeps_answers is keeps
+
+
+def test_xais_grid_answers_and_own_text_on_both_sides_of_their_change() -> None:
+    told = [rules("xai", "grok-4.20", day) for day in ("2026-04-29", "2026-04-30")]
+    assert [(one.step_tokens, one.keeps_answers, one.shared_prefix_tokens) for one in told] == [
+        (1, True, 148),
+        (64, False, 128),
+    ]
+
+
+def test_deepseek_kept_every_prefix_until_v4() -> None:
+    book = catalogue("deepseek")
+    stated = ("matching", "step_tokens", "reported_step_tokens", "keeps_answers", "recomputed_tokens")
+    model = book.model("deepseek-v4-pro")
+    values = [tuple(book.value(model, name, date(2026, 4, day)) for name in stated) for day in (22, 23)]
+    assert values == [("grid", 64, 64, True, 0), ("units", 1, 128, True, 0)]
+    assert rules("deepseek", "deepseek-flash").recomputed_tokens == 128
+
+
+RANGES = {("xai", "grok-4.7"), ("mistral", "mistral-large-4"), ("gemini", "gemini-3.8-flash"), ("qwen", "qwen3.8-max")}
+
+
+@pytest.mark.parametrize(
+    ("host", "model"),
+    [*sorted(RANGES), ("deepseek", "deepseek-flash"), ("gemini", "gemini-3.8-flash-explicit"), ("openai", "gpt-5.2")],
+)
+def test_which_hosts_state_a_range(host: str, model: str) -> None:
+    found = rules(host, model)
+    assert (found.read_range is not None) == ((host, model) in RANGES) == bool(found.range_in_words)
+    if found.read_range:
+        assert "read from nothing to what is shown; cachecost rules --host" in found.range_in_words
+
+
+def test_a_range_says_in_how_many_calls_it_holds() -> None:
+    part = replace(rules("xai", "grok-4.7"), read_range=ReadRange(0.25, 0.9))
+    assert "a range: 90% of the calls may read from 25% to what is shown" in part.range_in_words
 
 
 def test_the_unit_of_deepseek_is_a_switch() -> None:

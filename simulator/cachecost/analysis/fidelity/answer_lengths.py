@@ -13,10 +13,6 @@ from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 from cachecost.tokens.calibrated import BilledLengths
 
-REASONED = 2
-FRAMED = 64
-"""An output of more than REASONED times what came back, and FRAMED tokens, was reasoning that did not come back."""
-
 
 class AnswerLengths:
     """Learns into `lengths`, call by call in the order they were made."""
@@ -30,12 +26,10 @@ class AnswerLengths:
         """Learn the length of the answer in the `number`-th call's prompt, then remember the call's own bill."""
         if not rules.keeps_answers:
             return
-        asked, answer, *_ = self._prompts.add_call(prompt.end)
-        if asked is not None and answer is not None and asked in self._bills:
-            self._learn_answer(asked, answer, *self._bills[asked])
-        if billed is not None:
+        asked, answer, is_whole, _ = self._prompts.add_call(prompt.end)
+        if asked is not None and answer is not None and is_whole:
+            earlier, bill = self._bills[asked]
+            self._lengths.learn_prefix(earlier, answer, bill.total_input + bill.output_tokens)
+        if billed is not None and billed.output_tokens:
             self._bills[prompt.end] = number, billed
-
-    def _learn_answer(self, asked: Prefix, answer: Prefix, number: int, billed: Usage) -> None:
-        if 0 < billed.output_tokens <= REASONED * (answer.tokens - asked.tokens) + FRAMED:
-            self._lengths.learn_prefix(number, answer, billed.total_input + billed.output_tokens)
+            self._prompts.note_answer(prompt.end, billed.output_tokens)

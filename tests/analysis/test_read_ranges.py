@@ -1,0 +1,169 @@
+"""Ranges of reads: their bounds in tokens, which calls have one, and whether recorded calls keep to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_fidelity import Crude
+from test_fidelity_hosts import ASK, MORE, judged
+
+from bodies import Body, assistant, body, text, user
+from cachecost.analysis.fidelity.checker import FidelityChecker
+from cachecost.analysis.fidelity.read_ranges import read_bounds, with_shared_prefix
+from cachecost.base.times import seconds
+from cachecost.caches.breakpoints import Outcome
+from cachecost.conversations.calls import RecordedCall
+from cachecost.ledger.results import Judgement
+from cachecost.prompts.intake import Intake
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import BOUNDS, ModelRules, ReadRange, RuleBook
+from cachecost.providers.usage import Usage
+from cachecost.views.fidelity.json_output import judgement_row
+from cachecost.views.fidelity.scores import score
+
+XAI = RuleBook().rules("xai", "grok-4.7")
+"""Steps of 64, 128 tokens of xAI's own before each prompt, answers not kept."""
+
+
+def outcome(read: int, uncached: int) -> Outcome:
+    return Outcome(read, 0, 0, uncached, None, ())
+
+
+def bounds(rules: ModelRules, predicted: int, reach: int, total: int = 10_000) -> tuple[int, int, float] | None:
+    found = read_bounds(rules, predicted, reach, total)
+    return (found.least, found.most, found.coverage) if found else None
+
+
+def xai(*rows: tuple[Body, Usage], model: str = "grok-4.7") -> list[Judgement]:
+    return judged("xai", model, *rows)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "reach", "expected"),
+    [
+        (640, 640, (128, 640, 1.0)),
+        (640, 703, (128, 640, 1.0)),  # the answer does not fill a step
+        (640, 704, (128, 704, 1.0)),  # it does: it may have been kept
+        (128, 0, (128, 128, 1.0)),
+        (0, 0, (0, 0, 1.0)),
+        (64, 64, (64, 64, 1.0)),
+    ],
+)
+def test_a_range_is_from_the_hosts_own_text_to_all_that_was_sent(
+    predicted: int, reach: int, expected: tuple[int, int, float]
+) -> None:
+    assert bounds(XAI, predicted, reach) == expected
+
+
+@pytest.mark.parametrize(("least", "tokens"), [(0.0, 128), (0.2, 128), (0.25, 160), (1.0, 640)])
+def test_the_least_is_a_share_where_the_rules_state_one(least: float, tokens: int) -> None:
+    rules = replace(XAI, read_range=ReadRange(least, 0.9))
+    assert bounds(rules, 640, 640) == (tokens, 640, 0.9)
+
+
+def test_a_host_whose_hits_are_certain_has_no_range() -> None:
+    assert bounds(RuleBook().rules("deepseek", "deepseek-flash"), 640, 640) is None
+    assert bounds(RuleBook().rules("anthropic", "claude-sonnet-4-5"), 640, 640) is None
+    assert RuleBook().rules("gemini", "gemini-3.8-flash").read_range == BOUNDS
+
+
+@given(st.integers(0, 5000), st.integers(0, 5000), st.floats(0, 1), st.floats(0.5, 1))
+def test_bounds_hold_what_is_predicted_and_nothing_more_than_was_sent(
+    predicted: int, reach: int, least: float, coverage: float
+) -> None:
+    found = read_bounds(replace(XAI, read_range=ReadRange(least, coverage)), predicted, reach, 5000)
+    assert found is not None and found.coverage == coverage
+    assert 0 <= found.least <= found.most and predicted <= found.most <= max(predicted, reach)
+    assert found.hold(predicted, 0) or predicted < found.least
+    assert not found.hold(found.most + 1, 0) and not found.hold(found.least - 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("read", "uncached", "expected"),
+    [(0, 500, (128, 372)), (127, 373, (128, 372)), (128, 372, (128, 372)), (192, 308, (192, 308)), (0, 100, (100, 0))],
+)
+def test_the_hosts_own_text_is_read_of_every_billed_prompt(read: int, uncached: int, expected: tuple[int, int]) -> None:
+    found = with_shared_prefix(outcome(read, uncached), XAI)
+    assert (found.read, found.uncached) == expected
+    other = with_shared_prefix(outcome(read, uncached), RuleBook().rules("openai", "gpt-5.2"))
+    assert (other.read, other.uncached) == (read, uncached)
+
+
+@pytest.mark.parametrize(
+    ("read", "kind", "exact", "holds"),
+    [
+        (1984, "hit", True, True),
+        (1920, "hit", False, True),
+        (128, "hit", False, True),  # another machine answered: its own text alone
+        (64, "hit", False, False),
+        (0, "cold", False, False),
+        (2240, "hit", False, True),  # the answer was kept
+        (2400, "unknown", False, False),
+    ],
+)
+def test_a_call_of_xai_is_exact_or_in_its_range_or_neither(read: int, kind: str, exact: bool, holds: bool) -> None:
+    first, second = xai((body(ASK), Usage(1872, 128)), (body(*MORE), Usage(2500 - read, read)))
+    assert (first.kind, first.exact, first.holds) == ("hit", True, True)
+    assert (second.kind, second.exact, second.holds) == (kind, exact, holds)
+    assert second.has_range == (kind != "unknown") and second.is_right == exact
+
+
+def test_scores_count_exact_hits_and_ranges_apart() -> None:
+    judgements = xai((body(ASK), Usage(1872, 128)), (body(*MORE), Usage(2372, 128)), (body(*MORE), Usage(2500)))
+    told = score("xai", judgements)
+    assert (told.hits, told.exact_hits, told.cold, told.exact_cold) == (2, 1, 1, 0)
+    assert (told.ranges, told.held, told.coverage) == (3, 2, 1.0)
+    assert told.ranges_in_words == "2 of 3 (stated for all)"
+    part = score("xai", [replace(one, coverage=0.9) for one in judgements])
+    assert part.ranges_in_words == "2 of 3 (stated for 90%)"
+    row = judgement_row(judgements[1])
+    assert row["range"] == {"least": 128, "most": 2240, "coverage": 1.0, "holds": True}
+
+
+def test_a_host_without_a_range_has_none_in_its_rows() -> None:
+    rows = judged("deepseek", "deepseek-flash", (body(ASK), Usage(2000)), (body(*MORE), Usage(324, 2176)))
+    assert [judgement_row(one)["range"] for one in rows] == [None, None]
+    assert score("deepseek", rows).ranges == 0
+
+
+THEN = user(text(90, "then"))
+
+
+@pytest.mark.parametrize(
+    ("output", "read", "exact"),
+    [
+        (123, 2123, True),  # the answer as billed, not as counted
+        (123, 2120, False),
+        (0, 2100, True),  # no output: as counted
+        (264, 2264, True),  # twice what came back and 64 tokens
+        (265, 2100, True),  # more: reasoning that did not come back
+    ],
+)
+def test_the_length_of_an_answer_is_that_of_its_bill(output: int, read: int, exact: bool) -> None:
+    rows = (
+        (body(ASK), Usage(1852, 148, output_tokens=output)),
+        (body(ASK, assistant(text(100)), THEN), Usage(2400 - read, read)),
+    )
+    second = judged_early(*rows)[1]
+    assert (second.kind, second.exact) == ("hit", exact)
+
+
+def judged_early(*rows: tuple[Body, Usage]) -> list[Judgement]:
+    """Judge calls of grok-4.20 before xAI's steps of 64: everything that was sent or answered is read."""
+    intake, day = Intake(keep_content=True), "2026-04-01T12:00:00Z"
+    calls = [
+        RecordedCall(
+            intake.body({**request, "model": "grok-4.20"}),
+            seconds(day) + 10 * number,
+            timestamp=day,
+            host="xai",
+            billed=bill,
+            line=number,
+        )
+        for number, (request, bill) in enumerate(rows, 1)
+    ]
+    checker = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude())
+    return checker.check_calls("log", calls)[0]
