@@ -138,8 +138,10 @@ THEN = user(text(90, "then"))
         (123, 2123, True),  # the answer as billed, not as counted
         (123, 2120, False),
         (0, 2100, True),  # no output: as counted
-        (264, 2264, True),  # twice what came back and 64 tokens
-        (265, 2100, True),  # more: reasoning that did not come back
+        (132, 2132, True),
+        (133, 2000, True),  # over 32 tokens more than came back: reasoning was before it, so it is not what was cached
+        (92, 2092, True),
+        (91, 2000, True),  # over 8 tokens less: the client wrote it
     ],
 )
 def test_the_length_of_an_answer_is_that_of_its_bill(output: int, read: int, exact: bool) -> None:

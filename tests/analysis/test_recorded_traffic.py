@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
+from math import comb
 from pathlib import Path
 
 import pytest
@@ -114,9 +115,15 @@ def test_a_range_holds_as_often_as_it_says(fidelity: Fidelity, held_out: bool) -
     ranges = [one for one in fidelity.requests if one.has_range and is_held_out(one.source) is held_out]
     for host, stated in {(one.host, one.coverage) for one in ranges}:
         of_it = [one.holds for one in ranges if (one.host, one.coverage) == (host, stated)]
-        observed = sum(of_it) / len(of_it)
-        assert observed == 1 if stated == 1 else abs(observed - stated) <= 0.05, (host, stated, len(of_it))
+        assert all(of_it) if stated == 1 else is_likely(sum(of_it), len(of_it), stated), (host, stated, len(of_it))
     assert {one.host for one in ranges} >= {"gemini", "xai"}
+
+
+def is_likely(held: int, calls: int, stated: float) -> bool:
+    """Whether a range that holds in a share `stated` of all calls holds in so many of a few: neither so few nor so many
+    are less likely than one in forty."""
+    chances = [comb(calls, n) * stated**n * (1 - stated) ** (calls - n) for n in range(calls + 1)]
+    return min(sum(chances[: held + 1]), sum(chances[held:])) >= 1 / 40
 
 
 @pytest.mark.parametrize(("host", "exact"), [("deepseek", 0.9), ("xai", 0.8)])
@@ -132,7 +139,7 @@ def test_all_reads_are_on_the_grids_that_the_rules_state(fidelity: Fidelity) -> 
     rows = {each.rule: each for each in evidence_of_hosts(fidelity.judgements)}
     steps = {rule: (row.seen, len(row.contradicted)) for rule, row in rows.items() if rule.endswith(": step")}
     assert steps == {
-        "deepseek: step": (19, 0),
+        "deepseek: step": (33, 0),
         "mistral: step": (3, 0),
         "openai: step": (49, 2),
         "xai: step": (17, 0),
