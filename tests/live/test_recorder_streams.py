@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import signal
+import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -25,6 +28,7 @@ from recorder_upstream import (
 )
 
 from cachecost.conversations.readers.detect import read_calls
+from cachecost.live.recorder.digest import calls_in
 
 MANY = 200
 
@@ -127,3 +131,51 @@ def test_the_first_signal_lets_running_calls_end_and_the_second_cuts_them(tmp_pa
     assert line.get("cut", False) == (signs == 2)
     assert line["usage"]["input_tokens"] == 3
     assert f"1 call recorded in {tmp_path / 'r.jsonl'}" in said
+
+
+LARGE = 100 << 20
+
+
+async def answers_much(seen: Seen, writer: asyncio.StreamWriter) -> None:
+    """More than all buffers on the way hold."""
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % LARGE)
+    for _ in range(LARGE >> 16):
+        writer.write(bytes(1 << 16))
+        await writer.drain()
+
+
+def test_a_second_signal_ends_a_recorder_whose_client_does_not_read(tmp_path: Path) -> None:
+    asked = body()
+    with upstream_thread(answers_much) as made:
+        running = recorder(f"http://127.0.0.1:{made.port}", tmp_path / "r.jsonl")
+        with socket.create_connection(("127.0.0.1", running.port)) as client:
+            client.sendall(
+                b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b" % (len(asked), asked)
+            )
+            assert client.recv(1)
+            running.process.send_signal(signal.SIGINT)
+            with pytest.raises(subprocess.TimeoutExpired):
+                running.process.wait(0.5)
+            code, said = running.stop(signal.SIGTERM)
+    assert f"1 call recorded in {tmp_path / 'r.jsonl'}" in said
+    assert code == 0
+
+
+@pytest.mark.parametrize(("content", "left"), [("keep", 0), ("digest", 3)])
+def test_a_second_signal_does_not_wait_for_the_predictions(tmp_path: Path, content: str, left: int) -> None:
+    """The other process hangs; the end still says what the file holds."""
+    path = tmp_path / "r.jsonl"
+    with upstream_thread() as made:
+        running = recorder(f"http://127.0.0.1:{made.port}", path, "--content", content)
+        os.kill(running.helper, signal.SIGSTOP)
+        for number in range(3):
+            asyncio.run(send(running.port, pieces=[body(str(number))]))
+        running.process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            running.process.wait(0.7)
+        code, said = running.stop(signal.SIGTERM)
+    assert calls_in(path) == 0 if left else len(list(read_calls(path))) == 3
+    lost = f"; {left} not recorded (see above)" if left else ""
+    assert f"{3 - left} calls recorded in {path}{lost}" in said
+    assert ("3 calls are not recorded: stopped while they were being written" in said) == bool(left)
+    assert code == (1 if left else 0)

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from decimal import Decimal
 
 import httpx2
@@ -117,6 +118,23 @@ def test_sigterm_ends_it_too_and_no_bill_is_no_bill():
     assert "claude-opus-4-6" in [one["id"] for one in told["data"]]
     assert not any(name.startswith("_") for one in told["data"] for name in one)
     assert json.loads(shown.text)["format"] == 1
+
+
+def test_a_second_signal_ends_a_server_whose_client_stalls_in_its_body():
+    server = Process()
+    try:
+        assert server.post().status_code == 200
+        with socket.create_connection(("127.0.0.1", int(server.address.rpartition(":")[2]))) as client:
+            client.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
+            time.sleep(0.1)
+            server.process.send_signal(signal.SIGINT)
+            with pytest.raises(subprocess.TimeoutExpired):
+                server.process.wait(0.5)
+            code, out, err = server.end(signal.SIGINT)
+    finally:
+        server.process.kill()
+    assert (code, "Traceback" in err) == (0, False)
+    assert re.match(r"\$\d", out)
 
 
 def test_a_taken_port_is_one_clear_sentence(capsys):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -46,7 +48,7 @@ def address_of(listener: socket.socket) -> str:
 class QuietServer(uvicorn.Server):
     """Uvicorn without its log and headers, which returns after SIGINT or SIGTERM: the caller still has work to do.
 
-    `options` are uvicorn's.
+    The first signal lets running calls end, the second one closes all connections. `options` are uvicorn's.
     """
 
     def __init__(self, app: Any, **options: Any) -> None:
@@ -61,6 +63,23 @@ class QuietServer(uvicorn.Server):
             **options,
         )
         super().__init__(config)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        await super().startup(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit and self._loop is not None:
+            self.force_exit = True
+            self._loop.call_soon_threadsafe(self._abort_connections)
+        self.should_exit = True
+
+    def _abort_connections(self) -> None:
+        """Close connections without waiting for a client that neither sends nor reads (uvicorn waits for it)."""
+        for connection in list(self.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

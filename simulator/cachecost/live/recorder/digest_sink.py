@@ -19,6 +19,7 @@ MOST_STRIKES = 2
 MOST_IN_VAIN = 4
 """No further process is started after this many exited without writing a call."""
 GONE = "the process that writes the recording keeps exiting"
+NO_ROOM = "the file cannot be written"
 
 
 class DigestSink:
@@ -69,15 +70,17 @@ class DigestSink:
             self._watcher.tell(b"gone %d\n" % number)
 
     def close(self) -> None:
-        """Wait until everything possible is written."""
+        """Wait until everything possible is written, or until Ctrl-C or SIGTERM."""
         with self._lock:
             self._is_closing = True
-        watcher = None
+        watcher, code = None, 0
         while watcher is not self._watcher:  # another one may have followed it meanwhile
             watcher = self._watcher
-            watcher.close()
+            code = watcher.close()
+        if self.unwritten:
+            self._forget_written()
         if left := len(self.unwritten):
-            why = GONE if self._is_given_up else "the file cannot be written"
+            why = GONE if self._is_given_up else "stopped while they were being written" if code else NO_ROOM
             self._say(f"{left:,} {'call is' if left == 1 else 'calls are'} not recorded: {why}")
 
     def _start_helper(self) -> RecorderHelper:

@@ -89,15 +89,16 @@ class RecorderHelper:
         self._told.put(message)
 
     def close(self) -> int:
-        """Wait until it has handled all messages; returns its exit code. An interrupt kills it."""
+        """Wait until it has handled all messages; returns its exit code. Ctrl-C and SIGTERM kill it: the caller still
+        has a summary to print.
+        """
         self._told.put(None)
         try:
             self._join()
-        except BaseException:
+        except KeyboardInterrupt:
             self._ended = ignore
             self._process.kill()
             self._join()
-            raise
         return self._process.wait()
 
     def _join(self) -> None:

@@ -39,9 +39,8 @@ class Server(QuietServer):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.should_exit:
-            self.force_exit = True  # it still waits until every connection is closed, so calls are cut first
             self._passing.cut_soon()
-        self.should_exit = True
+        super().handle_exit(sig, frame)
 
 
 async def serve(
