@@ -359,6 +359,43 @@ def test_headers_of_one_hop_stay_there() -> None:
     assert for_client([*told, (b"Transfer-Encoding", b"chunked")]) == [(b"X-Kept", b"2"), (b"Host", b"h")]
 
 
+BOTH = b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def test_a_request_with_two_lengths_is_refused_and_its_connection_closed() -> None:
+    """What follows may be a request that only one of the servers on the way sees."""
+
+    async def go() -> tuple[bytes, int]:
+        async with upstream(answers_at_once) as api, passing(f"http://127.0.0.1:{api.port}", heard) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(BOTH + b"0\r\n\r\nGET /v1/hidden HTTP/1.1\r\nHost: x\r\n\r\n")
+            got = await reader.read()
+            writer.close()
+            return got, len(api.seen)
+
+    heard = Heard()
+    got, seen = run(go())
+    head, _, told = got.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"either Content-Length or Transfer-Encoding" in told
+    assert (seen, heard.captures) == (0, [])
+    assert got.count(b"HTTP/1.1") == 1
+
+
+def test_an_answer_with_two_lengths_has_that_of_its_chunks() -> None:
+    async def answering(seen: Seen, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(chunk(b"longer than 4") + b"0\r\n\r\n")
+
+    async def go() -> Got | None:
+        async with upstream(answering) as api, passing(f"http://127.0.0.1:{api.port}", Heard()) as port:
+            return await send(port, pieces=[body()])
+
+    got = run(go())
+    assert got
+    assert (got.is_whole, got.body) == (True, b"longer than 4")
+
+
 def test_no_answer_waits_for_an_acknowledgement() -> None:
     with listen(0) as bound:
         assert bound.getsockname()[0] == "127.0.0.1"

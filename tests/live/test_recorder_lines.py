@@ -12,7 +12,7 @@ import pytest
 from recorder_upstream import MODEL, body, events, message, usage
 
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.keys import workspace_of
+from cachecost.live.keys import secrets_in, workspace_of
 from cachecost.live.log import CallLog
 from cachecost.live.recorder.capture import BodyCopy, Capture, CaptureMemory
 from cachecost.live.recorder.log_lines import LogLine, LogLineBuilder, NotRecorded
@@ -34,7 +34,8 @@ def kept(*chunks: bytes, most: int = 1 << 20) -> BodyCopy:
 def capture(request: BodyCopy | bytes, answer: BodyCopy | bytes, **more: Any) -> Capture:
     given = {"asked": {"x-api-key": KEY}, "answered": JSON, "status": 200, "end": START + 9, "is_cut": False, **more}
     sides = [one if isinstance(one, BodyCopy) else kept(one) for one in (request, answer)]
-    return Capture(1, START, given.pop("asked"), *sides, **given)
+    asked = given.pop("asked")
+    return Capture(1, START, asked, *sides, secrets=secrets_in(asked.items()), **given)
 
 
 def line(*given: Any, **more: Any) -> LogLine:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 
-SECRET_HEADERS = ("x-api-key", "authorization", "proxy-authorization", "cookie", "x-goog-api-key", "api-key")
-"""Headers whose value is a secret."""
+SECRET_ENDINGS = ("api-key", "apikey", "authorization", "cookie", "-auth", "-token", "-secret", "-subscription-key")
+"""A header whose name ends like this has a secret as its value: the APIs' own, and those of gateways before them."""
 HIDDEN = "[key]"
 SHORTEST = 8
 """Shorter values of a secret header are not treated as secrets."""
+ESCAPES = {'"': '"', "/": "/", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
+"""Characters by what JSON writes after a backslash (RFC 8259, 7), besides `\\uXXXX` and the backslash itself."""
 
 
 def workspace_of(headers: Mapping[str, str]) -> str:
@@ -19,27 +24,72 @@ def workspace_of(headers: Mapping[str, str]) -> str:
     return blake2b(key.encode(), digest_size=4, person=b"workspace").hexdigest() if key else ""
 
 
-def secrets_in(headers: Mapping[str, str]) -> list[str]:
-    """The values of secret headers, longest first, without a word like `Bearer` before them."""
-    found = {_bare(headers[name]) for name in SECRET_HEADERS if headers.get(name)}
-    return sorted((secret for secret in found if len(secret) >= SHORTEST), key=lambda secret: (-len(secret), secret))
+def secrets_in(headers: Iterable[tuple[str, str]]) -> list[str]:
+    """The values of secret headers, longest first, without a word like `Bearer` before them; each value of a cookie."""
+    pairs = [(name.lower(), value) for name, value in headers if name.lower().endswith(SECRET_ENDINGS)]
+    return longest_first(one for name, value in pairs for one in _secrets_of(name, value) if len(one) >= SHORTEST)
 
 
-def _bare(value: str) -> str:
+def longest_first(secrets: Iterable[str]) -> list[str]:
+    """In the order in which they are removed, since one may be part of another."""
+    return sorted(set(secrets), key=lambda secret: (-len(secret), secret))
+
+
+def _secrets_of(name: str, value: str) -> Iterator[str]:
+    bare = without_scheme(value)
+    yield bare
+    if name.endswith("cookie"):
+        yield from (pair.partition("=")[2].strip(' "') for pair in value.split(";"))
+    if value.lower().startswith("basic "):
+        yield _password(bare)
+
+
+def without_scheme(value: str) -> str:
+    """A credential without a word like `Bearer` before it."""
     scheme, _, rest = value.partition(" ")
     return rest.strip() if rest and scheme.isalpha() else value.strip()
 
 
+def _password(packed: str) -> str:
+    """The password of basic authentication (RFC 7617); "" if there is none."""
+    try:
+        return b64decode(packed).decode().partition(":")[2]
+    except ValueError:
+        return ""
+
+
 def without(data: bytes, secrets: Iterable[str]) -> bytes:
-    """`data` with every secret replaced by HIDDEN, also where JSON escapes it."""
-    for form in _forms(secrets):
-        data = data.replace(form, HIDDEN.encode())
+    """`data` with every secret replaced by HIDDEN, however JSON escapes it, also in JSON inside a JSON string."""
+    is_escaped = b"\\" in data
+    for secret in secrets:
+        if secret and (is_escaped or secret.encode("utf-8", "surrogateescape") in data):
+            data = _pattern(secret).sub(_hide, data)
     return data
 
 
-def _forms(secrets: Iterable[str]) -> Iterator[bytes]:
-    for secret in secrets:
-        plain = secret.encode("utf-8", "surrogateescape")
-        yield plain
-        if (slashed := plain.replace(b"/", b"\\/")) != plain:
-            yield slashed
+def _hide(found: re.Match[bytes]) -> bytes:
+    """HIDDEN. What a backslash escapes before it stays, so that JSON stays JSON."""
+    data, start = found.string, found.start()
+    before = start
+    while before > 0 and data[before - 1 : before] == b"\\":
+        before -= 1
+    is_escape = (start - before) % 2 == 1
+    return found[0][:1] + HIDDEN.encode() if is_escape else HIDDEN.encode()
+
+
+@lru_cache(maxsize=64)
+def _pattern(secret: str) -> re.Pattern[bytes]:
+    """Every spelling of a secret. A string inside a string has more backslashes."""
+    return re.compile(b"".join(map(_spellings, secret)))
+
+
+def _spellings(letter: str) -> bytes:
+    plain = letter.encode("utf-8", "surrogateescape")
+    units = letter.encode("utf-16-be", "surrogatepass")
+    codes = (units[place : place + 2].hex() for place in range(0, len(units), 2))
+    escaped = b"".join(b"\\\\+u(?i:%b)" % code.encode() for code in codes)
+    if letter == "\\":
+        return rb"(?:%b|\\+)" % escaped
+    short = rb"\\*" if letter in '"/' else b""
+    named = rb"|\\+%b" % ESCAPES[letter].encode() if letter in "\b\f\n\r\t" else b""
+    return b"(?:%b%b|%b%b)" % (short, re.escape(plain), escaped, named)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 MOST_BYTES = 64 << 20
@@ -66,8 +66,8 @@ class BodyCopy:
 class Capture:
     """One call to the Messages API. Times are seconds since the epoch; `number` counts calls by their start, from 1.
 
-    `asked` and `answered` are headers by lower-case name; they are never stored. `is_cut`: the answer's end was not
-    forwarded (yet), because the upstream broke off or the client left.
+    `asked` and `answered` are headers by lower-case name, which are never stored, and `secrets` their secrets, longest
+    first. `is_cut`: the answer's end was not forwarded (yet), because the upstream broke off or the client left.
     """
 
     number: int
@@ -79,6 +79,7 @@ class Capture:
     status: int | None = None
     end: float = 0.0
     is_cut: bool = True
+    secrets: Sequence[str] = ()
 
     def drop(self) -> None:
         """Forget the bodies."""

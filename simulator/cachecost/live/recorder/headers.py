@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 Pairs = list[tuple[bytes, bytes]]
 HOP_BY_HOP = frozenset(
     (b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade")
 )
 CHUNKED = (b"transfer-encoding", b"chunked")
+LENGTH, ENCODING = b"content-length", b"transfer-encoding"
+
+
+def has_two_lengths(pairs: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether a body has both a length and chunks: servers disagree where it ends (RFC 9112, 6.1 and 11.2)."""
+    return {LENGTH, ENCODING} <= {name.lower() for name, _ in pairs}
 
 
 def for_upstream(pairs: Iterable[tuple[bytes, bytes]], host: bytes) -> Pairs:
@@ -26,9 +32,12 @@ def _for_upstream(name: bytes, value: bytes, dropped: frozenset[bytes]) -> Pairs
 
 
 def for_client(pairs: Iterable[tuple[bytes, bytes]]) -> Pairs:
-    """The upstream's headers as they are forwarded: in the same order, with all duplicates."""
+    """The upstream's headers as they are forwarded: in the same order, with all duplicates.
+
+    The length of a chunked body is dropped, since the chunks say how long it is (RFC 9112, 6.1).
+    """
     pairs = list(pairs)
-    dropped = _dropped_names(pairs)
+    dropped = _dropped_names(pairs) | ({LENGTH} if has_two_lengths(pairs) else frozenset())
     return [(name, value) for name, value in pairs if name.lower() not in dropped]
 
 
@@ -38,6 +47,6 @@ def _dropped_names(pairs: Pairs) -> frozenset[bytes]:
     return HOP_BY_HOP | {one.strip().lower() for each in named for one in each}
 
 
-def looked_up(pairs: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    """Headers by lower-case name; the last one of a name wins."""
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
+def decoded(pairs: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    """Headers with lower-case names, as text."""
+    return [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in pairs]

@@ -12,11 +12,11 @@ import msgspec
 
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.request_log.reader import RequestLog
+from cachecost.live.body_secrets import redact_text, redact_value, remove_secrets, secrets_of
 from cachecost.live.keys import workspace_of
 from cachecost.live.log import moment
 from cachecost.live.recorder.answers import ParsedAnswer, decode_body, parse_answer
 from cachecost.live.recorder.capture import MOST_BYTES, Capture
-from cachecost.live.recorder.secrets import redact_value, remove_secrets, secrets_of
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import NotAMessage
 
@@ -65,8 +65,9 @@ class LogLineBuilder:
         answer = _answer(capture, notes)
         if body is None:
             body = json.dumps({"model": (answer.message or {}).get("model") or UNKNOWN, "messages": []}).encode()
-        secrets = secrets_of(capture.asked, body)
+        secrets = secrets_of(capture.secrets, body)
         fields = redact_value({**_circumstances(capture, answer), **_answer_fields(answer)}, secrets)
+        notes = [redact_text(note, secrets) for note in notes]
         return self._readable_line(fields, remove_secrets(body, secrets), notes)
 
     def _readable_line(self, fields: dict[str, Any], body: bytes, notes: list[str]) -> LogLine:

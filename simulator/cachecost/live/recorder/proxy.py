@@ -14,8 +14,9 @@ import httpx2
 from cachecost.conversations.readers.http.routes import route_of
 from cachecost.live.callbacks import Say, ignore
 from cachecost.live.clock import Clock
+from cachecost.live.keys import secrets_in
 from cachecost.live.recorder.capture import BodyCopy, Capture, CaptureMemory
-from cachecost.live.recorder.headers import Pairs, for_client, for_upstream, looked_up
+from cachecost.live.recorder.headers import Pairs, decoded, for_client, for_upstream, has_two_lengths
 from cachecost.live.recorder.own_calls import HEADER, LOOP, is_own_call
 
 Message = MutableMapping[str, Any]
@@ -23,8 +24,11 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 CONNECT_S = 60.0
 """Timeout for connecting to the upstream. Apart from that, the client decides how long to wait."""
+BAD_REQUEST = 400
 UNREACHABLE = 502
 LOOP_DETECTED = 508
+TWO_LENGTHS = "a request has either Content-Length or Transfer-Encoding; this one has both"
+CLOSE = (b"connection", b"close")
 
 
 class Listener(Protocol):
@@ -59,7 +63,10 @@ class Proxy:
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if is_own_call(scope["headers"], self.token):
-            await self._refuse(send)
+            await self._refuse_loop(send)
+            return
+        if has_two_lengths(scope["headers"]):
+            await _refuse(send, BAD_REQUEST, TWO_LENGTHS)
             return
         capture = self._capture(scope)
         exchange = _Exchange(self, scope, receive, send, capture)
@@ -70,14 +77,12 @@ class Proxy:
                 capture.end = self.clock.now()
                 self.listener.on_end(capture)
 
-    async def _refuse(self, send: Send) -> None:
+    async def _refuse_loop(self, send: Send) -> None:
         """Refuse a request that this recorder sent itself."""
         if not self._has_looped:
             self._has_looped = True
             self.say(LOOP)
-        headers, body = error_of(LOOP)
-        await send({"type": "http.response.start", "status": LOOP_DETECTED, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await _refuse(send, LOOP_DETECTED, LOOP)
 
     def _capture(self, scope: MutableMapping[str, Any]) -> Capture | None:
         """The capture of a call; None for other requests."""
@@ -86,8 +91,10 @@ class Proxy:
             return None
         self._calls += 1
         self.listener.on_start(self._calls)
-        asked = looked_up(scope["headers"])
-        return Capture(self._calls, start, asked, BodyCopy(self.room), BodyCopy(self.room))
+        headers = decoded(scope["headers"])
+        return Capture(
+            self._calls, start, dict(headers), BodyCopy(self.room), BodyCopy(self.room), secrets=secrets_in(headers)
+        )
 
     def target(self, scope: MutableMapping[str, Any]) -> bytes:
         """The path and the query as the client wrote them, after the upstream's own path."""
@@ -209,7 +216,7 @@ class _Exchange:
         await self._send({"type": "http.response.start", "status": status, "headers": passed})
         if self._capture:
             self._capture.status = status
-            self._capture.answered = looked_up(headers)
+            self._capture.answered = dict(decoded(headers))
 
     async def _unreachable(self, error: httpx2.TransportError) -> None:
         """A gateway error, in the shape of the API's errors."""
@@ -225,6 +232,13 @@ def error_of(words: str) -> tuple[Pairs, bytes]:
     error = {"type": "api_error", "message": f"cachecost record: {words}"}
     body = json.dumps({"type": "error", "error": error}).encode()
     return [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())], body
+
+
+async def _refuse(send: Send, status: int, words: str) -> None:
+    """Answer a request that is not forwarded. What follows it on its connection is not read."""
+    headers, body = error_of(words)
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, CLOSE]})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def _finish(task: asyncio.Future[None], is_unwanted: bool) -> None:

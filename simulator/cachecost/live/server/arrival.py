@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cachecost.live.keys import secrets_in, without, workspace_of
+from cachecost.live.body_secrets import remove_secrets, secrets_of
+from cachecost.live.keys import secrets_in, workspace_of
 from cachecost.live.server.errors import INVALID, DetailedError, invalid, of_status
 from cachecost.live.server.model import ApiError
 from cachecost.live.server.served_api import ServedApi
@@ -33,7 +34,8 @@ WINDOW = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate":
 class ReceivedCall:
     """A call with valid headers and body. `data` is the decoded body as bytes, `body` the parsed object.
 
-    The call's API key is removed from the body: everything that is shown, recorded or answered comes from here.
+    The call's API key and its credentials for other servers are removed from the body: everything that is shown,
+    recorded or answered comes from here.
     """
 
     body: Mapping[str, Any]
@@ -53,7 +55,7 @@ async def receive_call(
     data = of_status(413, TOO_LARGE) if sent is None else unpack_body(sent, headers.get("content-encoding", ""))
     if isinstance(data, ApiError):
         return data
-    clean = without(data, secrets_of(headers))
+    clean = remove_secrets(data, secrets_of(keys_in(headers), data))
     body, retry = _parse_body(clean), _retry(headers)
     if isinstance(body, ApiError):
         return body
@@ -62,9 +64,9 @@ async def receive_call(
     return ReceivedCall(body, clean, headers.get("anthropic-version", ""), workspace_of(headers), retry)
 
 
-def secrets_of(headers: Mapping[str, str]) -> list[str]:
+def keys_in(headers: Mapping[str, str]) -> list[str]:
     """The call's keys, which must not be shown or stored."""
-    return [secret for secret in secrets_in(headers) if secret != PLACEHOLDER]
+    return [secret for secret in secrets_in(headers.items()) if secret != PLACEHOLDER]
 
 
 async def _collect_body(chunks: AsyncIterator[bytes]) -> bytes | None:

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from cachecost.live.keys import without
-from cachecost.live.server.arrival import receive_call, secrets_of
+from cachecost.live.server.arrival import keys_in, receive_call
 from cachecost.live.server.calls import answer_call, count_call
 from cachecost.live.server.errors import of_status
 from cachecost.live.server.messages_api import MESSAGES
@@ -75,5 +75,6 @@ class Endpoints:
     def _report(self, request: Request, error: Exception) -> None:
         """Report an internal error, without the call's keys."""
         words = "".join(traceback.format_exception_only(error)).strip()
-        clean = without(words.encode("utf-8", "replace"), secrets_of(request.headers)).decode("utf-8", "replace")
+        secrets = [*keys_in(request.headers), *keys_in({"x-goog-api-key": request.query_params.get("key", "")})]
+        clean = without(words.encode("utf-8", "replace"), secrets).decode("utf-8", "replace")
         self.served.say(f"internal error at {request.method} {request.url.path}: {clean}")
