@@ -34,6 +34,7 @@ from recorder_upstream import (
 from cachecost.base.extras import NotInstalled
 from cachecost.commands import record as command
 from cachecost.conversations.readers.detect import read_calls
+from cachecost.live.recorder import session
 
 KEY = "sk-ant-api03-planted-key-1"
 BEARER = "planted-oauth-token-2"
@@ -251,6 +252,34 @@ def test_an_upstream_that_is_none_is_told_without_repeating_it(given: str, words
     assert told.exit_code == 2
     assert f"Error: --upstream: {words}" in told.output
     assert "secret" not in told.output
+
+
+INSECURE = (
+    "Error: --upstream: http:// sends keys and prompts unencrypted to another machine; use https://, or --insecure"
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_refused"),
+    [
+        ("10.1.2.3", True),
+        ("x.example", True),
+        ("localhost.example", True),
+        ("[2001:db8::1]", True),
+        ("127.0.0.1", False),
+        ("127.9.9.9:80", False),
+        ("[::1]:80", False),
+        ("LocalHost", False),
+    ],
+)
+def test_plain_http_leaves_the_machine_only_where_it_was_allowed(
+    host: str, is_refused: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(session, "record", lambda *_: session.RecordingResult((tmp_path,), 0, 0))
+    for more, refused in (([], is_refused), (["--insecure"], False)):
+        told = CliRunner().invoke(command.record, ["--upstream", f"http://{host}/v1", *more])
+        assert (INSECURE in told.output, told.exit_code == 2) == (refused, refused)
+    assert CliRunner().invoke(command.record, ["--upstream", f"https://{host}"]).exit_code == 0
 
 
 def test_without_its_packages_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,7 @@ PORT = 8788
     metavar="PORT",
     help="Show the calls on a page of this port; 0: any free one.",
 )
+@click.option("--insecure", is_flag=True, help="Allow http:// to another machine: keys and prompts are not encrypted.")
 @click.option("--quiet", is_flag=True, help="Do not print a line for each call.")
 @shared_options
 def record(
@@ -51,6 +52,7 @@ def record(
     port: int,
     content: str,
     page: int | None,
+    insecure: bool,
     quiet: bool,
     shared: SharedOptions,
 ) -> int:
@@ -75,14 +77,16 @@ def record(
         prints=not quiet,
         digest=content == "digest",
     )
-    done = recorded(_url(upstream), port, wishes, print_diagnostic, page)
+    done = recorded(_url(upstream, insecure), port, wishes, print_diagnostic, page)
     _print_summary(done, shared.setup)
     return exit_code(check_failed=done.lost)
 
 
-def _url(text: str) -> Any:
+def _url(text: str, may_be_insecure: bool) -> Any:
     """The upstream as a URL. The error never repeats it: it may hold a password. Raises UsageError."""
     import httpx2
+
+    from cachecost.live.loopback import is_loopback
 
     try:
         urlsplit(text)
@@ -93,6 +97,10 @@ def _url(text: str) -> Any:
         raise click.UsageError("--upstream: expected a URL without a name, a password, a query or a fragment")
     if url.scheme not in ("http", "https") or not url.host:
         raise click.UsageError("--upstream: expected a URL that begins with https:// or http://")
+    if url.scheme == "http" and not is_loopback(url.host) and not may_be_insecure:
+        raise click.UsageError(
+            "--upstream: http:// sends keys and prompts unencrypted to another machine; use https://, or --insecure"
+        )
     return url
 
 

@@ -113,7 +113,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
     "optimize": {"html": WRITES, "csv": WRITES, "emit": WRITES},
     "whatif": {"csv": WRITES},
     "validate": {"html": WRITES, "out": WRITES, "csv": WRITES},
-    "record": {"upstream": SENDS, "out": WRITES},
+    "record": {"upstream": SENDS, "insecure": SENDS, "out": WRITES},
     "live": {
         **dict.fromkeys(("max-usd", "strategy", "base-url", "max-output", "pace", "parallel", "retries"), SENDS),
         **dict.fromkeys(("timeout", "beta", "verify-rules", "model", "probe", "dry-run"), SENDS),

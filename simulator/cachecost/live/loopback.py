@@ -8,12 +8,14 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ipaddress import ip_address
 from types import FrameType
 from typing import Any
 
 import uvicorn
 
 LOOPBACK = "127.0.0.1"
+LOCALHOST = "localhost"
 BACKLOG = 2048
 STOPS = (signal.SIGINT, signal.SIGTERM)
 
@@ -39,6 +41,16 @@ def listen(port: int) -> socket.socket:
         why = getattr(error, "strerror", None) or str(error)
         raise PortTaken(f"--port {port} is not available ({why}); use 0 to let the system choose") from None
     return listener
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host of a URL is this machine. A name other than localhost is not resolved: it may change."""
+    if host.lower().rstrip(".") == LOCALHOST:
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def address_of(listener: socket.socket) -> str:
