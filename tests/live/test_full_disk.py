@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from recorder_upstream import body, recorder, send, until, upstream_thread
-from server_fakes import BODY, HEAD, lines_of, post, served_by
+from server_fakes import BODY, HEAD, Letters, lines_of, post, served_by
 
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log.reader import calls
@@ -143,6 +143,19 @@ def test_serve_on_a_full_disk_answers_on(tmp_path: Path, monkeypatch: pytest.Mon
         monkeypatch.undo()
         assert post(served).status_code == 200
         assert len(lines_of(log.path)) == log.count_recorded() == 2
+
+
+def test_what_cannot_be_recorded_is_answered_and_billed_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never billed and answered with status 500."""
+    said, meter = [], Letters()
+    with CallLog(tmp_path / "log.jsonl") as log:
+        served = served_by(meters=meter, log=log, say=said.append)
+        monkeypatch.setattr(log, "append", lambda *_: 1 // 0)
+        assert post(served).status_code == 200
+    assert len(meter.taken) == 1
+    assert said == ["call 1 is not recorded: internal error: ZeroDivisionError"]
 
 
 def test_the_end_of_serve_tells_what_the_recording_lacks(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from recorder_upstream import STREAM, Seen, body, chunk, events, message, plain,
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.recorder.digest import calls_in
 from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
-from cachecost.live.recorder.helper_main import HelperLoop, Inbox
+from cachecost.live.recorder.helper_loop import HelperLoop
+from cachecost.live.recorder.helper_main import Inbox
 from cachecost.live.recorder.prediction import Predictor
 from cachecost.live.recorder.sorting import put_recording_in_order
 

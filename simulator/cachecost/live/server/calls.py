@@ -211,8 +211,14 @@ def _record(
     }
     try:
         served.log.append(fields, call.data)
-    except OSError as error:
-        served.say(f"call {call.number} is not recorded: the file cannot be written: {error.strerror}")
+    except Exception as error:  # the call is billed, so it is answered in any case
+        served.say(f"call {call.number} is not recorded: {_why_not_written(error)}")
+
+
+def _why_not_written(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"the file cannot be written: {error.strerror}"
+    return f"internal error: {type(error).__name__}"
 
 
 def count_tokens(served: ServerState, arrived: ReceivedCall) -> dict[str, Any] | ApiError:
