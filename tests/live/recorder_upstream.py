@@ -376,6 +376,15 @@ def recorder(url: str, out: Path, *more: str, most_bytes: int | None = None) -> 
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({most_bytes}, {most_bytes})); "
     code = (limit if most_bytes else "") + COMMAND
     command = [sys.executable, "-c", code, "record", "--upstream", url, "--port", "0", "-o", str(out), *more]
+    return _listening(command)
+
+
+def server(out: Path) -> Running:
+    """`cachecost serve --record`, once it listens."""
+    return _listening([sys.executable, "-c", COMMAND, "serve", "--port", "0", "--no-bill", "--record", str(out)])
+
+
+def _listening(command: list[str]) -> Running:
     env = {**os.environ, "HTTP_PROXY": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
     assert process.stderr

@@ -23,6 +23,7 @@ class DigestFile:
     """The recording at `path`, under a random key that is not stored, so no other process can continue it.
 
     Later lines refer to earlier ones, so what the disk rejects is kept and written before the next call.
+    `unwritten` are the numbers of its calls.
     """
 
     def __init__(self, path: Path) -> None:
@@ -30,8 +31,8 @@ class DigestFile:
         self._calls: deque[RecordedCall] = deque()
         table = BlockWriter(ContentFree(os.urandom(KEY_BYTES)), count_content)
         self._records = records(Title(path.stem), iter(self._calls.popleft, None), table)
-        self._unwritten = b""
-        self._numbers: list[int] = []
+        self._lines = b""
+        self.unwritten: list[int] = []
 
     def add(self, number: int, call: RecordedCall) -> bytes:
         """Make the lines of a call, for `write`; returns them."""
@@ -41,15 +42,15 @@ class DigestFile:
             record = next(self._records)
             made += encode_record(record)
             is_whole = "call" in record
-        self._unwritten += made
-        self._numbers.append(number)
+        self._lines += made
+        self.unwritten.append(number)
         return made
 
     def write(self) -> list[int]:
         """Write pending lines and return the numbers of their calls. Raises OSError; the lines are then kept."""
-        if self._unwritten:
-            self._file.append(self._unwritten)
-        written, self._numbers, self._unwritten = self._numbers, [], b""
+        if self._lines:
+            self._file.append(self._lines)
+        written, self.unwritten, self._lines = self.unwritten, [], b""
         return written
 
 

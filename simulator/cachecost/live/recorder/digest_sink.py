@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
 from cachecost.live.recorder.log_lines import LogLine, NotRecorded
 
 MOST_STRIKES = 2
-"""A call is given up after this many processes exited at it."""
+"""A call is given up after this many processes exited while they worked on it."""
 MOST_IN_VAIN = 4
 """No further process is started after this many exited without writing a call."""
 GONE = "the process that writes the recording keeps exiting"
@@ -38,6 +39,7 @@ class DigestSink:
         self._running: set[int] = set()
         self.unwritten: dict[int, bytes] = {}
         self._written_here = 0
+        self._reading: int | None = None
         self._strikes: dict[int, int] = {}
         self._in_vain = 0
         self._is_closing = False
@@ -98,9 +100,15 @@ class DigestSink:
             self._say(f"{self.paths[-1]} cannot be written: {why}; ended calls are kept in memory until it can be")
             return
         with self._lock:
-            for number in map(int, rest.split()):
-                self._written_here += self.unwritten.pop(number, None) is not None
-                self._in_vain = 0
+            if word == b"reading":
+                self._reading = int(rest)
+            elif word == b"wrote":
+                self._note_written(map(int, rest.split()))
+
+    def _note_written(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            self._written_here += self.unwritten.pop(number, None) is not None
+            self._in_vain = 0
 
     def _on_exit(self, code: int) -> None:
         """However it ended: on purpose, or another one goes on."""
@@ -133,14 +141,14 @@ class DigestSink:
             del self.unwritten[number]
 
     def _strike(self) -> None:
-        """The first call that it has not written may be why it ended."""
-        number = next(iter(self.unwritten), None)
-        if number is None:
+        """The call that it was working on may be why it ended."""
+        number, self._reading = self._reading, None
+        if number not in self.unwritten:
             return
         self._strikes[number] = self._strikes.get(number, 0) + 1
         if self._strikes[number] >= MOST_STRIKES:
             del self.unwritten[number]
-            self._say(f"call {number} is not recorded: {MOST_STRIKES} processes that were to write it ended")
+            self._say(f"call {number} is not recorded: {MOST_STRIKES} processes ended while they worked on it")
 
     def _go_on_in_another_file(self) -> None:
         """The same file, as long as it holds no call: nothing in it is of any use to the next process."""

@@ -2,8 +2,8 @@
 
 Messages are `begin NUMBER`, `end NUMBER OFFSET` (the offset of its line in the log), `line NUMBER {…}` (the line
 itself) and `gone NUMBER` (not recorded). If it writes the recording itself (without content), it answers on stdout:
-`wrote NUMBER NUMBER …`, `full WHY`. A call is written as soon as it has ended; predictions wait for calls that started
-before.
+`reading NUMBER` before it works on a call, `wrote NUMBER NUMBER …`, `full WHY`. A call is written as soon as it has
+ended; predictions wait for calls that started before.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class HelperLoop:
                 self._predict(*self._ready.popleft())
         if self._file is not None:
             self._write(self._file)
+            self._report_unwritten(self._file)
 
     def _open_page(self) -> None:
         if self._options.page != NO_PAGE:
@@ -92,7 +93,7 @@ class HelperLoop:
         if word == b"begin":
             self._order.begin(number)
             return
-        call = self._call(word, rest)
+        call = self._call(number, word, rest)
         self._order.end(number, None if call is None else (number, call), time.monotonic())
         if call is not None and self._file is not None:
             lines = self._file.add(number, call)
@@ -100,7 +101,7 @@ class HelperLoop:
                 self._without_content[number] = self._bare.read(lines)[-1]
             self._write(self._file)
 
-    def _call(self, word: bytes, rest: list[bytes]) -> RecordedCall | None:
+    def _call(self, number: int, word: bytes, rest: list[bytes]) -> RecordedCall | None:
         """The call of a message; None if nothing is recorded, or it is unreadable."""
         with suppress(NotAMessage, msgspec.DecodeError, ValueError, OSError):
             if word == b"end":
@@ -108,6 +109,7 @@ class HelperLoop:
                     log.seek(int(rest[0]))
                     return self._reader.call(log.readline())
             if word == b"line":
+                _answer(f"reading {number}")
                 return self._reader.call(rest[0])
         return None
 
@@ -122,6 +124,13 @@ class HelperLoop:
         self._is_full = False
         if written:
             _answer(f"wrote {' '.join(map(str, written))}")
+
+    def _report_unwritten(self, file: DigestFile) -> None:
+        """Report calls that the disk rejected to the end, unless the recorder does."""
+        left = len(file.unwritten)
+        if left and not _answer(f"left {left}"):
+            calls = "1 call is" if left == 1 else f"{left:,} calls are"
+            say(f"{calls} not recorded: {self._path} cannot be written")
 
     def _show(self, number: int, call: RecordedCall) -> None:
         """Show a call on the page, as the recording has it: without content where that has none."""
@@ -151,10 +160,13 @@ class HelperLoop:
         return _earlier(self._path, self._options.earlier_bytes, self._reader)
 
 
-def _answer(line: str) -> None:
-    """Answer the parent process, which may have exited."""
-    with suppress(OSError):
+def _answer(line: str) -> bool:
+    """Answer the parent process; returns whether it is there."""
+    try:
         os.write(sys.stdout.fileno(), line.encode() + b"\n")
+    except OSError:
+        return False
+    return True
 
 
 def say(line: str) -> None:
