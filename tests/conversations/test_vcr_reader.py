@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.readers.detect import detect
 from cachecost.conversations.readers.http.vcr import calls, sniff
 from cachecost.providers.usage import Usage
 
@@ -239,9 +240,52 @@ def test_a_cassette_of_php(tmp_path: Path) -> None:
         assert (call.billed, call.start, call.first_token_s) == (USAGE, START, 0.75)
 
 
+def typed(body: str) -> dict[str, str | Any]:
+    """A body as pydantic-ai's recorder writes it."""
+    return {"type": "json", "content": json.loads(body)}
+
+
+def test_a_cassette_whose_bodies_say_their_type(tmp_path: Path) -> None:
+    stream = {"type": "text", "content": streamed()}
+    one, two = vcrpy(typed(asked())), vcrpy(typed(asked("Again")))
+    one["response"] |= {"status": 200, "body": typed(answered())}
+    two["response"] |= {"status": 200, "body": stream}
+    assert [call.billed for call in read(cassette(tmp_path, one, two))] == [USAGE, USAGE]
+
+
+def halves(*interactions: Interaction) -> dict[str, list[Any]]:
+    """A cassette as langchain-tests writes it: all requests, then all responses."""
+    return {name: [one[name[:-1]] for one in interactions] for name in ("requests", "responses")}
+
+
+def test_a_cassette_with_requests_and_responses_apart(tmp_path: Path) -> None:
+    two = vcrpy(asked("Again").encode(), answered("msg_2").encode())
+    first, second = read(dump(halves(vcrpy(), two), tmp_path / "halves.yaml"))
+    assert (first.billed, second.billed, first.line) == (USAGE, USAGE, 2)
+    (message,) = second.request.thread.messages()
+    assert message.blocks[0].content == {"type": "text", "text": "Again"}
+    packed = tmp_path / "halves.yaml.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "halves.yaml").read_bytes()))
+    assert detect(packed)[0] == "vcr"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"responses": []}, " responses: expected 1, one for each request; got 0"),
+        ({"responses": "x"}, " responses: expected an array; got 'x'"),
+        ({"responses": None}, " responses: expected an array; got nothing"),
+        ({"requests": [3]}, " interactions[0].request: expected an object; got 3"),
+    ],
+)
+def test_halves_that_do_not_fit(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    assert faults(dump(halves(vcrpy()) | change, tmp_path / "halves.yaml")) == [message]
+
+
 @pytest.mark.parametrize(
     "document",
     [
+        {"version": 1, "metadata": {"name": "a", "tags": ["b"]}, "interactions": [vcrpy()]},
         {"version": 1, "interactions": [vcrpy()]},
         {"interactions": [vcrpy()], "version": 1},
         {"http_interactions": [ruby({"string": asked()})], "recorded_with": "betamax/0.9"},
@@ -373,6 +417,7 @@ OTHERS: Sequence[str] = (
     '{"type": "user", "message": {"content": "interactions:\\n- request:\\n"}}\n',
     "format: 1\nname: x\nconversation:\n  synthetic: {seed: 1}\n",
     "interactions:\n- name: x\n",
+    "requests:\n- name: x\n",
     "12:7:version;2:21#}",
     "# Notes\n\nhttp\n",
     "",

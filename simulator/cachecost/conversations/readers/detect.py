@@ -113,7 +113,7 @@ CALLS: Readers[CallReader] = Readers(
             ('"resourceSpans"', '"resourceLogs"', '"trace_id"', "claude_code.", "instrumentationScope"),
         ),
         "har": ("readers.http.har", ('"log"',)),
-        "vcr": ("readers.http.vcr", ("interactions", "^[", "^-")),
+        "vcr": ("readers.http.vcr", ("interactions", "^requests:", "^[", "^-")),
         "mitmproxy": ("readers.http.mitmproxy", tuple(f"^{digit}" for digit in range(10))),
         "opencode": ("readers.opencode.reader", ("^SQLite format 3", '"sessionID"', '"projectID"')),
         "crush": ("readers.crush.reader", ("^SQLite format 3",)),

@@ -8,6 +8,13 @@ Betamax:
       response: {status: {code} or code: …, headers, body: as above, duration (go-vcr), curl_info (php-vcr)}
       recorded_at: RFC 2822 or ISO 8601   # Ruby, Betamax
 
+pydantic-ai's recorder of September 2026 has `body: {type: json or text, content}`; opencode's http-recorder writes JSON
+that begins with `version` and `metadata`. langchain-tests 1.1 writes all requests, then all responses, the n-th of
+the one answered by the n-th of the other:
+
+    requests: [as above]
+    responses: [as above]
+
 `parsed_body`, which projects write for a body that is JSON, is that body. Calls stand in the order of the file.
 
 Times: `recorded_at`, else the answer's Date header, else what OpenAI's answers say: whole seconds, and when the answer
@@ -36,12 +43,14 @@ from cachecost.conversations.readers.http.log import ExchangeLog
 from cachecost.prompts.wire import show_found
 
 LISTS = ("interactions", "http_interactions")
+HALVES = ("requests", "responses")
 JSON = re.compile(
-    rb'\s*(\{(?:\s*"\w+"\s*:\s*(?:"[^"]*"|\d+)\s*,)*\s*"(http_)?interactions"\s*:\s*)?\[\s*\{'
+    rb'\s*(\{(?:\s*"\w+"\s*:\s*(?:"[^"]*"|\d+|\{[^{}]*\})\s*,)*\s*"(http_)?interactions"\s*:\s*)?\[\s*\{'
     rb'(?:\s*"id"\s*:\s*\d+\s*,)?\s*"(request|response|recorded_at)"\s*:'
 )
 PHP = re.compile(rb'\s*\[\s*\{\s*"request"\s*:\s*\{\s*"(method|url)"')
 YAML = re.compile(rb"(?:[^\n{\[]*\n)*?(http_)?interactions:[ \t]*\r?\n[ \t]*- ")
+YAML_HALVES = re.compile(rb"requests:[ \t]*\r?\n[ \t]*- (body|headers|method|uri):")
 YAML_LIST = re.compile(rb"(?:---[^\n]*\n)?-[ \t]*\r?\n?[ \t]+request:[ \t]*\r?\n[ \t]+(method|url):")
 HALF = re.compile(rb"^[ \t]*-?[ \t]*(request|response):[ \t]*\r?$", re.MULTILINE)
 UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
@@ -55,7 +64,7 @@ def sniff(head: bytes) -> str | None:
     if text.lstrip()[:1] in (b"{", b"["):
         found = JSON.match(text)
         return "it has interactions of requests and responses" if found and (found[1] or PHP.match(text)) else None
-    if (YAML.match(text) and HALF.search(text)) or YAML_LIST.match(text):
+    if (YAML.match(text) and HALF.search(text)) or YAML_LIST.match(text) or YAML_HALVES.match(text):
         return "it has interactions of requests and responses (YAML)"
     return None
 
@@ -71,6 +80,9 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 def _interactions(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
     """The interactions of a file. Raises InputError where it cannot be read."""
     value, lines = _document(path)
+    if isinstance(value, dict) and "requests" in value:
+        yield from _pairs(path, value, lines, faults)
+        return
     name = next((name for name in LISTS if isinstance(value, dict) and name in value), "")
     items = value[name] if name else value
     if not isinstance(items, list):
@@ -83,6 +95,24 @@ def _interactions(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
             yield JsonObject(item, faults, str(path), line, f"{name}[{number}].")
         else:
             faults.append(Fault(str(path), f"{name}[{number}]: expected an object; got {show_found(item)}"))
+
+
+def _pairs(path: Path, value: dict[str, Any], lines: Mapping[int, int], faults: list[Fault]) -> Iterator[JsonObject]:
+    """The interactions of a file that keeps requests and responses apart, in two lists of the same length."""
+    told = {name: value.get(name) for name in HALVES}
+    lists = [items for items in told.values() if isinstance(items, list)]
+    if len(lists) < len(HALVES):
+        wrong = ((name, items) for name, items in told.items() if not isinstance(items, list))
+        faults += (Fault(str(path), f"{name}: expected an array; got {show_found(items)}") for name, items in wrong)
+        return
+    requests, responses = lists
+    if len(requests) != len(responses):
+        words = f"expected {len(requests):,}, one for each request; got {len(responses):,}"
+        faults.append(Fault(str(path), f"responses: {words}"))
+        return
+    for number, (request, response) in enumerate(zip(requests, responses, strict=True)):
+        pair = {"request": request, "response": response}
+        yield JsonObject(pair, faults, str(path), lines.get(id(request)), f"interactions[{number}].")
 
 
 def _document(path: Path) -> tuple[Any, dict[int, int]]:
@@ -130,6 +160,8 @@ def _body(half: JsonObject) -> bytes:
     if told.get("parsed_body") is not None:
         return _json(half, "parsed_body", told["parsed_body"])
     value = told.get("body") if told.get("body") is not None else told.get("content")
+    if isinstance(value, Mapping) and set(value) == {"type", "content"}:
+        value = {"string": value["content"]} if value["type"] == "text" else value["content"]
     if isinstance(value, Mapping) and "base64_string" in value:
         return decode_base64(half, "body.base64_string", value["base64_string"])
     if isinstance(value, Mapping) and "string" not in value:
