@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from files_of_images import base64, png
 
+from cachecost.analysis.fidelity.holdout import is_held_out
 from cachecost.base.errors import CannotEvaluate
 from cachecost.tokens.calibration import calibration
 from cachecost.tokens.content import parts_of
@@ -27,7 +28,7 @@ from tools.calibrate.fit import (
     ratio,
     tokens_per_byte,
 )
-from tools.calibrate.samples import Samples, parallel_runs
+from tools.calibrate.samples import Samples, parallel_runs, row_name
 from tools.calibrate.texts import PAGE, texts_in
 
 WITH_CTOK = pytest.mark.skipif(not has_ctok(), reason="ctok is not installed (it wants Python >= 3.12)")
@@ -189,6 +190,29 @@ def test_a_calibration_finds_what_was_billed(tmp_path: Path, capsys: pytest.Capt
     assert errors["ctok"] == {"median": 0.0, "p95": 0.0, "requests": 48, "sources": 2}
     assert errors["tiktoken"]["median"] < 0.02
     assert found["generations"]["claude-4.8"]["error"]["ctok"]["requests"] == 0
+
+
+@WITH_CTOK
+def test_what_is_held_out_is_measured_and_never_fitted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The bills of the file "h" are wrong: the fit does not see them, its errors there are large."""
+    body, billed = made(1)
+    rows = [row("one" if n % 2 else "two", *made(n), file="c" if n % 2 else "a") for n in range(48)]
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join([*rows, row("s", {**body, "max_tokens": 8}, 3 * billed, file="d")]) + "\n")
+    files = {"one__c": is_held_out("one__c"), "two__a": is_held_out("two__a"), "s__d": is_held_out("s__d")}
+    assert files == {"one__c": False, "two__a": False, "s__d": True}
+    assert main([str(log), "--date", "2026-11-21"]) == 0
+    found = tomllib.loads(capsys.readouterr().out)
+    assert (found["fit"]["sources"], found["fit"]["requests"]) == (["one", "two"], 48)
+    generation = found["generations"]["claude-3"]
+    assert generation["error"]["ctok"]["p95"] == 0.0
+    assert generation["held_out"]["ctok"] == {"median": 0.6667, "p95": 0.6667, "requests": 1, "sources": 1}
+    assert "held_out" not in found["generations"]["claude-4.8"]
+
+
+def test_a_row_without_a_file_has_the_name_of_its_log(tmp_path: Path) -> None:
+    assert row_name({"source": "a/b", "file": "c/d.yaml"}, tmp_path / "log.jsonl") == "a+b__c_d.yaml"
+    assert row_name({"source": "a/b"}, tmp_path / "log.jsonl") == "log.jsonl"
 
 
 def test_a_damaged_log_names_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -172,7 +172,7 @@ def test_geminis_definitions_are_told_by_its_bills(tmp_path: Path, desk: Desk) -
 def long_tools(folder: Path) -> list[Sample]:
     """Two long definitions, so that a constant can be told."""
     about = " ".join(f"Word {n} of a long story that does not repeat itself, {n * n}." for n in range(12))
-    return [one(folder / "long.jsonl", tools=[TOOL, {**TOOL, "name": name, "description": about}]) for name in "ab"]
+    return [one(folder / "wide.jsonl", tools=[TOOL, {**TOOL, "name": name, "description": about}]) for name in "ab"]
 
 
 def test_the_whole_of_it(

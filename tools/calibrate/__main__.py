@@ -1,4 +1,4 @@
-"""Fit on recorded calls, measure on held-out sources, print both, write `calibration.toml`."""
+"""Fit on recorded calls, measure on other sources and on held-out files, print all, write `calibration.toml`."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ HEAD = """\
 #   tool_result, thinking, sentence and what stands from cited to found is told by single recordings, and not fitted.
 # tool_prompt_head: tokens of the tool-use prompt before the tool definitions; where no bill tells, grown as those.
 # error: of a prompt's billed length, each source judged by a fit on all the others; p95 is the band reports state.
+# held_out: of the prompts of the recordings that no fit uses (analysis/fidelity/holdout.py), judged by this fit.
 """
 
 
@@ -59,7 +60,9 @@ def _calibrate(given: argparse.Namespace) -> str:
         sys.stderr.write(f"left out, {reason}: {rows}\n")
     bench = Bench(given.date)
     texts = bench.texts(samples, given.text)
-    return toml(bench.fit(samples, texts), bench.held_out(samples, texts), samples, texts, given)
+    fitted = bench.fit(samples, texts)
+    unused = bench.errors_on(Samples(only_held_out=True).read(given.logs), fitted)
+    return toml(fitted, bench.held_out(samples, texts), unused, samples, texts, given)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -76,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
 def toml(
     fitted: Mapping[str, Calibration],
     errors: Mapping[tuple[str, str], Errors],
+    unused: Mapping[tuple[str, str], Errors],
     samples: Sequence[Sample],
     texts: Sequence[Text],
     given: argparse.Namespace,
@@ -91,6 +95,8 @@ def toml(
         lines += [f"tool_prompt_head = {found.tool_prompt_head}", f"ratio = {_table(found.ratio)}"]
         lines += [f"structure = {_table(found.structure)}"]
         lines += [f"error.{counter} = {_error(errors[generation, counter])}" for counter in COUNTERS]
+        told = [(counter, unused[generation, counter]) for counter in COUNTERS if unused[generation, counter].values]
+        lines += [f"held_out.{counter} = {_error(each)}" for counter, each in told]
     return "\n".join(lines) + "\n"
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
+from cachecost.analysis.fidelity.holdout import is_held_out
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.intake import Intake
@@ -22,7 +23,7 @@ from cachecost.tokens.calibration import MAKERS
 from cachecost.tokens.content import parts_of
 from tools.calibrate.desk import GEMINI, Desk, Fit, ratios_of
 from tools.calibrate.fit import Text, median, percentile, tokens_per_byte
-from tools.calibrate.samples import Nothing, Sample, Samples, read_rows, rendered
+from tools.calibrate.samples import Nothing, Sample, Samples, read_rows, rendered, row_name
 from tools.calibrate.vocabularies import OPENAI, tokenizer
 
 HEAD = """\
@@ -111,11 +112,15 @@ def _billed_errors(
 
 
 def bills_in(files: Iterable[Path]) -> list[Sample]:
-    """Billed prompts of other makers' models, each once: rows as Claude's, bodies in the words of Messages."""
+    """Billed prompts of other makers' models, each once: rows as Claude's, bodies in the words of Messages.
+
+    Recordings that are held out of every fit are left out.
+    """
     intake, renderer = Intake(keep_content=True), Renderer(Nothing())
     rules = RuleBook().rules("anthropic", "claude-sonnet-4-5")
     found: dict[tuple[object, ...], Sample] = {}
-    for row in (row for file in files for row in read_rows(file)):
+    rows = ((file, row) for file in files for row in read_rows(file))
+    for row in (row for file, row in rows if not is_held_out(row_name(row, file))):
         request = intake.body(row["request"])
         blocks = rendered(renderer.render(request, (), rules).end)
         total, source = row["usage"]["input_tokens"], str(row.get("source"))

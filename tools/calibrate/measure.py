@@ -176,6 +176,12 @@ class Bench:
             found[sample.generation].append(abs(predicted - sample.total) / sample.total)
         return found
 
+    def errors_on(self, samples: Sequence[Sample], fitted: Mapping[str, Calibration]) -> dict[tuple[str, str], Errors]:
+        """Errors by (generation, counter) of samples that the fit has not seen."""
+        sources = {one: tuple(sorted({s.source for s in samples if s.generation == one})) for one in GENERATIONS}
+        found = {name: self.errors(samples, fitted, name) for name in COUNTERS}
+        return {(one, name): Errors(tuple(found[name][one]), sources[one]) for name in COUNTERS for one in GENERATIONS}
+
     def held_out(self, samples: Sequence[Sample], texts: Sequence[Text]) -> dict[tuple[str, str], Errors]:
         """Errors by (generation, counter): each source judged by a fit on all the others."""
         values: dict[tuple[str, str], list[float]] = {(g, name): [] for g in GENERATIONS for name in COUNTERS}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cachecost.analysis.fidelity.holdout import is_held_out, name_in_source
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.prompts.blocks import Block, Prefix
 from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
@@ -64,8 +65,12 @@ class Nothing:
 
 @dataclass
 class Samples:
-    """Reads logs; each distinct prompt once. `left_out` says how many rows were not taken, by reason."""
+    """Reads logs; each distinct prompt once. `left_out` says how many rows were not taken, by reason.
 
+    Rows of recordings that are held out of every fit are left out; with `only_held_out`, all others are.
+    """
+
+    only_held_out: bool = False
     left_out: Counter[str] = field(default_factory=Counter)
     _intake: Intake = field(default_factory=lambda: Intake(keep_content=True))
     _rules: RuleBook = field(default_factory=RuleBook)
@@ -74,7 +79,15 @@ class Samples:
 
     def read(self, logs: Iterable[Path]) -> list[Sample]:
         """The samples of all logs, in order. A row: {"source"?, "request", "usage", "redacted"?}. Raises InputError."""
-        return [sample for log in logs for row in read_rows(log) for sample in self._take(row, log.stem)]
+        return [sample for log in logs for row in self._part(log) for sample in self._take(row, log.stem)]
+
+    def _part(self, log: Path) -> Iterator[Mapping[str, Any]]:
+        """The rows of one part of a log, which may hold those of many recorded files."""
+        for row in read_rows(log):
+            if is_held_out(row_name(row, log)) == self.only_held_out:
+                yield row
+            else:
+                self.left_out[OTHER_PART[self.only_held_out]] += 1
 
     def _take(self, row: Mapping[str, Any], name: str) -> Iterator[Sample]:
         try:
@@ -109,6 +122,16 @@ class Samples:
             return "the same prompt again"
         self._seen.add(key)
         return ""
+
+
+OTHER_PART = {False: "held out of the fit", True: "used for the fit"}
+"""Why a row is left out, by whether only those that are held out are read."""
+
+
+def row_name(row: Mapping[str, Any], log: Path) -> str:
+    """The name of the recording that a row is of: its `file` in its `source`, else that of the log."""
+    source, file = row.get("source"), row.get("file")
+    return name_in_source(source, file) if isinstance(source, str) and isinstance(file, str) else log.name
 
 
 USAGE = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens")
