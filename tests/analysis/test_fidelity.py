@@ -160,7 +160,7 @@ def test_a_bill_without_cached_tokens_tells_that_a_prefix_was_too_short() -> Non
 
 def test_evidence_counts_what_calls_prove_and_contradict() -> None:
     rows = {each.rule: each for each in evidence_of(judged((FIRST, COLD), (SECOND, HIT)))}
-    assert rows["9 lookback"].standing == "seen 1 time, 1 model, 1 client"
+    assert rows["9 lookback"].standing == "seen 1 time, 1 model, 1 client (thin)"
     assert rows["2 speed"].standing == "documented only"
     wrong = {each.rule: each for each in evidence_of(judged((FIRST, COLD), (SECOND, Usage(3, 0, 2500))))}
     assert wrong["9 lookback"].contradicted == ("log:2",)

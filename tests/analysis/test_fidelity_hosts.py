@@ -126,7 +126,7 @@ def test_claims_of_hosts_are_no_evidence_for_the_rulebook() -> None:
     judgements = judged("xai", "grok-4.7", (body(ASK), Usage(1872, 128)), (body(*MORE), Usage(516, 1984)))
     assert {row.standing for row in evidence_of(judgements)} == {"documented only"}
     rows = {row.rule: row.standing for row in evidence_of_hosts(judgements)}
-    assert rows == dict.fromkeys(("xai: step", "xai: minimum", "xai: kept"), "seen 2 times, 1 model, 1 client")
+    assert rows == dict.fromkeys(("xai: step", "xai: minimum", "xai: kept"), "seen 2 times, 1 model, 1 client (thin)")
 
 
 def test_what_was_sent_long_ago_cannot_have_been_read() -> None:
@@ -151,8 +151,8 @@ def test_a_table_says_of_every_host_what_recordings_confirm() -> None:
     judgements = judged("xai", "grok-4.7", (body(ASK), Usage(1872, 128)), (body(*MORE), Usage(516, 1984)))
     fidelity = Fidelity(judgements, "crude")
     rows = {row[0]: tuple(row) for row in host_table(fidelity).rows}
-    assert rows["xai"][1:7] == ("automatic, fixed-size blocks", "confirmed, by few calls", "2", "2 of 2", "", HELD)
+    assert rows["xai"][1:7] == ("automatic, fixed-size blocks", "confirmed (thin)", "2", "2 of 2", "", HELD)
     assert rows["qwen"][2] == "nothing recorded: documented only" and rows["qwen"][3] == "0"
     assert other_scores_sentence(fidelity) == "", "there are no calls of Anthropic's to set them beside"
     said = {row["host"]: row["standing"] for row in fidelity_object(fidelity)["hosts"]}
-    assert said["xai"] == "confirmed, by few calls" and said["vllm"] == "nothing recorded: documented only"
+    assert said["xai"] == "confirmed (thin)" and said["vllm"] == "nothing recorded: documented only"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from bodies import RULES
+from cachecost.analysis.fidelity.holdout import is_held_out
 from cachecost.analysis.fidelity.machine_ranges import MachineRanges
 from cachecost.analysis.fidelity.read_ranges import ReadBounds
 from cachecost.analysis.fidelity.validation import Validation
@@ -92,16 +92,11 @@ def shares_in_range(files: list[Path]) -> tuple[int, int]:
     return sum(ranged), len(ranged)
 
 
-def is_held_out(path: Path) -> bool:
-    """A third of the files, never used for fitting."""
-    return int(sha256(path.name.encode()).hexdigest(), 16) % 3 == 0
-
-
 def test_how_often_the_range_holds_in_the_recordings() -> None:
     """Of calls that were fitted and of those that were held out; few, so they are counted and not called 90%."""
     files = sorted(RECORDINGS.glob("*.jsonl"))
     told: dict[bool, Any] = {
-        held_out: shares_in_range([path for path in files if is_held_out(path) is held_out])
+        held_out: shares_in_range([path for path in files if is_held_out(path.name) is held_out])
         for held_out in (False, True)
     }
     assert told == {False: (21, 25), True: (12, 15)}

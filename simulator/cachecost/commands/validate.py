@@ -78,6 +78,8 @@ def validate(
     read.skip(InputError(fidelity.faults))
     if assumptions:
         fidelity = replace(fidelity, readings=support)
+    if out is not None:
+        fidelity = replace(fidelity, estimates=validation.estimates())
     evidence, claims = evidence_of(fidelity.judgements), evidence_of_hosts(fidelity.judgements)
     if html is not None:
         write_html(fidelity, evidence, claims, html)

@@ -280,6 +280,12 @@ class Judgement:
     """In which share of such calls the range is to hold (1: in all of them); 0: the call has none."""
     bounds: tuple[int, int] | None = None
     """The least and the most tokens that the range lets it read; None: it has none."""
+    model_row: str = ""
+    """The model's row in the rules, and the day whose rules were used."""
+    day: date | None = None
+    tokenizer: str = ""
+    """The generation of the tokenizer, and the error margin of the counter that estimates its tokens."""
+    error_margin: float = 0.0
 
     @property
     def has_range(self) -> bool:
@@ -301,6 +307,14 @@ class Judgement:
         return abs(self.predicted.total_input - billed) / billed if billed else 0.0
 
 
+FEW_CALLS = 5
+
+
+def is_thin(calls: int, clients: int) -> bool:
+    """Whether evidence rests on few calls, or on the calls of one client, which may all be alike."""
+    return calls < FEW_CALLS or clients < 2
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """A rule: how many recorded calls confirm it, of which models and clients, and which calls contradict it."""
@@ -314,9 +328,13 @@ class Evidence:
 
     @property
     def standing(self) -> str:
-        """ "seen n times, m models, k clients", before that how many calls contradict it; or "documented only"."""
+        """ "seen n times, m models, k clients", before that how many calls contradict it; or "documented only".
+
+        Ends with "(thin)" where `is_thin` says so.
+        """
         of = f"{count_text(len(self.models), 'model')}, {count_text(len(self.clients), 'client')}"
-        seen = f"seen {count_text(self.seen, 'time')}, {of}" if self.seen else ""
+        thin = " (thin)" if is_thin(self.seen, len(self.clients)) else ""
+        seen = f"seen {count_text(self.seen, 'time')}, {of}{thin}" if self.seen else ""
         against = f"contradicted by {count_text(len(self.contradicted), 'call')}" if self.contradicted else ""
         return "; ".join(filter(None, (against, seen))) or "documented only"
 
@@ -342,6 +360,8 @@ class Fidelity:
     """Filled if the values of the assumptions were compared; the first value of each is its default."""
     faults: list[Fault] = field(default_factory=list)
     """The errors of files that could not be read; also in `not_judged`."""
+    estimates: list[Judgement] = field(default_factory=list)
+    """The same calls with all lengths estimated, none from a bill, if the error margins were checked."""
 
     def of(self, kind: str) -> list[Judgement]:
         return [one for one in self.judgements if one.kind == kind]

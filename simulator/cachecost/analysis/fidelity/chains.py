@@ -138,6 +138,8 @@ class _TranscriptCheck(RecordingCheck):
             agent=step.agent,
             folder=step.project,
             timestamp=None if step.answered is None else iso(step.answered),
+            model_row=rules.model,
+            day=rules.day,
         )
 
     def _dollars(self, step: TranscriptStep, rules: ModelRules, usage: Usage) -> Decimal | None:

@@ -237,6 +237,10 @@ class _LogCheck(RecordingCheck):
             timestamp=case.call.timestamp,
             coverage=verdict.bounds.coverage if verdict.bounds else 0.0,
             bounds=(verdict.bounds.least, verdict.bounds.most) if verdict.bounds else None,
+            model_row=case.rules.model,
+            day=case.rules.day,
+            tokenizer=case.rules.generation,
+            error_margin=self.checker.counter_for(case.rules.generation).error_margin,
         )
 
     def _sizes(self, case: _Case, prompt: Prompt) -> KnownSizes:

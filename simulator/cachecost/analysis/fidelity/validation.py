@@ -64,6 +64,10 @@ class Validation:
         source = f"bills of other calls, then {sources}" if self.calibrated else sources
         return Fidelity(judgements, source, not_judged, faults=faults)
 
+    def estimates(self) -> list[Judgement]:
+        """The same calls judged with estimated lengths alone, to check the error margins of the counters."""
+        return replace(self, calibrated=False).fidelity().judgements
+
     def readings(self) -> Iterator[AssumptionSupport]:
         """How many calls are exactly right under each value of each assumption, defaults first."""
         places = {(one.host, one.source) for one in self.fidelity().judgements}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cachecost.base.formatting import count_text
-from cachecost.ledger.results import Fidelity, Judgement
+from cachecost.ledger.results import Fidelity, Judgement, is_thin
 from cachecost.providers.rulefile import hosts
 from cachecost.views.fidelity.scores import Score, score
 
@@ -25,7 +25,8 @@ DOCUMENTED = "nothing recorded: documented only"
 @dataclass(frozen=True, slots=True)
 class HostScore:
     """`worst` is the farthest that a judged read is off, in tokens; of a range, how far it is outside. `reads` are
-    the judged calls that read something, `missed` those that were to read something and read nothing."""
+    the judged calls that read something, `missed` those that were to read something and read nothing, `clients` who
+    recorded the judged calls."""
 
     host: str
     way: str
@@ -34,25 +35,26 @@ class HostScore:
     reads: int = 0
     missed: int = 0
     is_identity: bool = False
+    clients: int = 0
 
     @property
     def standing(self) -> str:
-        """What the recordings say of the host's rules, in words."""
+        """What the recordings say of the host's rules, in words. Ends with "(thin)" where `is_thin` says so."""
+        judged = self.score.calls - self.score.unknown
+        thin = " (thin)" if is_thin(judged, self.clients) else ""
+        return f"{self._finding}{thin}" if judged else DOCUMENTED
+
+    @property
+    def _finding(self) -> str:
         totals, judged = self.score, self.score.hits + self.score.cold
         if totals.ranges and not judged:
             return f"the range holds in {totals.held:,} of {totals.ranges:,} calls, {self.reads:,} of them with reads"
-        if not judged:
-            return DOCUMENTED
         right = totals.exact_hits + totals.exact_cold
         if right == judged:
-            return "confirmed" if totals.hits >= FEW else "confirmed, by few calls"
+            return "confirmed"
         missed = f"; {count_text(self.missed, 'hit')} read nothing" if self.missed else ""
         ranges = f"; the range holds in {totals.held:,} of {totals.ranges:,}" if totals.ranges else ""
         return f"right in {right:,} of {judged:,}{missed}{ranges}"
-
-
-FEW = 10
-"""Hits below which a rule rests on little."""
 
 
 def host_scores(fidelity: Fidelity) -> list[HostScore]:
@@ -74,6 +76,7 @@ def _host_score(host: str, way: str, is_identity: bool, judgements: Sequence[Jud
         sum(one.billed.read > 0 for one in judged),
         sum(one.kind == "cold" and not one.exact for one in judged),
         is_identity,
+        len({one.client for one in judged}),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from cachecost.base.formatting import exact
 from cachecost.ledger.results import Fidelity, Judgement
 from cachecost.views.fidelity.hosts import HostScore, has_other_hosts, host_scores
+from cachecost.views.fidelity.parts import Coverage, HostPart, coverages, host_parts
 from cachecost.views.fidelity.scores import GROUPS, Score, score, scores
 
 
@@ -21,6 +22,8 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
         "mismatches": [_mismatch(one) for one in fidelity.mismatches],
         "token_source": fidelity.token_source,
         "hosts": [_host(each) for each in host_scores(fidelity)] if has_other_hosts(fidelity) else [],
+        "parts": [_part(each) for each in host_parts(fidelity)],
+        "coverage": [_coverage(each) for each in coverages(fidelity)],
         "by": {
             name: [{"name": each.name, **_score(each)} for each in scores(fidelity, key)]
             for name, key in GROUPS.items()
@@ -101,3 +104,21 @@ def _host(row: HostScore) -> dict[str, Any]:
         "worst_tokens": row.worst,
         "standing": row.standing,
     }
+
+
+def _part(row: HostPart) -> dict[str, Any]:
+    whole = {
+        "host": row.host,
+        "part": row.part,
+        "transcripts": row.is_identity,
+        "files": row.files,
+        "clients": row.clients,
+        "thin": row.is_thin,
+    }
+    return {**whole, **_score(row.score), "ranges": {"judged": row.score.ranges, "hold": row.score.held}}
+
+
+def _coverage(each: Coverage) -> dict[str, Any]:
+    parts = {"fitted": each.fitted, "held_out": each.held_out}
+    counts = {part: {"holds": holds, "calls": calls} for part, (holds, calls) in parts.items()}
+    return {"what": each.what, "stated": each.stated, **counts, "thin": each.is_thin}

@@ -10,9 +10,11 @@ from cachecost.views.fidelity.hosts import anthropic_judgements, has_other_hosts
 from cachecost.views.fidelity.scores import GROUPS, Score, score
 from cachecost.views.fidelity.tables import (
     assumption_table,
+    coverage_table,
     difference_table,
     evidence_table,
     host_table,
+    part_table,
     score_table,
 )
 from cachecost.views.tables.markdown import escape_markdown, markdown_table
@@ -23,7 +25,8 @@ Each call below was recorded with its bill. Its prediction rests on the request 
 calls, never on its own; each recording is a cache of its own. A hit is **exact** if the same prefix was read and the
 tokens read are right within 2. A cold start is **exact** if nothing was read, as predicted; what was written is not
 judged. A call that reads what only an unrecorded earlier call can have written, or kept alive, is *unknown*: it is
-listed, and its dollars stand apart. Of a transcript only usages are known: its steps are never summed with requests.
+listed, and its dollars stand apart from *off by*. What was seen fewer than five times, or by one client, is *thin*.
+Of a transcript only usages are known: its steps are never summed with requests.
 """
 
 
@@ -32,6 +35,17 @@ Hosts that cache by themselves keep every prefix: a read is *unknown* only if it
 the recording sent, and a hit is exact if it is the very number. They promise no hit: a call that another of their
 machines answers reads nothing, and counts against the prediction. Hosts that do not say how they match get a range
 from nothing to the ideal, which never counts as exact. *Worst* is how many tokens a judged call is off."""
+
+PARTS = """\
+A third of the recorded files of each source, chosen by a hash of their names, is *held out*: no fit of tokens,
+constants or ranges uses it. The token calibration that is shipped is older than this split. *Cold, wrote*:
+cold starts that were billed a write; the others sent nothing to be cached, or too little. *95th*: the error of the
+tokens of a prompt that 95 of 100 calls do not exceed. *Off by* leaves out calls that are unknown. *Thin*: fewer than
+five judged calls, or one client."""
+
+COVERAGE = """\
+A range is right if it holds, and useful if it is narrow. An error margin is that of a count for which no bill gives a
+length: all prompts are counted anew for this table, without any bill."""
 
 ASSUMPTIONS = """\
 The first value of each assumption is the default. Equal numbers mean that no call here tells the values apart."""
@@ -53,6 +67,10 @@ def evidence_markdown(
     ]
     if has_other_hosts(fidelity):
         parts += ["## Host by host: what recordings confirm, and what not", HOSTS, markdown_table(host_table(fidelity))]
+    if fidelity.judgements:
+        parts += ["## Fitted and held out, by provider", PARTS, markdown_table(part_table(fidelity))]
+    if fidelity.estimates:
+        parts += ["## How often ranges and error margins hold", COVERAGE, markdown_table(coverage_table(fidelity))]
     if claims:
         parts += ["## What is documented of other hosts", markdown_table(evidence_table(claims))]
     for name in GROUPS:

@@ -16,7 +16,14 @@ from cachecost.views.fidelity.hosts import anthropic_judgements, has_other_hosts
 from cachecost.views.fidelity.json_output import fidelity_object
 from cachecost.views.fidelity.markdown import evidence_markdown, headline
 from cachecost.views.fidelity.scores import GROUPS, score
-from cachecost.views.fidelity.tables import assumption_table, difference_table, host_table, score_table
+from cachecost.views.fidelity.tables import (
+    assumption_table,
+    coverage_table,
+    difference_table,
+    host_table,
+    part_table,
+    score_table,
+)
 from cachecost.views.html.frame import render_page, write_page
 
 PICTURE, PAGE, RESULT = "residuals.svg", "report.md", "result.json"
@@ -51,6 +58,8 @@ def fidelity_page(fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequ
         evidence=evidence,
         hosts=host_table(fidelity) if has_other_hosts(fidelity) else None,
         rule_claims=claims,
+        parts=part_table(fidelity) if fidelity.judgements else None,
+        coverage=coverage_table(fidelity) if fidelity.estimates else None,
         groups=[(name, score_table(fidelity, name)) for name in GROUPS],
         assumptions=assumption_table(fidelity) if fidelity.readings else None,
         differs=difference_table(fidelity),

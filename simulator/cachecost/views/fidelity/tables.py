@@ -8,6 +8,7 @@ from dataclasses import replace
 from cachecost.base.formatting import dollar_change, dollars, percent
 from cachecost.ledger.results import Evidence, Fidelity
 from cachecost.views.fidelity.hosts import WAYS, HostScore, host_scores
+from cachecost.views.fidelity.parts import HostPart, coverages, host_parts
 from cachecost.views.fidelity.scores import GROUPS, Score, scores
 from cachecost.views.tables.fitting import shorten_middle
 from cachecost.views.tables.table import COMPARISON, COUNT, DETAIL, Column, Table, build_table
@@ -18,6 +19,11 @@ SCORE_HEADERS = (
 )
 RANKS = {"billed, unknown": DETAIL, "95th": COMPARISON, "unknown": COUNT}
 HOST_HEADERS = ("caches", "what recordings say", "calls", "hits exact", "cold exact", "in range", "unknown", "worst")
+PART_HEADERS = (
+    *("part", "files", "clients", "calls", "hits exact", "cold exact", "cold, wrote", "in range", "unknown", "95th"),
+    *("off by", "remark"),
+)
+COVERAGE_HEADERS = ("holds for", "stated", "fitted", "held out", "remark")
 MOST_PLACES = 3
 MOST_ROWS, LONGEST_NAME = 20, 40
 
@@ -45,6 +51,22 @@ def host_table(fidelity: Fidelity, *, recorded_only: bool = False) -> Table:
     rows = [_host_cells(row) for row in host_scores(fidelity) if row.score.calls or not recorded_only]
     caption = "Predicted against billed, by host; worst is tokens off"
     return build_table(caption, ("host", *HOST_HEADERS), rows, words=3)
+
+
+def part_table(fidelity: Fidelity) -> Table:
+    """The scores host by host, on recordings that fits may use and on those that are held out."""
+    rows = [_part_cells(row) for row in host_parts(fidelity)]
+    caption = "Predicted against billed, by host, on fitted and on held-out recordings"
+    return build_table(caption, ("host", *PART_HEADERS), rows, words=2)
+
+
+def coverage_table(fidelity: Fidelity) -> Table:
+    """How often each range and each error margin holds."""
+    rows = [
+        (each.what, each.stated, _share_of(*each.fitted), _share_of(*each.held_out), "thin" if each.is_thin else "")
+        for each in coverages(fidelity)
+    ]
+    return build_table("How often ranges and error margins hold", COVERAGE_HEADERS, rows, words=2)
 
 
 def assumption_table(fidelity: Fidelity) -> Table:
@@ -107,6 +129,32 @@ def _host_cells(row: HostScore) -> tuple[str, ...]:
         f"{score.unknown:,}",
         f"{row.worst:,}",
     )
+
+
+def _part_cells(row: HostPart) -> tuple[str, ...]:
+    """Host, then `PART_HEADERS`."""
+    score = row.score
+    name = f"{row.host}, in transcripts" if row.is_identity else row.host
+    return (
+        name,
+        row.part,
+        f"{row.files:,}",
+        f"{row.clients:,}",
+        f"{score.calls:,}",
+        _count_of(score.exact_hits, score.hits),
+        _count_of(score.exact_cold, score.cold),
+        f"{score.cold_written:,}" if score.cold else "",
+        _count_of(score.held, score.ranges),
+        f"{score.unknown:,}",
+        percent(score.p95) if score.p95 else "0%",
+        dollar_change(score.off_usd) if score.off_usd is not None else "",
+        "thin" if row.is_thin else "",
+    )
+
+
+def _share_of(right: int, whole: int) -> str:
+    """ "19 of 20 (95%)"; "" of none."""
+    return f"{right:,} of {whole:,} ({percent(right / whole) if right else '0%'})" if whole else ""
 
 
 def _count_of(right: int, whole: int) -> str:

@@ -1,0 +1,87 @@
+"""Fitted beside held-out recordings, what is thin, and how often ranges and error margins hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from cachecost.analysis.fidelity.holdout import is_held_out
+from cachecost.ledger.results import Evidence, Fidelity, Judgement, is_thin
+from cachecost.providers.usage import Usage
+from cachecost.views.fidelity.json_output import fidelity_object
+from cachecost.views.fidelity.parts import coverages, host_parts
+from cachecost.views.fidelity.tables import coverage_table, part_table
+
+FITTED, HELD_OUT = "logs/e.jsonl", "logs/g.jsonl"
+HIT = Judgement(
+    *(FITTED, 1, 1, "claude-sonnet-5", "hit", True, Usage(3, 1000), Usage(3, 1000)),
+    *(Decimal("0.002"), Decimal("0.001"), "", "https://one"),
+    tokenizer="claude-4.8",
+    error_margin=0.05,
+)
+UNKNOWN = replace(HIT, kind="unknown", exact=False, predicted_usd=Decimal(9))
+COLD = replace(HIT, kind="cold", source=HELD_OUT, billed=Usage(1003), predicted=Usage(1003), project="https://two")
+
+
+def test_the_names_of_this_test_are_one_of_each_part() -> None:
+    assert (is_held_out("e.jsonl"), is_held_out("g.jsonl")) == (False, True)
+
+
+def test_each_host_has_a_row_for_each_part() -> None:
+    """What is unknown is in no part's "off by"."""
+    fidelity = Fidelity([HIT, HIT, UNKNOWN, COLD, replace(HIT, host="xai", source=HELD_OUT)], "crude")
+    rows = [
+        (one.host, one.part, one.files, one.clients, one.score.hits, one.score.cold) for one in host_parts(fidelity)
+    ]
+    assert rows == [
+        ("anthropic", "fitted", 1, 1, 2, 0),
+        ("anthropic", "held out", 1, 1, 0, 1),
+        ("xai", "fitted", 0, 0, 0, 0),
+        ("xai", "held out", 1, 1, 1, 0),
+    ]
+    assert [one.score.off_usd for one in host_parts(fidelity)][:2] == [Decimal("0.002"), Decimal("0.001")]
+    table = dict(zip(part_table(fidelity).headers, part_table(fidelity).rows[0], strict=True))
+    assert (table["hits exact"], table["unknown"], table["off by"], table["remark"]) == (
+        "2 of 2",
+        "1",
+        "+$0.002",
+        "thin",
+    )
+
+
+@pytest.mark.parametrize(("calls", "clients", "thin"), [(4, 2, True), (5, 1, True), (5, 2, False), (0, 0, True)])
+def test_few_calls_or_one_client_are_thin(calls: int, clients: int, thin: bool) -> None:
+    assert is_thin(calls, clients) == thin
+    names = tuple(map(str, range(clients)))
+    standing = Evidence("8", "", calls, (), ("m",), names).standing
+    assert standing.endswith(" (thin)") == (thin and calls > 0)
+
+
+def estimate(source: str, tokens: int, **more: object) -> Judgement:
+    return replace(COLD, source=source, predicted=Usage(tokens), billed=Usage(1000), **more)
+
+
+def test_a_margin_holds_up_to_itself() -> None:
+    """Of 1,000 tokens, 50 are within ±5%, and 51 are not. Server tools have results that no request shows."""
+    estimates = [
+        *(estimate(FITTED, tokens) for tokens in (950, 1050, 1051)),
+        estimate(HELD_OUT, 949),
+        estimate(HELD_OUT, 2000, features=("server tools",)),
+        estimate(HELD_OUT, 2000, error_margin=0.0),
+    ]
+    (found,) = coverages(Fidelity([], "crude", estimates=estimates))
+    assert (found.what, found.stated) == ("claude-4.8: tokens of a prompt", "±5% in 95 of 100")
+    assert (found.fitted, found.held_out, found.is_thin) == ((2, 3), (0, 1), True)
+
+
+def test_ranges_are_counted_by_part() -> None:
+    wide = replace(HIT, host="gemini", kind="range", exact=False, holds=True)
+    judgements = [wide, wide, replace(wide, holds=False), replace(wide, source=HELD_OUT, project="https://two"), HIT]
+    fidelity = Fidelity(judgements, "crude")
+    assert [tuple(row) for row in coverage_table(fidelity).rows] == [
+        ("gemini: tokens read", "from nothing to the ideal", "2 of 3 (67%)", "1 of 1 (100%)", "thin")
+    ]
+    (told,) = fidelity_object(fidelity)["coverage"]
+    assert told["fitted"] == {"holds": 2, "calls": 3} and told["thin"] is True
