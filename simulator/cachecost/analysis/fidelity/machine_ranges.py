@@ -2,7 +2,8 @@
 
 A prompt that goes on from several earlier ones reads the latest of them on the machine that has that, an older one on
 another machine, and nothing on a third. `machine_shares` say how often each was seen. The range has the fewest of them,
-in that order, that make up `COVERED` of the calls; so it holds more often than that rather than less.
+in that order, that make up `COVERED` of the calls; so it holds more often than that rather than less. With the last of
+them it is from nothing to all, which holds for every call.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class MachineRanges:
         worst = _worst_place(rules.machine_shares)
         if worst == "older":
             return ReadBounds(self._shortest(prompt, sizes, rules, most), most, COVERED)
-        return ReadBounds(most if worst == "latest" else 0, most, COVERED)
+        return ReadBounds(most, most, COVERED) if worst == "latest" else ReadBounds(0, most, 1.0)
 
     def _shortest(self, prompt: Prompt, sizes: PrefixSizes, rules: ModelRules, most: int) -> int:
         """The shortest read that one of the earlier prompts would give by itself."""
