@@ -247,7 +247,7 @@ def test_an_interrupted_answer_is_history_of_the_next_request(tmp_path: Path) ->
     ("provider", "model", "host"),
     [
         ("openai", "gpt-5.6", "openai"),
-        ("azure", "gpt-5.6", "openai"),
+        ("azure", "gpt-5.6", "azure"),
         ("amazon-bedrock", "openai.gpt-5.6", "bedrock"),
         ("mine", "gpt-5.6-codex", "openai"),
         ("mine", "o4-mini", "openai"),

@@ -223,7 +223,7 @@ def test_an_answer_in_one_piece_or_streamed(answer: bytes) -> None:
     ("url", "host"),
     [
         (f"{GEMINI}:streamGenerateContent?alt=sse", "gemini"),
-        (f"{VERTEX}:generateContent", "google-cloud"),
+        (f"{VERTEX}:generateContent", "vertex"),
         (f"https://gateway.example/v1/models/{MODEL}:generateContent", None),
         (f"/v1beta/models/{MODEL}:generateContent", None),
     ],

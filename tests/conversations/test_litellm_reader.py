@@ -208,7 +208,7 @@ def test_a_call_of_the_responses_api(tmp_path: Path) -> None:
         ("openrouter/anthropic/claude-opus-4.6", "openrouter", ("claude-opus-4.6", "openrouter")),
         ("hosted_vllm/org/model", "hosted_vllm", ("org/model", "vllm")),
         ("claude-opus-4-6", "openai", ("claude-opus-4-6", None)),
-        ("azure/mine", "azure", ("mine", None)),
+        ("azure/mine", "azure", ("mine", "azure")),
         ("org/model", "", ("org/model", None)),
     ],
 )

@@ -20,13 +20,27 @@ MODELS = (
     ("qwen", "qwen3.8-max-explicit"),
     ("minimax", "MiniMax-M2.7"),
     ("minimax", "MiniMax-M2.7-explicit"),
+    ("azure", "gpt-6.1-sol"),
+    ("azure", "gpt-6.1-sol-explicit"),
+    ("azure", "gpt-5.5"),
+    ("vertex", "gemini-3.8-flash"),
+    ("moonshot", "kimi-k3"),
+    ("zai", "glm-5.3"),
+    ("groq", "openai/gpt-oss-120b"),
+    ("together", "zai-org/GLM-5.3"),
+    ("fireworks", "glm-5p3"),
+    ("cerebras", "gpt-oss-120b"),
     ("vllm", "Qwen/Qwen3-8B"),
     ("sglang", "my-model"),
 )
+UNMARKED_HOSTS = {
+    *("deepseek", "xai", "mistral", "vllm", "sglang", "moonshot", "zai", "groq", "together", "fireworks", "cerebras"),
+    "vertex",
+}
 UNMARKED = tuple(
     (host, model)
     for host, model in MODELS
-    if host in {"deepseek", "xai", "mistral", "vllm", "sglang"}
+    if host in UNMARKED_HOSTS
     or model in {"gpt-5.5", "gemini-3.8-flash", "qwen3.8-max", "MiniMax-M2.7"}
 )
 LIKE_CLAUDE = tuple(

@@ -23,8 +23,12 @@ from cachecost.providers.rules import RuleBook
 ASKED, ANSWERED, THEN = user(text(3_000, "a")), assistant(text(100, "b")), user(text(200, "c"))
 CALLS = every(10, body(ASKED), body(ASKED, ANSWERED, THEN))
 DAY = date(2026, 11, 21)
-BASED = {"bedrock", "google-cloud", "foundry", "openrouter"}
-"""Hosts of Claude: what they do not say holds as on Anthropic's API."""
+BASED = {
+    **dict.fromkeys(("bedrock", "google-cloud", "foundry", "openrouter"), "anthropic"),
+    "azure": "openai",
+    "vertex": "gemini",
+}
+"""Hosts of another's models, and whose: what they do not say holds as there."""
 OWN_SERVERS = {"vllm", "sglang"}
 
 
@@ -62,6 +66,19 @@ mistral       mistral-large-5           mistral-large-4
 qwen          qwen3.9-max               qwen3.8-max
 minimax       MiniMax-M4                MiniMax-M3
 minimax       MiniMax-M3-explicit       MiniMax-M3
+azure         gpt-6.2-sol               gpt-6.1-sol
+vertex        gemini-3.9-flash          gemini-3.8-flash
+moonshot      kimi-k3.2-pro             kimi-k3.1-pro
+moonshot      kimi-k2-0906-preview      kimi-k2-0905-preview
+zai           glm-5.4                   glm-5.3
+groq          openai/gpt-oss-21b        openai/gpt-oss-20b
+together      zai-org/GLM-5.4           zai-org/GLM-5.3
+fireworks     kimi-k2p8                 kimi-k2p6
+cerebras      gpt-oss-121b              gpt-oss-120b
+xai           grok-5-fast               grok-3-fast
+mistral       magistral-large-latest    mistral-large-latest
+bedrock       amazon.nova-3-pro         -
+qwen          qwen3-next-80b            qwen3-next-80b-a3b-instruct
 """
 
 
@@ -75,11 +92,11 @@ def test_an_unknown_model_is_told_with_the_nearest_and_exit_code_3(tmp_path: Pat
     assert [row["error"]["message"] for row in told.rows] == [f"unknown model '{model}' on host {host}{guess}"] * 2
 
 
-def test_only_hosts_of_claude_take_rules_from_another() -> None:
-    assert {host: catalogue(host).base for host in hosts() if catalogue(host).base} == dict.fromkeys(BASED, "anthropic")
+def test_only_hosts_of_anothers_models_take_rules_from_another() -> None:
+    assert {host: catalogue(host).base for host in hosts() if catalogue(host).base} == BASED
 
 
-@pytest.mark.parametrize("host", sorted(set(hosts()) - BASED))
+@pytest.mark.parametrize("host", sorted(set(hosts()) - set(BASED)))
 def test_every_rule_of_a_host_is_said_of_it_and_sourced(host: str) -> None:
     assert all(row.host == host and row.source and row.as_on is None for row in rule_rows(host))
 
@@ -108,8 +125,7 @@ def test_no_price_of_a_host_comes_from_another_but_by_a_sourced_row(monkeypatch:
     """All other hosts' prices taken away, but those that a `[[same]]` row names, nothing changes."""
     book = PriceBook()
     said = {row.base for sheet in load_shipped() for row in sheet.same if row.host == host}
-    assert said <= {"anthropic"}
-    assert (not said) or host in BASED
+    assert said <= {BASED.get(host)}
     sheets = tuple(only(sheet, {host} | said) for sheet in load_shipped())
     monkeypatch.setattr(pricing, "load_shipped", lambda: sheets)
     alone = PriceBook()
@@ -119,16 +135,17 @@ def test_no_price_of_a_host_comes_from_another_but_by_a_sourced_row(monkeypatch:
 
 
 def test_a_price_from_another_host_says_so() -> None:
-    """Foundry has no price list of its own; hosts of other makers take nothing from anywhere."""
+    """Foundry and Azure have no price list of their own; hosts of other makers take nothing from anywhere."""
     book = PriceBook()
     told = {
         host: [quoted(book, host, row.id) for row in model_rows(RuleBook(as_of=DAY), host)]
-        for host in sorted(set(hosts()) - (BASED - {"foundry"}))
+        for host in sorted(set(hosts()) - (set(BASED) - {"foundry", "azure"}))
     }
     assert all("as on anthropic (" in str(one) for one in told.pop("foundry"))
+    assert all("as on openai (" in str(one) for one in told.pop("azure"))
     assert not [one for prices in told.values() for one in prices if "as on" in str(one)]
 
 
 @pytest.mark.parametrize("host", sorted(BASED))
 def test_a_rule_from_another_host_says_so(host: str) -> None:
-    assert {row.as_on for row in rule_rows(host)} == {None, "anthropic"}
+    assert {row.as_on for row in rule_rows(host)} == {None, BASED[host]}

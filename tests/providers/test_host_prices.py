@@ -122,7 +122,7 @@ def test_every_model_has_a_price_from_its_first_day_there_on(host: str) -> None:
             found = priced(host, model.id, 1, day)
             if BOOK_OF_RULES.rules(host, model.id, day).matching == "none":
                 assert found.read <= found.input < found.output
-            elif model.generation == "nova":
+            elif model.generation == "open":
                 assert found.read < found.input == found.write_5m < found.output
             else:
                 assert found.read < found.input < found.write_5m < found.write_1h < found.output

@@ -277,5 +277,5 @@ def _agent(meta: lines.Meta) -> str:
 
 
 def _host(provider: str, model: str) -> str:
-    _, known = parse_model_name(model, "openai" if provider == "azure" else provider.replace("amazon-", ""))
+    _, known = parse_model_name(model, provider.replace("amazon-", ""))
     return known or host_of(model)

@@ -17,6 +17,7 @@ _SPELLINGS: Mapping[str, tuple[str, ...]] = {
         "google",
     ),
     "foundry": ("azure_ai", "azure.ai.inference", "az.ai.inference"),
+    "azure": ("azure", "azure_openai", "azure_text", "az.ai.openai", "azure.ai.openai"),
     "openrouter": ("openrouter",),
     "openai": ("openai", "text_completion_openai"),
     "gemini": ("gemini", "gcp.gemini", "gcp.gen_ai"),
@@ -24,6 +25,13 @@ _SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "xai": ("xai", "x_ai"),
     "mistral": ("mistral", "mistral_ai", "mistralai", "codestral"),
     "qwen": ("dashscope", "qwen"),
+    "minimax": ("minimax",),
+    "moonshot": ("moonshot", "moonshotai", "moonshot_ai"),
+    "zai": ("zai", "z_ai", "z.ai"),
+    "groq": ("groq",),
+    "together": ("together", "together_ai", "togetherai"),
+    "fireworks": ("fireworks", "fireworks_ai"),
+    "cerebras": ("cerebras",),
     "vllm": ("hosted_vllm", "vllm"),
     "sglang": ("sglang",),
 }
@@ -41,7 +49,7 @@ def parse_model_name(model: str, provider: str = "") -> tuple[str, str | None]:
         model = _of_bedrock(model)
     elif known == "openrouter":
         model = model.rpartition("/")[2]
-    return model, _believable(known, model)
+    return model, serving_host(known, model)
 
 
 def _plain(provider: str) -> str:
@@ -54,9 +62,14 @@ def _of_bedrock(model: str) -> str:
     return model[at:] if at >= 0 else model.rpartition("/")[2]
 
 
-def _believable(host: str | None, model: str) -> str | None:
-    """OpenAI serves no Claude: an OpenAI client that calls one talks to another host."""
-    return None if host == "openai" and "claude" in model else host
+def serving_host(host: str | None, model: str) -> str | None:
+    """The host that serves the model where its provider has two: Gemini on Google Cloud is `vertex`.
+
+    OpenAI serves no Claude: an OpenAI client that calls one talks to another host.
+    """
+    if host == "google-cloud" and "gemini" in model:
+        return "vertex"
+    return None if host in ("openai", "azure") and "claude" in model else host
 
 
 MAKERS = {
@@ -67,6 +80,9 @@ MAKERS = {
     "deepseek": re.compile(r"deepseek\b.*"),
     "xai": re.compile(r"grok\b.*"),
     "mistral": re.compile(r"(mistral|devstral|codestral|magistral|ministral)\b.*"),
+    "moonshot": re.compile(r"(kimi|moonshot)\b.*"),
+    "zai": re.compile(r"glm\b.*"),
+    "minimax": re.compile(r"minimax\b.*"),
 }
 """Names of models, by the host of their maker."""
 

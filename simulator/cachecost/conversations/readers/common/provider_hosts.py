@@ -6,7 +6,7 @@ Crush's catalogue (catwalk), all read in November 2026.
 
 from __future__ import annotations
 
-from cachecost.conversations.readers.common.model_names import parse_model_name
+from cachecost.conversations.readers.common.model_names import parse_model_name, serving_host
 
 _HOSTS = {
     "amazon-bedrock": "bedrock",
@@ -15,13 +15,12 @@ _HOSTS = {
     "google-vertex-anthropic": "google-cloud",
     "vertex": "google-cloud",
     "vertexai": "google-cloud",
-    "azure": "openai",
     "openai-native": "openai",
     "openai-codex": "openai",
     "claude-code": "anthropic",
     "alibaba": "qwen",
 }
-"""Where `model_names` has another meaning of the word, or none. Azure has OpenAI's prices."""
+"""Where `model_names` has another meaning of the word, or none."""
 _FAMILIES = (
     ("claude", "anthropic"),
     ("gpt-", "openai"),
@@ -37,6 +36,9 @@ _FAMILIES = (
     ("devstral", "mistral"),
     ("magistral", "mistral"),
     ("qwen", "qwen"),
+    ("kimi", "moonshot"),
+    ("glm", "zai"),
+    ("minimax", "minimax"),
 )
 """How a maker's models begin: for gateways and subscriptions, which have no prices of their own."""
 
@@ -45,7 +47,7 @@ def parse_provider_model(model: str, provider: str) -> tuple[str, str | None]:
     """(the model's own id, the host). Behind a gateway the host is the model's maker; None where that is unknown."""
     own, host = parse_model_name(model, provider)
     name = own.rpartition("/")[2] if host is None else own
-    return name, _HOSTS.get(provider.lower()) or host or _maker(name)
+    return name, serving_host(_HOSTS.get(provider.lower()), name) or host or _maker(name)
 
 
 def _maker(model: str) -> str | None:

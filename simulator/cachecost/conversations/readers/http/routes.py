@@ -26,15 +26,31 @@ HOSTS = {
     "bedrock": re.compile(r"(.*\.)?bedrock-(runtime|mantle)[-.].*"),
     "google-cloud": re.compile(r"(.*[-.])?aiplatform\..*"),
     "foundry": re.compile(r".*\.services\.ai\.azure\.com"),
+    "azure": re.compile(r"(.*\.)?(openai|cognitiveservices)\.azure\.com"),
     "openrouter": re.compile(r"(.*\.)?openrouter\.ai"),
-    "openai": re.compile(r"(.*\.)?(api\.openai\.com|chatgpt\.com|(openai|cognitiveservices)\.azure\.com)"),
+    "openai": re.compile(r"(.*\.)?(api\.openai\.com|chatgpt\.com)"),
     "gemini": re.compile(r"generativelanguage\.googleapis\.com"),
     "deepseek": re.compile(r"api\.deepseek\.com"),
     "xai": re.compile(r"(.*\.)?api\.x\.ai"),
     "mistral": re.compile(r"api\.mistral\.ai"),
     "qwen": re.compile(r".*\.aliyuncs\.com"),
+    "minimax": re.compile(r"api\.minimaxi?\.(io|com)"),
+    "moonshot": re.compile(r"api\.moonshot\.ai"),
+    "zai": re.compile(r"api\.z\.ai"),
+    "groq": re.compile(r"api\.groq\.com"),
+    "together": re.compile(r"api\.together\.(xyz|ai)"),
+    "fireworks": re.compile(r"api\.fireworks\.ai"),
+    "cerebras": re.compile(r"api\.cerebras\.ai"),
 }
-"""Our host, by the name in the URL. Claude Platform on AWS is Anthropic's own; Bedrock is Amazon's."""
+"""Our host, by the name in the URL. Claude Platform on AWS is Anthropic's own; Bedrock is Amazon's. The mainland's
+platforms of Moonshot and Z.ai charge other prices and are none of these."""
+BY_API: dict[tuple[str, Api], str] = {
+    ("foundry", "chat"): "azure",
+    ("foundry", "responses"): "azure",
+    ("google-cloud", "gemini"): "vertex",
+    ("google-cloud", "chat"): "vertex",
+}
+"""Machines that serve Claude and other makers' models: the host of the latter, by the API."""
 LEFT_OUT = {
     COUNTS: re.compile(r".*/(count[_-]tokens|input_tokens)|.*/count-tokens(@\w+)?:rawPredict|.*:countTokens"),
     BATCHES: re.compile(r".*/(messages/batches|v1/batches|model-invocation-job)(/.*)?|.*:batchGenerateContent"),
@@ -81,7 +97,9 @@ def route_of(method: str, url: str) -> Route | str:
             return kind
     for api, host, pattern in CALLS:
         if match := pattern.fullmatch(path):
-            return Route(api, _host(found["name"] or "") or host, unquote(match.groupdict().get("model") or ""))
+            served_by = _host(found["name"] or "") or host
+            served_by = BY_API.get((served_by, api), served_by) if served_by else None
+            return Route(api, served_by, unquote(match.groupdict().get("model") or ""))
     return NO_CALL
 
 
