@@ -39,8 +39,10 @@ PROVIDERS = {
     "xai": "x-ai",
     "zai": "zai",
 }
-"""Host -> provider of genai-prices whose models are shipped. It has no list for Foundry, and none of Qwen's own. For
-Azure it falls back to the maker's prices without saying so, so that host states whose it has (`prices/hosts.toml`)."""
+"""Host -> provider of genai-prices whose models are shipped. It has no list for Foundry, and none of Qwen's own.
+
+For Azure it falls back to the maker's prices without saying so, so that host states whose it has (`prices/hosts.toml`).
+"""
 LEFT_OUT = frozenset({("deepseek", "deepseek-chat"), ("deepseek", "deepseek-reasoner")})
 """(host, model) whose prices there are wrong: without days, and with the discount of the night as what holds by day."""
 SPELLINGS = {

@@ -81,7 +81,15 @@ def test_in_a_request_log_that_keeps_the_url(tmp_path: Path) -> None:
 def test_what_the_body_says_wins(tmp_path: Path) -> None:
     body = {**BODY, "model": "claude-opus-4-6"}
     (call,) = read(log(tmp_path, row(request=body, url=f"{BEDROCK}/{ESCAPED}/invoke")))
-    assert (call.request.model, call.host) == ("claude-opus-4-6", None)
+    assert (call.request.model, call.host) == ("claude-opus-4-6", "bedrock")
+
+
+def test_the_url_tells_the_host_of_a_body_with_a_model(tmp_path: Path) -> None:
+    body = {**BODY, "model": "llama-3.3-70b-versatile"}
+    url = "https://api.groq.com/openai/v1/chat/completions"
+    (call,) = read(log(tmp_path, row(request=body, url=url)))
+    (told,) = read(log(tmp_path, row(request=body, url=url, host="together")))
+    assert (call.host, told.host) == ("groq", "together")
 
 
 @pytest.mark.parametrize("url", [None, "https://api.anthropic.com/v1/messages", "?"])

@@ -40,8 +40,7 @@ UNMARKED_HOSTS = {
 UNMARKED = tuple(
     (host, model)
     for host, model in MODELS
-    if host in UNMARKED_HOSTS
-    or model in {"gpt-5.5", "gemini-3.8-flash", "qwen3.8-max", "MiniMax-M2.7"}
+    if host in UNMARKED_HOSTS or model in {"gpt-5.5", "gemini-3.8-flash", "qwen3.8-max", "MiniMax-M2.7"}
 )
 LIKE_CLAUDE = tuple(
     (host, model)

@@ -63,10 +63,10 @@ def test_they_answer_wherever_breakpoints_look_back(tmp_path: Path, command: str
 
 @pytest.mark.parametrize("command", ["explain", "whatif", "optimize"])
 def test_of_models_that_nobody_knows_nothing_is_said(tmp_path: Path, command: str) -> None:
-    told = asked_of(tmp_path, command, "openai", "gpt-6.2-sol")
+    told = asked_of(tmp_path, command, "openai", "gpt-6.3-sol")
     assert told.code == 3
     assert told.out == ""
-    assert "unknown model 'gpt-6.2-sol' on host openai (did you mean 'gpt-6.1-sol'?)" in told.words
+    assert "unknown model 'gpt-6.3-sol' on host openai (did you mean 'gpt-6.2-sol'?)" in told.words
 
 
 def test_another_model_is_one_that_is_cached_the_same_way(tmp_path: Path) -> None:

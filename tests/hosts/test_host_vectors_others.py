@@ -159,11 +159,11 @@ def test_breakpoints_are_of_no_matter_where_the_host_caches_by_itself(tmp_path: 
         assert replay(tmp_path, host, model, *plain) == replay(tmp_path, host, model, *with_breakpoints)
 
 
-def test_moonshot_is_no_host_of_ours(tmp_path: Path) -> None:
-    log = write_log(tmp_path / "log.jsonl", "kimi-k3", [Sent(0, sent("A"), "moonshot")])
+def test_a_host_that_is_none_of_ours(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.jsonl", "kimi-k3", [Sent(0, sent("A"), "novita")])
     told = ask("replay", log, "--json")
     assert told.code == 3
-    assert told.rows[0]["error"]["message"].startswith("no rules for host 'moonshot'; known: anthropic, bedrock, ")
-    refused = ask("replay", log, "--host", "moonshot")
+    assert told.rows[0]["error"]["message"].startswith("no rules for host 'novita'; known: anthropic, azure, bedrock, ")
+    refused = ask("replay", log, "--host", "novita")
     assert (refused.code, refused.out) == (2, "")
-    assert "'moonshot' is not one of 'anthropic', " in refused.words
+    assert "'novita' is not one of 'anthropic', " in refused.words

@@ -233,7 +233,7 @@ def test_claude_through_openrouter_is_as_on_anthropic_under_its_own_ids() -> Non
 
 
 UNKNOWN = [
-    ("openai", "gpt-6.2-sol", "unknown model 'gpt-6.2-sol' on host openai (did you mean 'gpt-6.1-sol'?)"),
+    ("openai", "gpt-6.3-sol", "unknown model 'gpt-6.3-sol' on host openai (did you mean 'gpt-6.2-sol'?)"),
     ("openai", "gpt-5.5-explicit", "unknown model 'gpt-5.5-explicit' on host openai (did you mean 'gpt-5.5-pro'?)"),
     (
         "gemini",

@@ -89,7 +89,8 @@ def model_cells(row: ModelRow) -> tuple[str, ...]:
 
 
 def price_of(row: ModelRow, prices: PriceBook) -> Prices | None:
-    """The prices on the day of the rules; None for a self-hosted model or another way of caching without a price.
+    """The prices on the day of the rules; None for a self-hosted model, another way of caching without a price, or a
+    model whose price was not found.
 
     Raises CannotEvaluate for any other model without a price.
     """
@@ -97,7 +98,8 @@ def price_of(row: ModelRow, prices: PriceBook) -> Prices | None:
     try:
         return prices.prices(row.host, row.id, row.rules.day, 0)
     except CannotEvaluate:
-        if book.is_priced and not book.model(row.id).is_other_way:
+        model = book.model(row.id)
+        if book.is_priced and model.is_priced and not model.is_other_way:
             raise
         return None
 

@@ -26,7 +26,9 @@ from cachecost.providers.rulerows import (
 from cachecost.providers.usage import TOKEN_CLASSES
 
 Rows = Mapping[str, tuple[DatedRow, ...]]
-FACTS = frozenset({"id", "aliases", "released", "retired", "source", "generation", "family", "ways", "at", "price"})
+FACTS = frozenset(
+    {"id", "aliases", "released", "retired", "source", "generation", "family", "ways", "at", "price", "unpriced"}
+)
 """Keys of a [[model]] other than rules."""
 NO_ROWS: Mapping[Any, Rows] = {}
 NO_ALIASES: Mapping[str, tuple[AliasRow, ...]] = {}
@@ -135,6 +137,7 @@ class _File:
                 ways=tuple(entry.get("ways", self._data.get("ways", {}))),
                 own_ways=self._own_ways(entry, released),
                 price=_price(entry),
+                is_priced=not entry.get("unpriced", False),
             )
         )
 

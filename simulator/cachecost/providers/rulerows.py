@@ -72,6 +72,8 @@ class Model:
     own_ways: Mapping[str, Mapping[str, tuple[DatedRow, ...]]] = field(default_factory=dict)
     price: Mapping[str, Any] = field(default_factory=dict)
     """USD per 10**6 tokens by class, of `source`, from `released` on, until a price file says otherwise."""
+    is_priced: bool = True
+    """False: no price of it was found (`unpriced = true`); its calls need one with --prices."""
 
     @property
     def price_names(self) -> tuple[str, ...]:

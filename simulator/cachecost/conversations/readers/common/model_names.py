@@ -73,7 +73,7 @@ def serving_host(host: str | None, model: str) -> str | None:
 
 
 MAKERS = {
-    "openai": re.compile(r"(gpt|chatgpt|codex|o[1-9])\b.*"),
+    "openai": re.compile(r"(gpt(?!-oss)|chatgpt|codex|o[1-9])\b.*"),
     "anthropic": re.compile(r"claude\b.*"),
     "gemini": re.compile(r"(gemini|gemma)\b.*"),
     "qwen": re.compile(r"(qwen|qwq|coder-model|vision-model).*"),

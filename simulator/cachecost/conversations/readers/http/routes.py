@@ -24,7 +24,7 @@ URL = re.compile(r"(?:[a-z][a-z0-9+.-]*://(?P<name>[^/?#]*))?(?P<path>[^?#]*)", 
 HOSTS = {
     "anthropic": re.compile(r"api\.anthropic\.com|aws-external-anthropic\..*"),
     "bedrock": re.compile(r"(.*\.)?bedrock-(runtime|mantle)[-.].*"),
-    "google-cloud": re.compile(r"(.*[-.])?aiplatform\..*"),
+    "google-cloud": re.compile(r"(.*[-.])?aiplatform\.(.*\.)?googleapis\.com"),
     "foundry": re.compile(r".*\.services\.ai\.azure\.com"),
     "azure": re.compile(r"(.*\.)?(openai|cognitiveservices)\.azure\.com"),
     "openrouter": re.compile(r"(.*\.)?openrouter\.ai"),

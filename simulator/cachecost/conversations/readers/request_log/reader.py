@@ -177,7 +177,8 @@ class RequestLog:
     def _call(self, number: int, raw: RawRow, before: MessageTrail | None = None) -> RecordedCall:
         timestamp, status = raw.parse("timestamp"), raw.parse("status", int)
         usage, path = raw.usage_and_path()
-        host = raw.complete_body() or raw.parse("host")
+        by_url = raw.complete_body()
+        host = raw.parse("host") or by_url
         start, request = self._starts.next(timestamp), self.intake.request(raw.request, before)
         response = self._response(raw, request)
         billed = parse_usage(usage, path) if usage is not None else None

@@ -56,18 +56,23 @@ class RawRow(msgspec.Struct):
         return value
 
     def complete_body(self) -> str | None:
-        """Put betas, and the model of a Bedrock URL, into the body. Returns the host that the URL names."""
+        """Put betas, and the model of a Bedrock URL, into the body. Returns the host that the URL names.
+
+        A model in the body stays: the URL then tells the host alone.
+        """
         body = self.request
         if bytes(body.betas) == bytes(body.anthropic_beta) == b"null" and INTERLEAVED in bytes(self.anthropic_beta):
             body.anthropic_beta = self.anthropic_beta
-        if bytes(body.model) not in (b"null", b'""') or bytes(self.url) == b"null":
+        if bytes(self.url) == b"null":
             return None
         from cachecost.conversations.readers.common.model_names import parse_model_name
         from cachecost.conversations.readers.http.routes import Route, route_of
 
         route = route_of("POST", self.parse("url"))
-        if not isinstance(route, Route) or not route.model:
+        if not isinstance(route, Route):
             return None
+        if not route.model or bytes(body.model) not in (b"null", b'""'):
+            return route.host
         model, host = parse_model_name(route.model, route.host or "")
         body.model = msgspec.Raw(msgspec.json.encode(model))
         return route.host or host
