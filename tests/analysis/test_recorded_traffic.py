@@ -95,7 +95,7 @@ deepseek  grid         14   8/8    0/0    0/0    6
 deepseek  units        23   16/17  4/4    0/0    2
 gemini    best_effort  14   0/0    0/0    12/12  2
 gemini    named        5    3/3    0/0    0/0    2
-mistral   grid         5    0/1    1/2    3/3    2
+mistral   grid         8    0/1    2/5    6/6    2
 openai    grid         90   29/32  31/39  36/40  19
 xai       grid         25   14/18  0/0    18/18  7
 """
@@ -130,12 +130,11 @@ def is_likely(held: int, calls: int, stated: float) -> bool:
     return min(sum(chances[: held + 1]), sum(chances[held:])) >= 1 / 40
 
 
-@pytest.mark.parametrize(("host", "exact"), [("deepseek", 0.95), ("xai", 0.95)])
-def test_hits_of_held_out_files_are_as_exact(fidelity: Fidelity, host: str, exact: float) -> None:
-    hits = [
-        one.exact for one in fidelity.requests if one.host == host and one.kind == "hit" and is_held_out(one.source)
-    ]
-    assert len(hits) >= 3 and is_likely(sum(hits), len(hits), exact)
+def test_hits_of_held_out_files_are_exact_where_the_host_promises_them(fidelity: Fidelity) -> None:
+    """DeepSeek's: hits of xAI, Mistral and Gemini are ranges, of which the test above counts how often they hold."""
+    of_it = [one for one in fidelity.requests if one.host == "deepseek" and one.kind == "hit"]
+    hits = [one.exact for one in of_it if is_held_out(one.source)]
+    assert len(hits) >= 3 and is_likely(sum(hits), len(hits), 0.95)
 
 
 def test_all_reads_are_on_the_grids_that_the_rules_state(fidelity: Fidelity) -> None:
