@@ -20,6 +20,7 @@ from cachecost.prompts.intake import Intake
 
 ASK = user(text(2_000, "ask"))
 MORE = (ASK, assistant(text(300)), user(text(200)))
+BESIDE = (ASK, user(text(200)))
 ON, AT = [(ASK,), MORE], "2026-03-07T10:00:{:09.6f}Z"
 Said = tuple[Body, ...]
 
@@ -42,7 +43,7 @@ def test_an_entry_is_unreadable_only_if_it_is_for_every_time_in_the_interval(
     start: float, wait: float, first_token: float
 ) -> None:
     """Times are eighths of seconds, so that the ends of intervals are met."""
-    writer, reader = read_rounded(calls((floor(start), first_token, (ASK,)), (floor(start + wait), 0.0, MORE)))
+    writer, reader = read_rounded(calls((floor(start), first_token, (ASK,)), (floor(start + wait), 0.0, BESIDE)))
     starts = [floor(start) + share / 64 for share in range(64)]
     later = [floor(start + wait) + share / 64 for share in range(64)]
     latest = any(at >= one + first_token and at > one for one in starts for at in later)
@@ -56,7 +57,25 @@ def test_calls_keep_their_order_and_stay_within_their_second(sent: list[tuple[in
     read = list(read_rounded(given_calls))
     assert [(one.request, one.timestamp) for one in read] == [(one.request, one.timestamp) for one in given_calls]
     for before, after in zip(given_calls, read, strict=True):
-        assert before.start <= after.start < before.start + ROUNDED_S and after.rounding_s == ROUNDED_S
+        assert before.start <= after.start < before.start + ROUNDED_S and after.rounding_s >= ROUNDED_S
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.booleans()), max_size=6))
+def test_a_call_reads_what_was_written_by_the_one_that_it_goes_on_from(sent: list[tuple[int, int, bool]]) -> None:
+    """However late the log says that the first token came; what stands beside it stays as it is."""
+    read = list(read_rounded(calls(*[(at, first / 4, ON[is_long]) for at, first, is_long in sorted(sent)])))
+    assert [one.start // 1 for one in read] == sorted(at for at, *_ in sent)
+    for place, reader in enumerate(read):
+        for writer in read[:place]:
+            if reader.request.thread.length == 3 and writer.request.thread.length == 1:
+                assert is_readable(writer, reader)
+
+
+def test_a_call_without_the_answer_tells_nothing() -> None:
+    writer, reader = read_rounded(calls((0, 9.5, (ASK,)), (2, 0.0, (ASK, user(text(200))))))
+    assert (writer.ready_s, reader.start) == (8.5, 2)
+    writer, reader = read_rounded(calls((0, 9.5, (ASK,)), (2, 0.0, MORE)))
+    assert (writer.ready_s, reader.start) == (2.0, 2)
 
 
 def test_equal_stamps_are_one_time_unless_one_call_goes_on_from_the_other() -> None:

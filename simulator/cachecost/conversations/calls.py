@@ -30,7 +30,7 @@ class Call:
     holds the blocks of the answer where they are known: server tools and summaries in it make the call several passes.
     `number` is the call's place in its file, where the file is not in time order (0: it is). `most_read` is how many
     tokens the call can read at most, because its bill shows that what comes after them was lost (None: no limit).
-    `rounding_s`: the call started at most so many seconds after `start`, as all stamps of its log are rounded down.
+    `rounding_s`: how many seconds later than `start` it may have begun, as its log has whole seconds only.
     """
 
     request: Request
