@@ -27,7 +27,6 @@ from cachecost.providers.rules import RuleBook
 from cachecost.scenario.loading import from_mapping
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.tokens.bytecount import BytesCounter
 
 KEY = "sk-ant-api03-planted-for-the-driver/tests"
 START = 1_795_000_000.0
@@ -87,7 +86,11 @@ class FakeApi(httpx2.AsyncBaseTransport):
     clock: FakeClock
     fault: Callable[[int], str] = no_fault
     count_status: int = 200
+    count_lie: Callable[[int], Any] = int
+    lie: Callable[[list[bytes]], list[bytes]] = list
+    """What becomes of a whole answer."""
     overbill: int = 1
+    tokens: str = "bytes"
     attempts: int = 0
     billed: Decimal = Decimal(0)
     answered: Counter[str] = field(default_factory=Counter)
@@ -97,8 +100,10 @@ class FakeApi(httpx2.AsyncBaseTransport):
 
     def __post_init__(self) -> None:
         self.rules, self.prices = RuleBook(), PriceBook.load()
-        self.counter, self.intake = BytesCounter(), Intake()
-        self.simulation = Simulation(ReplaySetup(self.rules, self.prices, tokens="bytes"))
+        self.intake = Intake(keep_content=True)
+        setup = ReplaySetup(self.rules, self.prices, tokens=self.tokens)
+        self.counter = setup.counter(self.rules.rules("anthropic", SCENARIO["model"]).generation)
+        self.simulation = Simulation(setup)
         self.under_way = 0
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -126,7 +131,7 @@ class FakeApi(httpx2.AsyncBaseTransport):
         request = self.intake.body(body)
         rules = self.rules.rules("anthropic", request.model, day_of(self.clock.at))
         prompt = Renderer(self.counter).render(request, sent_breakpoints(request).breakpoints, rules)
-        return httpx2.Response(200, json={"input_tokens": prompt.total_tokens})
+        return httpx2.Response(200, json={"input_tokens": self.count_lie(prompt.total_tokens)})
 
     def answer(self, body: dict[str, Any], headers: dict[str, str], fault: str) -> httpx2.Response:
         if fault == "kill before":
@@ -193,7 +198,7 @@ class FakeApi(httpx2.AsyncBaseTransport):
             late = event("error", error("overloaded_error", "Overloaded"))
             return httpx2.Response(200, headers=head, stream=Pieces([whole[0], late]))
         self.answered[json.dumps(body)] += 1
-        return httpx2.Response(200, headers=head, stream=Pieces(whole))
+        return httpx2.Response(200, headers=head, stream=Pieces(self.lie(whole)))
 
 
 def error(kind: str, message: str) -> dict[str, Any]:

@@ -319,6 +319,8 @@ def _print_call(step: LiveCall, sent: AnsweredCall, budget: DollarBudget) -> Non
         f"{step.label}  read {usage.read:,}  written {usage.write:,}  uncached {usage.input_tokens:,}  "
         f"{dollars(budget.spent_usd)} of {dollars(budget.limit)}"
     )
+    if sent.doubt:
+        print_diagnostic(f"{step.label}: {sent.doubt}")
 
 
 def _validate(driven: LiveResult) -> Fidelity | None:

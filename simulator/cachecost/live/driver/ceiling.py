@@ -1,9 +1,10 @@
-"""Upper bounds on the input tokens of a body, and bodies that have none."""
+"""Bounds on the input tokens of a body, and bodies that have none."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 COUNT_SHARE = 0.05
@@ -13,10 +14,44 @@ HIDDEN_TOKENS = 3_000
 """Tokens that the API adds itself. The tool prompt is the largest part, below 1,000 tokens on every model."""
 BLOCK_TOKENS = 60
 """Tokens around a block; a tool's are the most."""
+MOST_TOKEN_BYTES = 6
+"""Bytes of text per token, at most: prose and code have 3 to 5. Fewer tokens than that are not believed."""
 CLIENT_TOOLS = ("custom", "bash_", "text_editor_", "computer_", "memory_")
 """Tools that the client runs. Others run in the API, possibly many times in one call, at separate prices."""
 UNMEASURED = frozenset({"image", "document"})
 """Blocks whose size in bytes says nothing about their tokens."""
+TEXTS = frozenset({"text", "content", "description", "thinking"})
+"""Names of the strings in a prompt that a person or a model wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBounds:
+    """The fewest and the most input tokens that a call can be billed; `source` is what the fewest come from."""
+
+    least: int
+    most: int
+    source: str
+
+
+def bounds_of_count(counted: int, body: Mapping[str, Any]) -> TokenBounds | None:
+    """The bounds when count_tokens says `counted`; None if `body` has so much text that this cannot be true."""
+    if counted < max(1, _least_tokens(body)):
+        return None
+    return TokenBounds(counted, from_count(counted), "counted before sending")
+
+
+def bounds_of_bytes(body: Mapping[str, Any]) -> TokenBounds | None:
+    """The bounds by size alone; None where the size does not limit the tokens."""
+    most = from_bytes(body)
+    return None if most is None else TokenBounds(max(1, _least_tokens(body)), most, "the least for so much text")
+
+
+def _least_tokens(body: Mapping[str, Any]) -> int:
+    blocks = _objects({name: body.get(name) for name in ("tools", "system", "messages")})
+    texts = [text for block in blocks for name, text in block.items() if name in TEXTS and isinstance(text, str)]
+    if isinstance(system := body.get("system"), str):
+        texts.append(system)
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // MOST_TOKEN_BYTES
 
 
 def from_count(counted: int) -> int:

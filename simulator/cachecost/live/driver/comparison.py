@@ -110,8 +110,9 @@ def _compare_call(
 
 
 def _notes(steps: Mapping[str, LiveCall], state: RunState) -> list[str]:
+    notes = [f"{label}: {sent.doubt}" for label, sent in state.done.items() if label in steps and sent.doubt]
     lost = {label: times for label, times in state.unknown_calls.items() if label in steps}
-    if not lost:
-        return []
-    rows = ", ".join(f"{label} ({times})" if times > 1 else label for label, times in sorted(lost.items()))
-    return [f"Attempts whose bill is unknown, and that may have written to the cache: {rows}."]
+    if lost:
+        rows = ", ".join(f"{label} ({times})" if times > 1 else label for label, times in sorted(lost.items()))
+        notes.append(f"Attempts whose bill is unknown, and that may have written to the cache: {rows}.")
+    return notes

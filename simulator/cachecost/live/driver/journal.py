@@ -3,6 +3,7 @@ twice.
 
 JSON Lines, each line one write. `run` names the run, its plan's digest and the scenario; `reserved` stands before an
 attempt, with the most it can cost; then `done`, `released` (not billed), `lost` (perhaps billed), `failed` (no retry).
+A `done` line whose usage cannot be what was billed has `doubt`, why, and `unknown_usd`, what more counts as spent.
 A reservation without a later line was interrupted: it counts as spent.
 """
 
@@ -18,6 +19,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import exact
+from cachecost.base.limits import MOST_TOKENS
 from cachecost.conversations.wire_usage import parse_usage
 from cachecost.ledger.results import ZERO
 from cachecost.live.driver.model import AnsweredCall, CallFailed
@@ -45,6 +47,13 @@ class RunState:
     def billed_usd(self) -> Decimal:
         return sum(self.dollars.values(), ZERO)
 
+    @property
+    def cached_tokens(self) -> int:
+        """Tokens that the calls so far may have cached; no limit where a bill is unknown."""
+        if self.unknown:
+            return MOST_TOKENS
+        return sum(sent.usage.write for sent in self.done.values())
+
     def take(self, line: Mapping[str, Any]) -> None:
         """Apply one line. Raises KeyError, ValueError, TypeError, NotAMessage if it is damaged."""
         kind = line["kind"]
@@ -57,9 +66,9 @@ class RunState:
             self.open[call] = Decimal(line["usd"])
         elif kind == "done":
             self.open.pop(call, None)
-            usage = parse_usage(line["usage"], "usage")
-            self.done[call] = AnsweredCall(usage, float(line["start"]), float(line["first_token_s"]), line["response"])
+            self.done[call] = _answered_call(line)
             self.dollars[call] = Decimal(line["usd"])
+            self.unknown += self.done[call].unknown_usd
             self.failed.pop(call, None)
         elif kind == "released":
             self.open.pop(call, None)
@@ -81,6 +90,18 @@ class RunState:
         """Count what is still reserved as interrupted."""
         for call in list(self.open):
             self._cut_off(call)
+
+
+def _answered_call(line: Mapping[str, Any]) -> AnsweredCall:
+    """The answer in a `done` line. Raises as RunState.take does."""
+    return AnsweredCall(
+        parse_usage(line["usage"], "usage"),
+        float(line["start"]),
+        float(line["first_token_s"]),
+        line["response"],
+        str(line.get("doubt", "")),
+        Decimal(line.get("unknown_usd", 0)),
+    )
 
 
 def read_journal(path: Path) -> RunState:
@@ -135,6 +156,7 @@ class Journal:
     def add_answered(
         self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]
     ) -> None:
+        doubt = {"doubt": sent.doubt, "unknown_usd": exact(sent.unknown_usd)} if sent.doubt else {}
         self._add(
             "done",
             call=label,
@@ -144,6 +166,7 @@ class Journal:
             usage=sent.usage.wire(),
             usd=exact(dollars),
             response=sent.response,
+            **doubt,
         )
 
     def add_released(self, label: str, retry: int, fault: AttemptFailed) -> None:

@@ -77,6 +77,7 @@ async def drive(run: LiveRun, journal: Journal, report: ReportCall) -> LiveResul
             run.transport,
             run.betas,
             run.timeout_s,
+            journal.state.cached_tokens,
         ) as sender:
             say = lambda step, sent: report(step, sent, budget)  # noqa: E731 - the run knows no budget
             ended = await PlanRunner(plan, sender, journal, run.clock, run.parallel, say).go()

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Protocol
 
+from cachecost.ledger.results import ZERO
 from cachecost.providers.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredCall:
-    """One answered call. `start` is seconds since the epoch, `first_token_s` seconds until its first token."""
+    """One answered call. `start` is seconds since the epoch, `first_token_s` seconds until its first token.
+
+    `doubt`: why its usage cannot be what was billed ("": it can). `unknown_usd` then counts as spent in addition.
+    """
 
     usage: Usage
     start: float
     first_token_s: float
     response: Mapping[str, Any] = field(default_factory=dict)
+    doubt: str = ""
+    unknown_usd: Decimal = ZERO
 
 
 class OverBudget(Exception):

@@ -34,7 +34,7 @@ class CallPricing:
         All input is priced at the most expensive class that the body allows, with all the output it may have.
         """
         tiers = [self._prices(body, length, day) for length in (0, tokens)]
-        ttls = _ttls(body)
+        ttls = ttls_of(body)
         names = ["input", *(["write_5m"] if ttls else []), *(["write_1h"] if "1h" in ttls else [])]
         highest: Decimal = max(getattr(prices, name) for prices in tiers for name in names)
         output = max(prices.output for prices in tiers)
@@ -45,15 +45,15 @@ class CallPricing:
         return self.book.prices(self.host, body["model"], day, tokens, **ways_of(body))
 
 
-def _ttls(value: Any) -> set[str]:
+def ttls_of(value: Any) -> set[str]:
     """The TTLs of all breakpoints in a body."""
     if isinstance(value, list):
-        return set().union(*map(_ttls, value))
+        return set().union(*map(ttls_of, value))
     if not isinstance(value, Mapping):
         return set()
     breakpoint = value.get(BREAKPOINT)
     own = {str(breakpoint.get("ttl") or "5m")} if isinstance(breakpoint, Mapping) else set()
-    return own.union(*(_ttls(inner) for name, inner in value.items() if name != BREAKPOINT))
+    return own.union(*(ttls_of(inner) for name, inner in value.items() if name != BREAKPOINT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +104,13 @@ class DollarBudget:
         self._reserved[self._number] = dollars
         return Reservation(self._number, dollars)
 
-    def settle(self, reservation: Reservation, billed: Decimal) -> None:
-        """The call was billed. Raises OverBilled if that exceeds the reservation."""
+    def settle(self, reservation: Reservation, billed: Decimal, unknown: Decimal = ZERO) -> None:
+        """The call was billed, and perhaps `unknown` dollars more. Raises OverBilled if the bill exceeds the
+        reservation.
+        """
         self._free(reservation)
         self.billed += billed
+        self.unknown += unknown
         if billed > reservation.dollars:
             raise OverBilled(
                 f"a call was billed {exact_dollars(billed)}, above its upper bound of "

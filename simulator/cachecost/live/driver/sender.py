@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -11,9 +12,13 @@ import httpx2
 from anthropic import AsyncAnthropic
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.formatting import exact_dollars
 from cachecost.base.times import day_of
+from cachecost.ledger.results import ZERO
 from cachecost.live.clock import Clock
-from cachecost.live.driver.ceiling import from_bytes, from_count, unbounded_reason
+from cachecost.live.driver.answer_size import BoundedClient
+from cachecost.live.driver.believable import find_doubts
+from cachecost.live.driver.ceiling import TokenBounds, bounds_of_bytes, bounds_of_count, unbounded_reason
 from cachecost.live.driver.model import AnsweredCall, CallFailed
 from cachecost.live.driver.money import CallPricing, DollarBudget, OverBilled, Reservation
 from cachecost.live.driver.retries import RetryPolicy
@@ -41,7 +46,10 @@ class AttemptObserver:
 
 
 class BudgetedSender:
-    """A Sender. Calls may be sent in parallel; each reserves the most it can cost."""
+    """A Sender. Calls may be sent in parallel; each reserves the most it can cost.
+
+    `cached` are the tokens that calls of the same run may have cached before.
+    """
 
     def __init__(
         self,
@@ -51,6 +59,7 @@ class BudgetedSender:
         clock: Clock,
         retries: RetryPolicy,
         observer: AttemptObserver | None = None,
+        cached: int = 0,
     ) -> None:
         self.budget = budget
         self.pricing = pricing
@@ -58,14 +67,17 @@ class BudgetedSender:
         self._clock = clock
         self._retries = retries
         self._observer = observer or AttemptObserver()
+        self._cached = cached
+        """With all tokens of attempts that are under way or whose bill is unknown."""
 
     async def send(self, body: Mapping[str, Any], label: str = "") -> AnsweredCall:
         """Send one call. Raises OverBudget before an attempt, CallFailed after the last, OverBilled at once."""
-        worst = await self.worst(body)
+        bounds = await self._bounds(body)
+        worst = self._worst(body, bounds)
         for retry in range(self._retries.most + 1):
             reservation = await self.budget.reserve(worst)
             try:
-                return await self._attempt(body, label, retry, reservation)
+                return await self._attempt(body, label, retry, reservation, bounds)
             except AttemptFailed as fault:
                 await self._wait(fault, retry + 1, label)
         raise AssertionError("the last retry is not waited for")
@@ -79,51 +91,73 @@ class BudgetedSender:
                 await self._wait(fault, retry + 1, "count_tokens")
         raise AssertionError("the last retry is not waited for")
 
-    async def worst(self, body: Mapping[str, Any]) -> Decimal:
+    def _worst(self, body: Mapping[str, Any], bounds: TokenBounds) -> Decimal:
         """The upper bound of a call in USD. Raises CallFailed if it has none."""
-        if why := unbounded_reason(body):
-            raise CallFailed(f"not sent: {why}", None, "unbounded")
         try:
-            return self.pricing.worst(body, await self._most_tokens(body), day_of(self._clock.now()))
+            return self.pricing.worst(body, bounds.most, day_of(self._clock.now()))
         except CannotEvaluate as error:
             raise CallFailed(f"not sent: {error}", None, "unpriced") from None
 
-    async def _most_tokens(self, body: Mapping[str, Any]) -> int:
+    async def _bounds(self, body: Mapping[str, Any]) -> TokenBounds:
+        """The input tokens of a call, counted by the API, else by size. Raises CallFailed if they have no bound."""
+        if why := unbounded_reason(body):
+            raise CallFailed(f"not sent: {why}", None, "unbounded")
         try:
-            return from_count(await self.count(body))
+            counted = await self.count(body)
         except CallFailed as fault:
-            most = from_bytes(body)
             if fault.status in NO_ACCESS:
                 raise
-            if most is None:
-                words = "not sent: count_tokens failed, and the size of images gives no token count"
-                raise CallFailed(f"{words} ({fault})", None, "unbounded") from None
-            return most
+            bounds, why = bounds_of_bytes(body), f"failed, and the size of images gives no token count ({fault})"
+        else:
+            why = f"says {counted:,}, too few for so much text, and the size of images gives no token count"
+            bounds = bounds_of_count(counted, body) or bounds_of_bytes(body)
+        if bounds is None:
+            raise CallFailed(f"not sent: count_tokens {why}", None, "unbounded")
+        return bounds
 
-    async def _attempt(self, body: Mapping[str, Any], label: str, retry: int, reservation: Reservation) -> AnsweredCall:
+    async def _attempt(
+        self, body: Mapping[str, Any], label: str, retry: int, reservation: Reservation, bounds: TokenBounds
+    ) -> AnsweredCall:
         """One attempt. In any case its reservation is settled, or stays charged."""
         self._observer.on_reserved(label, retry, reservation.dollars)
+        self._cached += bounds.most
         try:
             sent = await self._wire.post(body, retry)
         except AttemptFailed as fault:
             self._settle_failure(body, label, retry, reservation, fault)
+            if not fault.is_billable:
+                self._cached -= bounds.most
             raise
         except BaseException:
             self.budget.keep(reservation)
             raise
-        self._settle(body, label, retry, reservation, sent)
-        return sent
+        return self._settle(body, label, retry, reservation, sent, bounds)
 
     def _settle(
-        self, body: Mapping[str, Any], label: str, retry: int, reservation: Reservation, sent: AnsweredCall
-    ) -> None:
+        self,
+        body: Mapping[str, Any],
+        label: str,
+        retry: int,
+        reservation: Reservation,
+        sent: AnsweredCall,
+        bounds: TokenBounds,
+    ) -> AnsweredCall:
+        """The answer; with its doubt, where its usage cannot be what was billed."""
         try:
             dollars = self.pricing.cost(body, sent.usage, day_of(sent.start))
         except CannotEvaluate as error:
             self.budget.keep(reservation)
             raise OverBilled(f"a bill that cannot be priced: {error}") from None
+        doubts = "; ".join(find_doubts(sent, body, bounds, self._cached - bounds.most))
+        if doubts:
+            most = reservation.dollars
+            doubt = f"the usage is not believed ({doubts}), so {exact_dollars(most)} counts as spent"
+            sent = replace(sent, doubt=doubt, unknown_usd=max(ZERO, most - dollars))
+        else:
+            self._cached += sent.usage.write - bounds.most
         self._observer.on_answered(label, retry, sent, dollars, body)
-        self.budget.settle(reservation, dollars)
+        self.budget.settle(reservation, dollars, sent.unknown_usd)
+        return sent
 
     def _settle_failure(
         self, body: Mapping[str, Any], label: str, retry: int, reservation: Reservation, fault: AttemptFailed
@@ -159,6 +193,7 @@ async def sender_to(
     transport: httpx2.AsyncBaseTransport | None = None,
     betas: tuple[str, ...] = (),
     timeout_s: float = TIMEOUT_S,
+    cached: int = 0,
 ) -> AsyncIterator[BudgetedSender]:
     """A BudgetedSender while the body runs. `base_url` None is the API itself; tests give a `transport`.
 
@@ -166,7 +201,7 @@ async def sender_to(
     """
     timeout = httpx2.Timeout(timeout_s, connect=10.0)
     async with (
-        httpx2.AsyncClient(transport=transport, timeout=timeout, follow_redirects=False) as http,
+        BoundedClient(transport=transport, timeout=timeout, follow_redirects=False) as http,
         AsyncAnthropic(api_key=key, base_url=base_url, max_retries=0, timeout=timeout, http_client=http) as client,
     ):
-        yield BudgetedSender(Wire(client, clock.now, betas), pricing, budget, clock, retries, observer)
+        yield BudgetedSender(Wire(client, clock.now, betas), pricing, budget, clock, retries, observer, cached)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -35,6 +36,17 @@ COUNTED = (
 )
 """What count_tokens takes of a body."""
 LONGEST_MESSAGE = 400
+LARGEST_ANSWER = 32 << 20
+"""Characters in the blocks of an answer. The longest real ones have less than a megabyte."""
+LONGEST_ANSWER_S = 3600.0
+"""Seconds of one answer, in which a byte may come again and again."""
+DELTAS = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+}
+"""The kinds of deltas: each has a field of this name, which is added to that of its block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +93,26 @@ class Wire:
         self._headers = {"anthropic-beta": ",".join(betas)} if betas else {}
 
     async def post(self, body: Mapping[str, Any], retry: int = 0) -> AnsweredCall:
-        """One Messages call, streamed. Raises NotAnswered."""
+        """One Messages call, streamed. Raises AttemptFailed."""
         reading = _StreamReader(self._now(), self._now)
         try:
-            stream = await self._client.post(
-                "/v1/messages",
-                cast_to=object,
-                body={**body, "stream": True},
-                options={"headers": self._at_retry(retry)},
-                stream=True,
-                stream_cls=AsyncStream[Any],
-            )
-            await reading.read(aiter(stream))
+            async with asyncio.timeout(LONGEST_ANSWER_S):
+                stream = await self._client.post(
+                    "/v1/messages",
+                    cast_to=object,
+                    body={**body, "stream": True},
+                    options={"headers": self._at_retry(retry)},
+                    stream=True,
+                    stream_cls=AsyncStream[Any],
+                )
+                await reading.read(aiter(stream))
             sent = reading.answered_call()
             return replace(sent, response=json.loads(self._without_key(json.dumps(sent.response))))
         except Exception as error:  # with any answer the call may have been billed
             raise self._fault(error, reading) from None
 
     async def count(self, body: Mapping[str, Any], retry: int = 0) -> int:
-        """Input tokens of a body, free of charge. Raises NotAnswered."""
+        """Input tokens of a body, free of charge. Raises AttemptFailed."""
         told = {name: body[name] for name in COUNTED if name in body}
         try:
             answer: Any = await self._client.post(
@@ -123,7 +136,7 @@ class Wire:
             if status < 300:  # an error event inside a stream that had begun
                 return AttemptFailed(message, None, kind, headers, True, began)
             return AttemptFailed(message, status, kind, headers, status in MAYBE_ANSWERED, began)
-        if isinstance(error, anthropic.APITimeoutError):
+        if isinstance(error, anthropic.APITimeoutError | TimeoutError):
             told = "no answer in time"
         elif isinstance(error, anthropic.APIConnectionError):
             told = self._harmless(f"no connection: {error.__cause__ or error}")
@@ -149,7 +162,10 @@ def _error_parts(body: object) -> tuple[str, str]:
 
 
 class _StreamReader:
-    """Reads a stream: usage, content and the time it started."""
+    """Reads a stream: usage, content and the time it started.
+
+    Deltas are joined at the end: added one by one, the 20,000 of a long answer would take minutes.
+    """
 
     def __init__(self, start: float, now: Callable[[], float]) -> None:
         self.start = start
@@ -158,6 +174,8 @@ class _StreamReader:
         self._message: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
+        self._deltas: dict[tuple[int, str], list[str]] = {}
+        self._size = 0
         self._is_whole = False
 
     async def read(self, events: AsyncIterator[Any]) -> None:
@@ -170,6 +188,8 @@ class _StreamReader:
         if self.begun is None or not self._is_whole:
             raise ValueError("the answer was cut off" if self.begun else "the answer is no stream of a message")
         usage: Usage = parse_usage(self._usage, "usage")
+        for (number, field), parts in self._deltas.items():
+            self._blocks[number][field] = "".join([self._blocks[number].get(field, ""), *parts])
         content = [self._blocks[number] for number in sorted(self._blocks)]
         response = {**self._message, "content": content, "usage": self._usage}
         return AnsweredCall(usage, self.start, self.begun.first_token_s, response)
@@ -177,23 +197,55 @@ class _StreamReader:
     def _take(self, event: Any) -> None:
         kind = event["type"]
         if kind == "message_start":
+            if self.begun is not None:
+                raise ValueError("a second message begins in the answer")
             self.begun = PartialAnswer(self.start, max(0.0, self._now() - self.start))
             self._message = dict(event["message"])
-            self._usage = dict(self._message["usage"])
+            self._usage = _usage_in(self._message, "message_start")
         elif kind == "content_block_start":
-            self._blocks[int(event["index"])] = dict(event["content_block"])
+            block = self._blocks[int(event["index"])] = dict(event["content_block"])
+            self._limit(len(json.dumps(block)))
         elif kind == "content_block_delta":
-            _add(self._blocks[int(event["index"])], event["delta"])
+            self._add(int(event["index"]), event["delta"])
         elif kind == "message_delta":
             self._message.update(event["delta"])
-            self._usage.update({name: value for name, value in event["usage"].items() if value is not None})
+            self._usage = _highest(self._usage, _usage_in(event, "message_delta"))
         self._is_whole = self._is_whole or kind == "message_stop"
 
+    def _add(self, number: int, delta: Mapping[str, Any]) -> None:
+        """Add a delta to its block; the JSON of a tool's input stays text, because it may be cut off."""
+        if (field := DELTAS.get(delta["type"])) is None:
+            return
+        if number not in self._blocks:
+            raise ValueError(f"a delta of block {number}, which has not begun")
+        text = str(delta[field])
+        self._limit(len(text))
+        self._deltas.setdefault((number, field), []).append(text)
 
-def _add(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """Add a delta to its block; the JSON of a tool's input stays text, because it may be cut off."""
-    kinds = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
-    if (kind := delta.get("type")) == "input_json_delta":
-        block["partial_json"] = block.get("partial_json", "") + delta["partial_json"]
-    elif kind in kinds:
-        block[kinds[kind]] = block.get(kinds[kind], "") + delta[kinds[kind]]
+    def _limit(self, size: int) -> None:
+        """Raises ValueError if `size` characters more are too many."""
+        self._size += size
+        if self._size > LARGEST_ANSWER:
+            raise ValueError(f"the answer has more than {LARGEST_ANSWER:,} characters")
+
+
+def _usage_in(event: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """The usage of an event. Raises ValueError where there is none."""
+    usage = event.get("usage")
+    if not isinstance(usage, dict):
+        raise ValueError(f"{kind} has no usage")
+    return usage
+
+
+def _highest(usage: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Usage with that of a later event, field by field: counts are cumulative, so none of them falls."""
+    merged = dict(usage)
+    for name, value in later.items():
+        before = merged.get(name)
+        if isinstance(value, dict):
+            merged[name] = _highest(before if isinstance(before, dict) else {}, value)
+        elif isinstance(value, int) and isinstance(before, int):
+            merged[name] = max(value, before)
+        elif value is not None:
+            merged[name] = value
+    return merged
