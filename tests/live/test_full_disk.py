@@ -15,12 +15,14 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from driver_fake import FakeApi, FakeClock, driven, journal_of, small_plan
 from recorder_upstream import body, recorder, send, until, upstream_thread
 from server_fakes import BODY, HEAD, Letters, lines_of, post, served_by
 
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log.reader import calls
 from cachecost.live import line_file
+from cachecost.live.driver.journal import read_journal
 from cachecost.live.log import CallLog
 from cachecost.live.recorder.digest import DigestFile, calls_in
 
@@ -42,6 +44,25 @@ def quota(left: int) -> Callable[[int, bytes], int]:
         return done
 
     return written
+
+
+@pytest.mark.parametrize("left", [0, 100, 300, 700, 2_000, 5_000, 9_000])
+def test_a_live_run_stops_where_the_disk_is_full_and_goes_on_later(
+    left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, api = small_plan(), FakeApi(FakeClock())
+    with journal_of(plan, tmp_path):
+        pass
+    monkeypatch.setattr(line_file.os, "write", quota(left))
+    full = driven(plan, api, tmp_path)
+    monkeypatch.undo()
+    assert re.fullmatch(
+        r"stopped at progressive/\d: \S+\.jsonl cannot be written: No space left on device", full.ended.why
+    )
+    assert full.ended.undone and full.billed <= api.billed <= full.billed + full.unknown
+    assert len(lines_of(full.recording)) == len(read_journal(full.journal).done)
+    rest = driven(plan, api, tmp_path)
+    assert not rest.ended.undone and rest.billed <= api.billed <= rest.billed + rest.unknown
 
 
 def test_what_did_not_fit_is_cut_off_before_anything_else_is_written(

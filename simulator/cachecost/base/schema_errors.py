@@ -156,9 +156,15 @@ def _meaning(schema: Schema, way: Way) -> str:
             told.append("one of " + ", ".join(map(str, option["enum"])))
         elif "const" in option:
             told.append(str(option["const"]))
-        elif option.get("type") in WORDS:
-            told.append(WORDS[option["type"]])
+        else:
+            told += [WORDS[name] for name in _types(option) if name in WORDS]
     return " or ".join(dict.fromkeys(told)) or "a value"
+
+
+def _types(option: Schema) -> list[str]:
+    """JSON Schema's types of a value: its `type` is a name or a list of names."""
+    found = option.get("type", [])
+    return [found] if isinstance(found, str) else list(found)
 
 
 def keys_at(schema: Schema, way: Way) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import exact
+from cachecost.base.limits import json_value
 from cachecost.base.schema_errors import show_value
 from cachecost.budgets.check import BudgetResult, StrategyCost
 
@@ -91,7 +92,7 @@ def parse_history(text: str, file: str) -> list[HistoryEntry]:
     entries, faults = [], []
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            entries.append(_entry(json.loads(line)))
+            entries.append(_entry(json_value(line)))
         except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation):
             faults.append(Fault(file, f"expected a line like {LIKE}; got {show_value(line)}", number))
     if faults:

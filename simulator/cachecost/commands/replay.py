@@ -230,7 +230,7 @@ class _ReplayJob:
         for call in calls:
             self.bill.add(call)
             self.model_days.add(call)
-        if not conversations:
+        if not any(conversation.replies for conversation in conversations):
             raise CannotEvaluate(f"{self.logs.name} contains no conversation that can be planned again")
         if self.model is None and not any(conversation.model for conversation in conversations):
             raise CannotEvaluate(f"{self.logs.name} names no model; name one with --model")

@@ -49,7 +49,8 @@ class LineFile:
         begin = self.size
         try:
             _write(self._file, lines)
-        except OSError:
+        except OSError as error:
+            error.filename = str(self.path)
             self._torn_at = begin
             with suppress(OSError):
                 self._cut_torn()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
 from heapq import heappop, heappush
 from itertools import groupby
 from operator import attrgetter
@@ -13,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from cachecost.base.atomic_files import write_whole
+from cachecost.base.errors import Fault, InputError
 from cachecost.sweep.grid import CellOrder
 from cachecost.sweep.rows import CellKey, SweepRow
 
@@ -29,9 +31,23 @@ class PartFile(NamedTuple):
     cells: int
 
 
-def write_part(path: Path, rows: Sequence[SweepRow]) -> None:
-    """The rows as a part at `path`, whole or not at all."""
-    write_whole(path, _encoder.encode_lines(rows))
+def write_part(folder: Path, rows: Sequence[SweepRow]) -> Path:
+    """Write the rows as a part, whole or not at all; its name says what is in it. Raises OSError."""
+    content = _encoder.encode_lines(rows)
+    path = folder / _name(content)
+    write_whole(path, content)
+    return path
+
+
+def check_parts(paths: Iterable[Path]) -> None:
+    """Raises InputError with every part that is not what was written."""
+    words = "is damaged: remove it, and its cells are computed again"
+    if faults := [Fault(str(path), words) for path in paths if path.name != _name(path.read_bytes())]:
+        raise InputError(faults)
+
+
+def _name(content: bytes) -> str:
+    return f"part-{blake2b(content, digest_size=12).hexdigest()}.jsonl"
 
 
 def read_part(path: Path) -> list[tuple[CellKey, list[SweepRow]]]:

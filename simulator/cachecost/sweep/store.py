@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,8 +14,9 @@ from typing import Any
 
 from cachecost.base.atomic_files import safe_name, write_whole
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.limits import json_value
 from cachecost.sweep.grid import Axis, CellOrder
-from cachecost.sweep.parts import PartFile, PartRange, merge_parts, read_cells, write_part
+from cachecost.sweep.parts import PartFile, PartRange, check_parts, merge_parts, read_cells, write_part
 from cachecost.sweep.rows import SweepRow
 from cachecost.sweep.tables import read_table, suffix_of, write_table
 
@@ -51,13 +51,17 @@ class Store:
     def keep(self, rows: Sequence[SweepRow]) -> PartFile:
         """Write a bundle's rows down: after this they are never computed again."""
         keys = list(dict.fromkeys(row.key for row in rows))
-        path = self.folder / f"part-{blake2b(json.dumps(keys).encode(), digest_size=12).hexdigest()}.jsonl"
-        write_part(path, rows)
-        return PartFile(path, keys[0], keys[-1], len(keys))
+        return PartFile(write_part(self.folder, rows), keys[0], keys[-1], len(keys))
+
+    @property
+    def parts(self) -> list[Path]:
+        """The parts that are there already."""
+        return sorted(self.folder.glob("part-*.jsonl"))
 
     def find_parts(self, places: CellOrder) -> Iterator[tuple[Path, list[int]]]:
-        """The parts that are there already, and the cells of this grid that each has."""
-        for path in sorted(self.folder.glob("part-*.jsonl")):
+        """The parts that are there already, and the cells of this grid that each has. Raises InputError."""
+        check_parts(self.parts)
+        for path in self.parts:
             if cells := read_cells(path, places):
                 yield path, [cell.number for cell in cells]
 
@@ -91,17 +95,32 @@ class Store:
 def open_store(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bool) -> Store:
     """The store of a sweep, with or without parts of one that was interrupted.
 
-    Raises InputError if there are parts and `resume` is not set, or if they are of another sweep;
-    CannotEvaluate where Parquet cannot be written.
+    Raises InputError if there are parts and `resume` is not set, or if they are of another sweep or one that is
+    not known; CannotEvaluate where Parquet cannot be written.
     """
     store = Store(out, suffix_of(out), tuple(axes), about)
     shutil.rmtree(store.folder.with_name(f"{store.folder.name}.over"), ignore_errors=True)
     told = store.folder / ABOUT
     if told.exists():
-        _compare(store, json.loads(told.read_text(encoding="utf-8")), resume)
+        _compare(store, _read_about(told), resume)
+    elif store.parts:
+        words = "expected what the parts beside it are of; got no file: remove its folder, and start again"
+        raise InputError([Fault(str(told), words)])
     else:
         write_whole(told, (json.dumps({"axes": list(axes), **about}, indent=1) + "\n").encode())
     return store
+
+
+def _read_about(path: Path) -> dict[str, Any]:
+    """What an unfinished sweep is of. Raises InputError."""
+    try:
+        found = json_value(path.read_bytes())
+    except ValueError:  # neither JSON nor text
+        found = None
+    if not isinstance(found, dict):
+        words = "expected what the unfinished sweep is of; got a damaged file: remove its folder, and start again"
+        raise InputError([Fault(str(path), words)])
+    return found
 
 
 def _compare(store: Store, found: dict[str, Any], resume: bool) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import exact
-from cachecost.base.limits import MOST_TOKENS
+from cachecost.base.limits import MOST_TOKENS, json_value
 from cachecost.conversations.wire_usage import parse_usage
 from cachecost.ledger.results import ZERO
 from cachecost.live.driver.model import AnsweredCall, CallFailed
@@ -110,7 +110,7 @@ def read_journal(path: Path) -> RunState:
     lines = _text(path).split("\n")
     for number, line in enumerate(lines[:-1], 1):
         try:
-            state.take(json.loads(line))
+            state.take(json_value(line))
         except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation, NotAMessage) as error:
             faults.append(Fault(str(path), f"expected a line of a journal; got a damaged one ({error})", number))
     if not faults and not state.run:

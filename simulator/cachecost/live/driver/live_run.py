@@ -17,7 +17,7 @@ from cachecost.live.driver.comparison import StrategyOutcome, compare
 from cachecost.live.driver.journal import Journal, RunState
 from cachecost.live.driver.model import AnsweredCall
 from cachecost.live.driver.money import CallPricing, DollarBudget
-from cachecost.live.driver.plan_runner import PlanRunner, RunEnd
+from cachecost.live.driver.plan_runner import PlanRunner, RunEnd, unwritten
 from cachecost.live.driver.planning import HOST, LiveCall, Plan
 from cachecost.live.driver.retries import RetryPolicy
 from cachecost.live.driver.sender import TIMEOUT_S, AttemptObserver, sender_to
@@ -81,7 +81,7 @@ async def drive(run: LiveRun, journal: Journal, report: ReportCall) -> LiveResul
         ) as sender:
             say = lambda step, sent: report(step, sent, budget)  # noqa: E731 - the run knows no budget
             ended = await PlanRunner(plan, sender, journal, run.clock, run.parallel, say).go()
-    rewrite(recording, plan, journal.state)
+    _rewrite_at_end(recording, plan, journal.state, ended)
     outcomes = tuple(compare(plan, journal.state))
     return LiveResult(plan, ended, outcomes, budget.billed, budget.unknown, run.limit, journal.path, recording)
 
@@ -109,6 +109,14 @@ class JournalingObserver(AttemptObserver):
         self._journal.add_lost(label, retry, fault, dollars, body)
         if fault.begun:
             self._log.append(_fields(label, fault.begun), _bytes(body))
+
+
+def _rewrite_at_end(path: Path, plan: Plan, state: RunState, ended: RunEnd) -> None:
+    """As `rewrite`. Where there is no room for it, the lines stay in the order of the answers, and `ended` says so."""
+    try:
+        rewrite(path, plan, state)
+    except OSError as error:
+        ended.why = ended.why or f"the calls are not in order of time: {unwritten(error)}"
 
 
 def rewrite(path: Path, plan: Plan, state: RunState) -> None:

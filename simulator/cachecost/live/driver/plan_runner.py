@@ -89,6 +89,12 @@ class PlanRunner:
         if self._stopped.is_set():
             return
         try:
+            await self._send(step)
+        except OSError as error:
+            self._stop(f"stopped at {step.label}: {unwritten(error)}")
+
+    async def _send(self, step: LiveCall) -> None:
+        try:
             self._say(step, await self._sender.send(step.body, step.label))
         except OverBudget as error:
             self._stop(f"stopped before {step.label}: {error}")
@@ -108,6 +114,11 @@ class PlanRunner:
         if not self._stopped.is_set():
             self._ended.why = why
             self._stopped.set()
+
+
+def unwritten(error: OSError) -> str:
+    """What could not be written, and why: the files of a run are on a disk that may be full."""
+    return f"{error.filename or 'a file'} cannot be written: {error.strerror or error}"
 
 
 def _words(error: CallFailed) -> str:

@@ -155,8 +155,8 @@ class BudgetedSender:
             sent = replace(sent, doubt=doubt, unknown_usd=max(ZERO, most - dollars))
         else:
             self._cached += sent.usage.write - bounds.most
-        self._observer.on_answered(label, retry, sent, dollars, body)
         self.budget.settle(reservation, dollars, sent.unknown_usd)
+        self._observer.on_answered(label, retry, sent, dollars, body)
         return sent
 
     def _settle_failure(

@@ -90,9 +90,10 @@ def print_sweep(
         console.print(Text(sentence))
     if summary.may_miss:
         console.print(Text(BEST_EFFORT))
-    console.print()
     fitted = _fit(axes, summary.lines, console.width)
-    console.print(render_table(fitted), soft_wrap=False)
+    if summary.lines:
+        console.print()
+        console.print(render_table(fitted), soft_wrap=False)
     for sentence in _rest(axes, summary, out):
         console.print(Text(sentence))
     if note := hidden_note([fitted], "--out F.csv"):
@@ -130,7 +131,7 @@ def _tie_words(names: Sequence[str]) -> str:
 
 
 def _seed_words(lines: Sequence[SweepLine]) -> str:
-    return f", means of {len(lines[0].costs):,} seeds" if lines[0].has_seeds else ""
+    return f", means of {len(lines[0].costs):,} seeds" if lines and lines[0].has_seeds else ""
 
 
 def _fit(axes: Sequence[str], lines: Sequence[SweepLine], width: int) -> FittedTable:
@@ -196,7 +197,8 @@ def _rest(axes: Sequence[str], summary: SweepSummary, out: Path | None) -> Itera
     if summary.count > MOST_LINES:
         yield f"… {summary.count - MOST_LINES:,} more{where}"
     if summary.faults:
-        yield f"\n{count_text(summary.fault_count, 'error')}; all other cells were computed:"
+        rest = "all other cells were computed" if summary.lines else "no cell could be evaluated"
+        yield f"\n{count_text(summary.fault_count, 'error')}; {rest}:"
     for line in summary.faults:
         at = ", ".join(f"{axis}={label}" for axis, label in zip(axes, line.labels, strict=True))
         yield f"  {at or 'the scenario'}{f' {line.strategy}' if line.strategy else ''}: {line.fault}"
