@@ -104,7 +104,7 @@ def test_harmless_is_green_and_silent(folder: Path) -> None:
         0,
         "✓ mine: as recorded costs $0.20, the same as the baseline; the limit is 5%.\n",
     )
-    assert not (folder / "c.md").exists() and json.loads((folder / "g.json").read_text()) == []
+    assert (folder / "c.md").read_text() == "" and json.loads((folder / "g.json").read_text()) == []
 
 
 def test_a_damaged_accepted_recording_is_an_error_with_its_line(folder: Path) -> None:

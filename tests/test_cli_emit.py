@@ -230,12 +230,13 @@ def test_a_plan_may_be_written_again_but_nothing_else_is_overwritten(
     assert capsys.readouterr().err.startswith(f"{tmp_path / 'other'} {said}\n")
     assert [path.read_text() for path in (tmp_path / "other").iterdir()] == ["mine"]
 
-    assert code_of(log, "--emit", log) == 2
-    assert capsys.readouterr().err.startswith(f"{log} expected a folder for --emit; got a file\n")
+    file = tmp_path / "other" / "client.py"
+    assert code_of(log, "--emit", file) == 2
+    assert capsys.readouterr().err.startswith(f"{file} expected a folder for --emit; got a file\n")
 
     before = (out / "requests.jsonl").read_bytes()
     assert code_of(out / "requests.jsonl", "--emit", out) == 2
-    assert "requests.jsonl is the input: expected another folder for --emit" in capsys.readouterr().err
+    assert f"--emit {out}: is the folder of requests.jsonl, which this command reads" in capsys.readouterr().err
     assert (out / "requests.jsonl").read_bytes() == before
 
 

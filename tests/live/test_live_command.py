@@ -141,6 +141,17 @@ def test_what_is_refused_before_anything_is_sent(
     assert why in " ".join(capsys.readouterr().err.split())
 
 
+def test_a_recording_that_is_of_no_run_is_not_overwritten(
+    scenario: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    Path("out").mkdir()
+    Path("out/recording.jsonl").write_text("mine")
+    assert called(scenario, "--max-usd", "2", "--yes", "--out", "out") == 2
+    assert "out/recording.jsonl exists already and is of no run here; choose another --out" in capsys.readouterr().err
+    assert {path.name: path.read_text() for path in Path("out").iterdir()} == {"recording.jsonl": "mine"}
+
+
 def test_a_run_against_the_simulated_api(
     scenario: Path, address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

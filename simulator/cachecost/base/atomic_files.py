@@ -84,14 +84,19 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Like `write_whole`; an empty text deletes the file. Raises InputError with the reason."""
+    """Like `write_whole`. Raises InputError with the reason."""
     try:
-        if text:
-            write_whole(path, text.encode("utf-8"))
-        else:
-            path.unlink(missing_ok=True)
+        write_whole(path, text.encode("utf-8"))
     except OSError as error:
         raise InputError([Fault(str(path), f"cannot be written: {error.strerror or error}")]) from None
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file that may not be there. Raises InputError with the reason."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError([Fault(str(path), f"cannot be removed: {error.strerror or error}")]) from None
 
 
 def write_together(files: Mapping[Path, bytes]) -> None:

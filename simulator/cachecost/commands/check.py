@@ -17,15 +17,15 @@ import click
 from cachecost.base.errors import InputError
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import check_name, json_option, set_option
+from cachecost.commands.output_paths import CheckedCommand, PagePath
 from cachecost.commands.project_defaults import current_defaults, is_from_file, scenario_defaults
 from cachecost.commands.recorded_scenarios import command_recorder
 from cachecost.commands.work_bar import WorkBar, work_bar
-from cachecost.views.check.formats import FILE_FORMATS
+from cachecost.views.check.formats import FILE_FORMATS, READ_SUFFIXES
 
 SCENARIOS, REPORTS = Path("scenarios"), Path("reports")
 VOLUME = re.compile("[1-9][0-9]{0,8}")
 """Sessions a day of one scenario."""
-OUTPUT = click.Path(path_type=Path, dir_okay=False)
 
 
 def _volumes(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> dict[str, int]:
@@ -42,7 +42,9 @@ def _volumes(ctx: click.Context, param: click.Parameter, words: tuple[str, ...])
 def _file_options(command: Callable[..., int]) -> Callable[..., int]:
     """An option for each file format."""
     for name, words in reversed(FILE_FORMATS.items()):
-        command = click.option(f"--{name}", metavar="FILE", type=OUTPUT, help=words)(command)
+        command = click.option(f"--{name}", metavar="FILE", type=PagePath(*READ_SUFFIXES.get(name, ())), help=words)(
+            command
+        )
     return command
 
 
@@ -60,7 +62,7 @@ def _rate(ctx: click.Context, param: click.Parameter, value: str | None) -> Deci
     return share
 
 
-@click.command()
+@click.command(cls=CheckedCommand)
 @click.argument("scenarios", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @set_option
 @click.option("--update", is_flag=True, help="Write the current costs as the new baselines.")
@@ -84,7 +86,7 @@ def _rate(ctx: click.Context, param: click.Parameter, value: str | None) -> Deci
 @json_option
 @_file_options
 @click.option("--github", is_flag=True, help="Also print GitHub workflow annotations.")
-@click.option("--badge", metavar="FILE", type=OUTPUT, help="Write a badge (SVG).")
+@click.option("--badge", metavar="FILE", type=PagePath(), help="Write a badge (SVG).")
 @click.option(
     "--badge-shows",
     type=click.Choice(["hit-rate", "cost", "both"]),
@@ -93,7 +95,7 @@ def _rate(ctx: click.Context, param: click.Parameter, value: str | None) -> Deci
     help="What the badge shows.",
 )
 @click.option(
-    "--history", metavar="FILE", type=OUTPUT, help="Draw cost and cache hit rate by commit (SVG), from --update."
+    "--history", metavar="FILE", type=PagePath(), help="Draw cost and cache hit rate by commit (SVG), from --update."
 )
 def check(
     scenarios: tuple[Path, ...],

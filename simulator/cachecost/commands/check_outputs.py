@@ -30,7 +30,7 @@ def find_lines(result: BudgetResult, scenarios: Sequence[Path], reports: Path) -
 
 
 def write_formats(report: dict[str, Any], files: Mapping[str, Path | None]) -> None:
-    """The formats that were asked for; a comment without content is no file. Raises InputError."""
+    """The formats that were asked for; a comment without content is an empty file. Raises InputError."""
     from cachecost.views.check.formats import render_format
 
     for name, path in files.items():

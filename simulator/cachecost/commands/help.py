@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from cachecost.commands.output_paths import CheckedCommand
+
 SHARED_HEADING = "Rules and prices"
 
 
@@ -11,7 +13,7 @@ class SharedOption(click.Option):
     """An option that all simulating commands share."""
 
 
-class SectionedCommand(click.Command):
+class SectionedCommand(CheckedCommand):
     """A command whose help lists shared options after its own."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -21,6 +21,7 @@ from cachecost.commands.options import (
     json_option,
     shared_options,
 )
+from cachecost.commands.output_paths import RecordingPath
 from cachecost.commands.work_bar import reading_bar
 
 if TYPE_CHECKING:
@@ -29,9 +30,7 @@ if TYPE_CHECKING:
 
 @click.command("import", cls=SectionedCommand)
 @logs_argument()
-@click.option(
-    "-o", "--out", required=True, type=click.Path(path_type=Path), help="Recording to write (.jsonl), or a folder."
-)
+@click.option("-o", "--out", required=True, type=RecordingPath(), help="Recording to write (.jsonl), or a folder.")
 @content_option
 @click.option(
     "--redact",

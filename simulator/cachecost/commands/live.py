@@ -28,6 +28,7 @@ from cachecost.commands.options import (
     rule_option,
     set_option,
 )
+from cachecost.commands.output_paths import RecordingPath
 from cachecost.commands.recorded_scenarios import load_with_strategies
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ DRY_RUN = "00000000"
 @click.option("--beta", "betas", multiple=True, metavar="NAME", help="Value for the anthropic-beta header; repeatable.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=RecordingPath(),
     help="Folder for the files; with --verify-rules, the rules file."
     "  [default: live-NAME-DATE or rules-MODEL-DATE.toml]",
 )
@@ -268,12 +269,15 @@ class _Live:
 
     def _journal(self, plan: Plan) -> Journal:
         from cachecost.live.driver.journal import Journal
+        from cachecost.live.driver.live_run import RECORDING
 
         day = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         folder = self.options["out"] or Path(f"live-{plan.scenario.name}-{day}")
         path = self.options["resume"] or folder / JOURNAL
         if self.options["resume"] is None and path.exists():
             raise click.UsageError(f"{folder} contains a run already; continue it with --resume {path}")
+        if not path.exists() and (recording := folder / RECORDING).exists():
+            raise click.UsageError(f"{recording} exists already and is of no run here; choose another --out")
         return Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._options()), plan.at)
 
     def _print_result(self, driven: LiveResult) -> int:

@@ -27,6 +27,7 @@ from cachecost.commands.options import (
     tokens_option,
     write_rows,
 )
+from cachecost.commands.output_paths import OutputPath
 from cachecost.commands.recorded_scenarios import record_scenario
 from cachecost.commands.work_bar import CALL, WorkBar, work_bar
 from cachecost.providers.assumptions import show_assumption
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 @csv_option
 @click.option(
     "--emit",
-    type=click.Path(path_type=Path),
+    type=OutputPath(),
     metavar="DIR",
     help="Also write the plan to a new or empty folder: the requests with its breakpoints, the cheapest rule that knows"
     " only the past as a strategy and as client code, and a README.",

@@ -13,6 +13,7 @@ import click
 
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SharedOption
+from cachecost.commands.output_paths import PagePath
 from cachecost.commands.project_defaults import is_from_file
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
@@ -145,7 +146,7 @@ def tokens_option(command: Command) -> Command:
 
 def html_option(text: str) -> Callable[[Command], Command]:
     """Add --html FILE to a command that also writes a page."""
-    return click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help=text)
+    return click.option("--html", type=PagePath(), help=text)
 
 
 format_option = click.option(
@@ -170,7 +171,7 @@ force_option = click.option("--force", is_flag=True, help="Overwrite an existing
 csv_option = click.option(
     "--csv",
     "csv_file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=PagePath(),
     help="Also write the rows of the table as CSV.",
 )
 full_option = click.option("--full", is_flag=True, help="Print the whole table, and what is assumed.")

@@ -15,6 +15,7 @@ from cachecost.base.extras import require
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import SharedOptions, content_option, port_option, shared_options
+from cachecost.commands.output_paths import OutputPath
 from cachecost.commands.work_bar import reading_bar
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ PORT = 8788
 @click.option(
     "-o",
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutputPath(dir_okay=False),
     help="Recording to write; an existing one is continued.  [default: recording-DATE.jsonl]",
 )
 @port_option(PORT)

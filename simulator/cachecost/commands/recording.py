@@ -12,15 +12,14 @@ import click
 from cachecost.base.exit_codes import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import force_option, format_option, json_option
+from cachecost.commands.output_paths import CheckedGroup, RecordingPath
 from cachecost.commands.work_bar import reading_bar
 
 a_recording = click.Path(path_type=Path, exists=True, dir_okay=False)
-out_option = click.option(
-    "-o", "--out", required=True, type=click.Path(path_type=Path), help="Recording to write (.jsonl)."
-)
+out_option = click.option("-o", "--out", required=True, type=RecordingPath(), help="Recording to write (.jsonl).")
 
 
-@click.group()
+@click.group(cls=CheckedGroup)
 def recording() -> None:
     """Compare, concatenate, cut and split recordings."""
 
@@ -121,7 +120,7 @@ def cut(
 
 @recording.command()
 @click.argument("log", type=a_recording)
-@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="Folder to create.")
+@click.option("-o", "--out", required=True, type=RecordingPath(), help="Folder to create.")
 def split(log: Path, out: Path) -> None:
     """Write the calls of a request log to one file per session.
 

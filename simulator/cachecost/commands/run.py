@@ -9,6 +9,7 @@ import click
 
 from cachecost.base.exit_codes import ExitCode, exit_code
 from cachecost.commands.options import json_option, set_option
+from cachecost.commands.output_paths import CheckedCommand, OutputPath
 from cachecost.commands.project_defaults import current_defaults
 from cachecost.commands.recorded_scenarios import load_with_strategies
 from cachecost.commands.replay import has_unevaluated
@@ -18,12 +19,12 @@ REPORTS = Path("reports")
 """Folder of the reports, unless the settings file names another."""
 
 
-@click.command()
+@click.command(cls=CheckedCommand)
 @click.argument("scenario", required=False, type=click.Path(path_type=Path))
 @set_option
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OutputPath(),
     help="Folder for the report.  [default: reports/NAME, with --set reports/NAME@A.B=VALUE]",
 )
 @click.option("--no-report", is_flag=True, help="Do not write the report.")

@@ -20,6 +20,7 @@ from cachecost.base.times import midnight
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import SharedOptions, counter_option, port_option, shared_options
+from cachecost.commands.output_paths import OutputPath
 from cachecost.live.clock import CLOCKS, Clock, clock_from
 from cachecost.live.log import CallLog
 from cachecost.live.server.faults import FORM, FaultSchedule, faults_from
@@ -60,7 +61,7 @@ class _Options:
 
 @click.command(cls=SectionedCommand)
 @port_option(PORT)
-@click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Record each call in this request log.")
+@click.option("--record", type=OutputPath(dir_okay=False), help="Record each call in this request log.")
 @click.option("--answers", default="agent", show_default=True, help=WHO_ANSWERS)
 @click.option("--clock", default="real", show_default=True, help=f"Clock of the simulation: {CLOCKS}.")
 @counter_option

@@ -21,6 +21,7 @@ from cachecost.commands.options import (
     shared_options,
     workers_options,
 )
+from cachecost.commands.output_paths import OutputPath
 from cachecost.commands.progress import cells_bar
 from cachecost.commands.project_defaults import scenario_defaults
 from cachecost.commands.recorded_scenarios import command_recorder
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 @workers_options("one per core")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OutputPath(),
     metavar="F.parquet|F.csv|DIR",
     help="File or folder for the whole table.  [default: not written]",
 )

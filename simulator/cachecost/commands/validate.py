@@ -15,6 +15,7 @@ from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, skip_option
 from cachecost.commands.options import SharedOptions, csv_option, format_option, json_option, shared_options, write_rows
+from cachecost.commands.output_paths import OutputPath, PagePath
 from cachecost.commands.work_bar import work_bar
 from cachecost.tokens.factory import TEXT_COUNTERS
 
@@ -34,10 +35,10 @@ from cachecost.tokens.factory import TEXT_COUNTERS
 @click.option(
     "--assumptions", is_flag=True, help="Compare the assumptions about open rules: which do the bills support?"
 )
-@click.option("--html", type=click.Path(path_type=Path), help="Also write an HTML page with a residual chart.")
+@click.option("--html", type=PagePath(), help="Also write an HTML page with a residual chart.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OutputPath(),
     help="Folder for a page that shows which rules the bills support.  [default: not written]",
 )
 @csv_option

@@ -14,6 +14,7 @@ from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.log_arguments import LogPath
 from cachecost.commands.options import SharedOptions, format_option, port_option, shared_options
+from cachecost.commands.output_paths import PagePath
 from cachecost.commands.page_serving import serve_source
 from cachecost.commands.view_sources import (
     ViewOptions,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 @click.option("--session", "session", metavar="ID", help="Open at this session; the beginning of its id is enough.")
 @click.option(
     "--save",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=PagePath(),
     help="Write the page of the session as one HTML file, and start no server.",
 )
 @click.option("--beside", is_flag=True, help="Compare two recordings, call by call: PATH is given twice.")

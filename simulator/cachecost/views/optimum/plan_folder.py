@@ -11,7 +11,7 @@ from typing import Any
 from cachecost.analysis.optimum.online_rule import RuleResult, cheapest_rule
 from cachecost.analysis.optimum.optimum import Optimum, simulated_rows
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
-from cachecost.base.atomic_files import open_whole, write_text
+from cachecost.base.atomic_files import open_whole, remove_file, write_text
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import dollars
 from cachecost.conversations.calls import RecordedCall
@@ -113,9 +113,9 @@ def _write_requests(folder: Path, optimum: Optimum, source: PlanSource) -> str:
         _write_lines(folder / REQUESTS, request_lines(optimum.plan, source.workload.calls, outputs))
     except CannotEvaluate as error:
         _write_lines(folder / BREAKPOINTS, breakpoint_lines(optimum.plan))
-        write_text(folder / REQUESTS, "")
+        remove_file(folder / REQUESTS)
         return str(error)
-    write_text(folder / BREAKPOINTS, "")
+    remove_file(folder / BREAKPOINTS)
     return ""
 
 
