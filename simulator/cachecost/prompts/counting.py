@@ -23,7 +23,8 @@ class Hidden:
     of each run of equal roles; `parallel` before the second of a run of tool results (results of
     parallel calls are rendered with their names); `tail` after the last block, so never read or
     written. `after_results` come after a run of tool results: they are cached with the block after the
-    run, or belong to `tail` (negative: that many more are cached with the run).
+    run, or belong to `tail` (negative: that many more are cached with the run). With `each_message`, `turn` comes
+    before every message, also where the one before it has the same role.
     """
 
     tools: int = 0
@@ -33,6 +34,7 @@ class Hidden:
     tail: int = 0
     parallel: int = 0
     after_results: int = 0
+    each_message: bool = False
 
 
 NOTHING_HIDDEN = Hidden()

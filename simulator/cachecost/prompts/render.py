@@ -17,6 +17,8 @@ from cachecost.providers.rules import Assumptions, ModelRules
 
 CacheKeys = tuple[str, str, str]
 ENCODER = JSONEncoder(separators=(",", ":"))
+NEW_MESSAGE = b"message"
+"""Stands between two messages of one role where each has a frame of its own: one message of both has other tokens."""
 MOST_SETTINGS = 4096
 """Settings of requests that are kept."""
 
@@ -215,6 +217,8 @@ class Renderer:
         return prefix
 
     def _message(self, prefix: Prefix, message: Message, hidden: Hidden) -> Prefix:
+        if hidden.each_message and _opens_anew(prefix.block, message):
+            prefix = prefix.cache_key(NEW_MESSAGE, Layer.MESSAGES, 0)
         for block in message.blocks:
             frame = _frame(prefix, block, hidden)
             prefix = prefix.then(block, Layer.MESSAGES, self.counter.block(block) + frame)
@@ -282,6 +286,12 @@ def _frame(before: Prefix, block: Block, hidden: Hidden) -> int:
         return _at_results(last, block, hidden)
     first = before.parent.block if before.parent else None
     return 0 if first is not None and first.kind == "tool_result" else hidden.parallel
+
+
+def _opens_anew(last: Block | None, message: Message) -> bool:
+    """Whether `message` has a frame of its own after a block of the same role: calls and results have theirs anyway."""
+    first = message.blocks[0] if message.blocks else None
+    return last is not None and first is not None and last.role == first.role and {last.kind, first.kind} == {"text"}
 
 
 def _at_results(last: Block | None, block: Block, hidden: Hidden) -> int:

@@ -16,7 +16,8 @@ Measured on recorded calls whose last breakpoint, or last 1h breakpoint before a
 - A turn's frame opens each run of equal roles, and the answer to come: that last one is never cached.
 
 Where a host's rules state no frame, that of the tokenizer generation holds, if it has one (`turn`, `end`), and its
-overhead of tool definitions (`tools`): other providers publish a format, not bills. `hidden.toml` lists single models
+overhead of tool definitions (`tools`): other providers publish a format, not bills. There, each message has a frame,
+also after one of the same role (OpenAI's cookbook; bills of 12 and more in a row). `hidden.toml` lists single models
 that differ.
 """
 
@@ -59,6 +60,7 @@ def hidden_tokens(request: Request, rules: ModelRules, measured: Calibration, fo
         tail=opening + after + tail + (after_results if _ends_with_result(request) else 0),
         parallel=round(measured.structure.get("parallel", 0)),
         after_results=after_results,
+        each_message=not told.frame_turn and bool(measured.structure.get("turn")),
     )
 
 
