@@ -18,7 +18,8 @@ from tools.calibrate.samples import Sample, Samples
 HEAD = """\
 # Written by `python -m tools.calibrate LOG… --write`; do not edit by hand.
 #
-# ratio: Claude tokens per cl100k token by content kind: medians over texts by length, Claude's counted by ctok.
+# ratio: Claude tokens per cl100k token by content kind: medians over texts by length, Claude's counted by ctok;
+#   schema: of the schema of a structured output, indented by 2 (fitted on those of tools).
 # structure: tokens of what stands around the texts: least absolute relative deviations from billed totals.
 #   tool, system, thinking    a tool definition, a system block, a thinking block
 #   tool_use, tool_result     a call and its result; bills only tell both together, so the result's is not fitted

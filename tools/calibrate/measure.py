@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 
 from cachecost.prompts.blocks import Block, Layer
+from cachecost.prompts.output_format import schema_text
 from cachecost.prompts.request import Breakpoint
 from cachecost.tokens.calibration import Calibration
 from cachecost.tokens.content import facts_of, parts_of, prose_of
@@ -62,6 +63,8 @@ its length. The others occur in calls of several passes, whose bills are sums, o
 PROMPTS = ("format", "citations")
 """Constants that are prose, which a newer tokenizer cuts finer; breakpoints stay what they are."""
 COUNTERS = ("tiktoken", "ctok")
+SCHEMA = "schema"
+"""The content kind of a schema that structured output shows."""
 
 
 class Remembered:
@@ -105,11 +108,14 @@ class Bench:
         self.ctok = {generation: Remembered(Ctok(generation)) for generation in GENERATIONS}
 
     def texts(self, samples: Iterable[Sample], files: Iterable[Path]) -> list[Text]:
-        """The texts that tell ratios: every block's, and the long strings of `files`; each once."""
+        """The texts that tell ratios: every block's, the schemas of tools as structured output shows one, and the
+        long strings of `files`; each once."""
         known: dict[tuple[str, str, str], Text] = {}
         for sample in samples:
             for block in sample.blocks:
                 self._add(known, sample.source, *_texts_of(block))
+                if block.kind == "tool":
+                    self._add(known, sample.source, SCHEMA, (schema_text((block.content or {}).get("input_schema")),))
         for file in files:
             for text in texts_in(file):
                 self._add(known, str(file), kind_of((text,)), (text,))
@@ -117,7 +123,7 @@ class Bench:
 
     def _add(self, known: dict[tuple[str, str, str], Text], source: str, kind: str, texts: tuple[str, ...]) -> None:
         whole = "\n".join(texts)
-        key = (source, kind, whole[:64])
+        key = (source, kind, whole if kind == SCHEMA else whole[:64])
         if not whole or key in known or is_filler(whole):
             return
         tokens = {generation: count_texts(tally, texts) for generation, tally in self.ctok.items()}
@@ -129,7 +135,7 @@ class Bench:
         for generation in GENERATIONS:
             blank = Calibration(
                 generation,
-                {kind: ratio(texts, kind, generation) for kind in KINDS},
+                {kind: ratio(texts, kind, generation) for kind in (*KINDS, SCHEMA)},
                 {"unseen": tokens_per_byte(texts, "text", generation)},
                 0,
                 dict.fromkeys(COUNTERS, 0.0),

@@ -174,7 +174,7 @@ def _unfit(row: Mapping[str, Any], blocks: Iterable[Block]) -> str:
         return "server side work"
     if any("input_schema" not in tool or tool.get("defer_loading") for tool in body.get("tools") or ()):
         return "tools that the provider defines, or loads later"
-    if any(map(_is_emptied, blocks)):
+    if any(map(is_emptied, blocks)):
         return "thinking taken out by the recorder"
     kinds = sorted({block.kind for block in blocks if _is_guessed(block)})
     return f"no rule counts: {', '.join(kinds)}" if kinds else ""
@@ -184,8 +184,8 @@ def _is_guessed(block: Block) -> bool:
     return block.content is not None and "guessed" in parts_of(block.kind, block.content).facts
 
 
-def _is_emptied(block: Block) -> bool:
-    """Thinking with neither a text nor a signature that could hold one."""
+def is_emptied(block: Block) -> bool:
+    """Thinking with neither a text nor a signature that could hold one: the recorder took them out."""
     if not block.is_thinking or block.content is None:
         return False
     parts = parts_of(block.kind, block.content)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 
 from cachecost.ledger.layers import Spans
@@ -35,15 +35,32 @@ def estimated_usd(prompt: Prompt, spans: Spans, sizes: PrefixSizes, prices: Pric
     return moved.scaleb(PER_TOKEN) if moved else ZERO
 
 
-def margin(rows: Sequence[CallRow], error_margin: float) -> float:
-    """The relative error of the dollars of `rows` if token counts are off by `band` (0.03 is ±3%).
+def margin(rows: Sequence[CallRow], general: float) -> float:
+    """The relative error of the dollars of `rows`: that of their token counts, on what no bill determines.
 
-    Where bills determine the sizes of prompts, only the rest counts; output of recorded length never does.
+    Each row has the margin of its own content; `general` (0.03 is ±3%) is that of a row without one. Output of recorded
+    length is certain.
     """
-    if not error_margin or all(row.estimated_usd is None for row in rows):
-        return error_margin
+    return _weighted(rows, general, _open_usd)
+
+
+def count_margin(rows: Sequence[CallRow], general: float) -> float:
+    """The relative error of the token counts of `rows`, whatever bills determine: each row by the dollars that rest on
+    its counts."""
+    return _weighted(rows, general, _counted_usd)
+
+
+def _weighted(rows: Sequence[CallRow], general: float, share: Callable[[CallRow], Decimal]) -> float:
+    """The dollars of `share` times the margin of each row, over those that rest on counts; `general` where none do."""
     counted = sum(map(_counted_usd, rows), ZERO)
-    return error_margin * float(open_usd(rows) / counted) if counted else 0.0
+    if not counted:
+        return general if all(row.estimated_usd is None for row in rows) else 0.0
+    margins = {general if row.error_margin is None else row.error_margin for row in rows}
+    if len(margins) == 1:
+        return margins.pop() * float(sum(map(share, rows), ZERO) / counted)
+    return sum(float(share(row)) * (general if row.error_margin is None else row.error_margin) for row in rows) / float(
+        counted
+    )
 
 
 def open_usd(rows: Iterable[CallRow]) -> Decimal:

@@ -94,6 +94,8 @@ class CallRow:
     """False: the price of its tokens is unknown, so `cost` must not be shown (a self-hosted server)."""
     estimated_usd: Decimal | None = None
     """USD that rest on token counts where bills determine the rest (`margin.py`); None: all but recorded output."""
+    error_margin: float | None = None
+    """The relative error of its token counts, by the content kinds of its prompt; None: that of the counter."""
     session: str = ""
     project: str = ""
     agent: str = ""

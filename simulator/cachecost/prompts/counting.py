@@ -24,7 +24,8 @@ class Hidden:
     parallel calls are rendered with their names); `tail` after the last block, so never read or
     written. `after_results` come after a run of tool results: they are cached with the block after the
     run, or belong to `tail` (negative: that many more are cached with the run). With `each_message`, `turn` comes
-    before every message, also where the one before it has the same role.
+    before every message, also where the one before it has the same role. `format` says how many of all these are the
+    prompt of a structured output.
     """
 
     tools: int = 0
@@ -35,6 +36,7 @@ class Hidden:
     parallel: int = 0
     after_results: int = 0
     each_message: bool = False
+    format: int = 0
 
 
 NOTHING_HIDDEN = Hidden()

@@ -37,6 +37,7 @@ class Prompt:
 
     `breakpoints` are in prompt order; `tools_tokens` and `system_tokens` are the lengths of the prompt
     up to the end of those layers; `total_tokens` includes what comes after the last block.
+    `format_tokens` of them are the prompt of a structured output.
     `boundaries` are the only places where an entry is looked up; None: the lookback of each breakpoint (rule 9).
     """
 
@@ -48,6 +49,7 @@ class Prompt:
     total_tokens: int
     cache_keys: CacheKeys
     boundaries: tuple[Prefix, ...] | None = None
+    format_tokens: int = 0
 
 
 @value
@@ -135,6 +137,7 @@ class Renderer:
             end.tokens + hidden.tail,
             setting.cache_keys,
             places,
+            hidden.format,
         )
 
     def _setting(self, request: Request, rules: ModelRules, workspace: str) -> _RequestSetting:

@@ -21,6 +21,7 @@ from cachecost.providers.prices import NoPrice, Options, PriceBook, Prices, ways
 from cachecost.providers.quotes import UNPRICED, Quote
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
+from cachecost.tokens.margins import PromptMargins
 
 if TYPE_CHECKING:
     from cachecost.simulation.setup import ReplaySetup
@@ -69,7 +70,8 @@ def output_tokens(call: Call, counter: TokenCounter) -> int:
 class PreparedCall:
     """A call before it is made: the prompt and the lengths of each pass, and the prices.
 
-    `notes` are sentences on what its host does not support or has no price for.
+    `error_margin` is the relative error of its token counts, without bills. `notes` are sentences on what its host does
+    not support or has no price for.
     """
 
     rules: ModelRules
@@ -78,6 +80,7 @@ class PreparedCall:
     prices: Prices
     counter: TokenCounter
     notes: tuple[str, ...] = ()
+    error_margin: float = 0.0
 
 
 @value
@@ -130,6 +133,8 @@ class CallPreparer:
     _quotes: dict[tuple[int, int, bool], _KeptQuote] = field(default_factory=dict)
     _contents: Mapping[int, Call] = field(default_factory=dict)
     """By id of a call, one that differs from it in its breakpoints only."""
+    _margins: dict[int, PromptMargins] = field(default_factory=dict)
+    """By id of a counter."""
 
     @classmethod
     def of(cls, setup: ReplaySetup) -> CallPreparer:
@@ -139,7 +144,7 @@ class CallPreparer:
     def fork(self) -> CallPreparer:
         """A preparer on the same tree, which goes on to learn by itself."""
         lengths = self.lengths.copy() if self.lengths else None
-        return CallPreparer(self.setup, self.prompts, lengths, self.warm, self._kept)
+        return CallPreparer(self.setup, self.prompts, lengths, self.warm, self._kept, _margins=self._margins)
 
     def with_contents(self, contents: Mapping[int, Call]) -> CallPreparer:
         """This preparer for calls that are known by their ids to differ from others in their breakpoints only.
@@ -147,7 +152,7 @@ class CallPreparer:
         These calls must exist as long as it does. It is not to learn any more.
         """
         known = self._kept, self._prepared, self._quotes
-        return CallPreparer(self.setup, self.prompts, self.lengths, self.warm, *known, contents)
+        return CallPreparer(self.setup, self.prompts, self.lengths, self.warm, *known, contents, self._margins)
 
     def fork_for(self, calls: Iterable[Call]) -> CallPreparer:
         """As `fork`; it also keeps these calls as rendered, by itself."""
@@ -297,7 +302,14 @@ class CallPreparer:
             return UnpreparedCall(None, late, REFUSED, notes)
         prices, unpriced = self._prices_of(call, rules, tokens)
         ranges = (rules.range_in_words,) if rules.read_range else ()
-        return PreparedCall(rules, prompts, sizes, prices, counter, (*notes, *unpriced, *ranges))
+        margin = self._margin(prompts, counter)
+        return PreparedCall(rules, prompts, sizes, prices, counter, (*notes, *unpriced, *ranges), margin)
+
+    def _margin(self, prompts: Sequence[Prompt], counter: TokenCounter) -> float:
+        margins = self._margins.get(id(counter))
+        if margins is None:
+            margins = self._margins[id(counter)] = PromptMargins(counter)
+        return margins.of(prompts)
 
     def _prices_of(self, call: Call, rules: ModelRules, tokens: int) -> tuple[Prices, tuple[str, ...]]:
         """Prices of a call; none, with a note, where that may be. Raises CannotEvaluate."""

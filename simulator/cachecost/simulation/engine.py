@@ -17,7 +17,6 @@ from cachecost.ledger.margin import estimated_usd
 from cachecost.ledger.rows import WARM_START, ZERO, CallRow, Cost
 from cachecost.ledger.timelines import EMPTY_TIMELINE, CallTimeline, build_timeline
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import PrefixSizes
 from cachecost.providers.prices import Prices
@@ -154,19 +153,19 @@ class Simulation:
         if warm and not looked.losses and (hit := outcomes[0].hit) and hit.depth <= warm.depth:
             cause = WARM_START
         passed = tuple(map(Pass, prompts, sizes, outcomes, (looked.losses, *[()] * (len(prompts) - 1))))
-        row = self._with_usage(call, passed, made.prices, cause, made.counter, _least_share(call, rules))
+        row = self._with_usage(call, passed, made, cause, _least_share(call, rules))
         return SimulatedCall(row, passed, rules, made.prices)
 
     def _with_usage(
         self,
         call: Call,
         passed: Sequence[Pass],
-        prices: Prices,
+        made: PreparedCall,
         cause: str,
-        counter: TokenCounter,
         least: float | None,
     ) -> CallRow:
-        usage = passed[0].outcome.usage_with(output_tokens(call, counter))
+        prices = made.prices
+        usage = passed[0].outcome.usage_with(output_tokens(call, made.counter))
         is_recorded = call.output_tokens is not None or has_no_output(call)
         for later in passed[1:]:
             usage += later.outcome.usage
@@ -182,11 +181,12 @@ class Simulation:
             output_is_recorded=is_recorded,
             cost_if_missed=if_missed(usage, prices, least) if least is not None and prices.are_known else None,
             is_priced=prices.are_known,
+            error_margin=made.error_margin,
             **self._details(call, passed, prices, is_recorded),
         )
 
     def _details(self, call: Call, passed: Sequence[Pass], prices: Prices, is_recorded: bool) -> dict[str, Any]:
-        """The fields of a row that say more than what the call costs: its layers, its error margin, where it is from.
+        """The fields of a row that say more than what the call costs: its layers, what is estimated, where it is from.
 
         `is_recorded`: the length of its output is.
         """

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from cachecost.base.errors import CannotEvaluate, nearest
 from cachecost.prompts.counting import TokenCounter
 from cachecost.tokens.bytecount import BytesCounter
 from cachecost.tokens.given import GIVEN, GivenCounter
-from cachecost.tokens.preferred import PreferredCounter
+
+if TYPE_CHECKING:
+    from cachecost.tokens.textcounter import TextCounter
 
 CALIBRATED, AUTO, FILLER = "calibrated", "auto", "tiktoken"
 """Bills where there are any; the best counter there is; what fills the gaps between bills, the same everywhere."""
@@ -18,13 +21,13 @@ VARIABLE = "CACHECOST_TOKENS"
 (nearer to the bills, and slower), else tiktoken, which needs no network and runs on every Python."""
 
 
-def _ctok(generation: str) -> TokenCounter:
+def _ctok(generation: str) -> TextCounter:
     from cachecost.tokens.ctok_ import ctok_counter
 
     return ctok_counter(generation)
 
 
-def _tiktoken(generation: str) -> TokenCounter:
+def _tiktoken(generation: str) -> TextCounter:
     from cachecost.tokens.tiktoken_ import tiktoken_counter
 
     return tiktoken_counter(generation)
@@ -38,6 +41,8 @@ def _auto(generation: str) -> TokenCounter:
 
     if not has_ctok() or not _is_of_claude(generation):
         return _tiktoken(generation)
+    from cachecost.tokens.preferred import PreferredCounter
+
     return PreferredCounter(_ctok(generation), _tiktoken(generation))
 
 

@@ -49,7 +49,8 @@ def hidden_tokens(request: Request, rules: ModelRules, measured: Calibration, fo
     layers["system"] += between
     layers["messages"] += rest - between + (places.interleaved if _is_interleaved(request) else 0)
     layers[rules.assumptions.thinking_rendered_at] += prefix
-    if schema_at := schema_layer(rules):
+    schema_at = schema_layer(rules)
+    if schema_at:
         layers[schema_at] += format_tokens
     layers["system"] += round(measured.structure.get("citations", 0)) if has_citations(request) else 0
     opening = _opening(request, told, measured)
@@ -61,6 +62,7 @@ def hidden_tokens(request: Request, rules: ModelRules, measured: Calibration, fo
         parallel=round(measured.structure.get("parallel", 0)),
         after_results=after_results,
         each_message=not told.frame_turn and bool(measured.structure.get("turn")),
+        format=format_tokens if schema_at else 0,
     )
 
 

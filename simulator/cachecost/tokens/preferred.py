@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.counting import CannotCount, Hidden, TokenCounter
+from cachecost.prompts.counting import CannotCount, Hidden
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
+
+if TYPE_CHECKING:
+    from cachecost.tokens.textcounter import TextCounter
 
 
 class PreferredCounter:
@@ -14,8 +19,9 @@ class PreferredCounter:
     `source` and `band` name the second one only once it was needed.
     """
 
-    def __init__(self, first: TokenCounter, second: TokenCounter) -> None:
+    def __init__(self, first: TextCounter, second: TextCounter) -> None:
         self.name, self.source, self.error_margin = first.name, first.source, first.error_margin
+        self.margins = first.margins
         self._first, self._second = first, second
 
     def block(self, block: Block) -> int:
@@ -25,6 +31,13 @@ class PreferredCounter:
         except CannotCount:
             return self._other().block(block)
 
+    def block_margin(self, block: Block) -> float:
+        """As `block`: the relative error of its count."""
+        try:
+            return self._first.block_margin(block)
+        except CannotCount:
+            return self._other().block_margin(block)
+
     def hidden(self, request: Request, rules: ModelRules) -> Hidden:
         """The hidden tokens of `request`. Raises CannotCount where neither counter can tell."""
         try:
@@ -32,7 +45,7 @@ class PreferredCounter:
         except CannotCount:
             return self._other().hidden(request, rules)
 
-    def _other(self) -> TokenCounter:
+    def _other(self) -> TextCounter:
         self.source = f"{self._first.source}; where only its counts were recorded, {self._second.source}"
         self.error_margin = max(self._first.error_margin, self._second.error_margin)
         return self._second

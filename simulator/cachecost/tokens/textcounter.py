@@ -16,6 +16,7 @@ from cachecost.tokens.calibration import Calibration
 from cachecost.tokens.content import facts_of, parts_within, prose_of, well_formed
 from cachecost.tokens.disk import DiskCounts, disk_counts
 from cachecost.tokens.hidden import hidden_tokens
+from cachecost.tokens.margins import content_kind, margins_of
 from cachecost.tokens.measured import BlockCount
 from cachecost.tokens.parts import GUESSED, BlockParts
 from cachecost.tokens.prose import KINDS
@@ -57,6 +58,8 @@ class TextCounter:
         self._schema_ratio = ratio.get("schema")
         self._disk: DiskCounts | None = disk_counts(tally.key)
         self._blocks: dict[bytes, int] = {}
+        self._kinds: dict[bytes, str] = {}
+        self.margins = margins_of(calibration.generation, name, self.error_margin)
         self._schemas: dict[str, int] = {}
         self._costs: dict[str, float] = {}
 
@@ -74,6 +77,16 @@ class TextCounter:
             tokens = self._blocks[block.digest] = self._count(block)
         return tokens
 
+    def content_kind(self, block: Block) -> str | None:
+        """The content kind of `block` that decides its margin; None: its count is stated. Raises CannotCount."""
+        self.block(block)
+        return self._kinds.get(block.digest) if block.tokens is None else None
+
+    def block_margin(self, block: Block) -> float:
+        """The relative error of the count of `block`, nine times out of ten. Raises CannotCount."""
+        kind = self.content_kind(block)
+        return 0.0 if kind is None else self.margins.kinds[kind]
+
     def hidden(self, request: Request, rules: ModelRules) -> Hidden:
         """The hidden tokens of `request`, its structured output prompt counted from the schema."""
         return hidden_tokens(request, rules, self._calibration, self._format(request))
@@ -83,6 +96,7 @@ class TextCounter:
         facts = {**facts_of(block), **told}
         if GUESSED in told or self._has_guess(facts):
             self._guessed.add(block.kind)
+        self._kinds[block.digest] = content_kind(block, facts)
         tokens = raw * self._worth(prose) + self._structure(facts)
         return round(max(tokens, raw * self._calibration.tool_least) if block.kind == "tool" else tokens)
 

@@ -19,7 +19,7 @@ from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
 from cachecost.base.formatting import dollars
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation, Finding
-from cachecost.ledger.margin import open_usd
+from cachecost.ledger.margin import count_margin, open_usd
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.ledger.rows import warm_reads
 from cachecost.providers.listing import assumption_rows
@@ -48,8 +48,7 @@ def explain_in_order(
     """
     explanation = explain(traffic, limits, earlier)
     flips = list(_flips(traffic, explanation)) if readings else []
-    error_margin = traffic.setup.error_margin * explanation.open_share
-    return replace(explanation, error_margin=error_margin, flips=flips)
+    return replace(explanation, flips=flips)
 
 
 def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay | None = None) -> Explanation:
@@ -75,6 +74,7 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
     notes = _in_order(_finding(one) for one in netting.notes)
     cost = sum(simulated.values(), ZERO)
     avoidable = sum((one.cost for one in findings), ZERO)
+    open_share = _open_share(avoidable, fixed.rows)
     return Explanation(
         len(traffic.calls),
         cost,
@@ -82,7 +82,8 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
         with_places(findings, traffic.calls),
         traffic.strategy,
         traffic.setup.token_source,
-        open_share=_open_share(avoidable, fixed.rows),
+        error_margin=count_margin(fixed.rows, traffic.setup.error_margin) * open_share,
+        open_share=open_share,
         warm=warm_reads(observed.rows),
         notes=with_places(notes, traffic.calls),
         lower_bound=lower_bound_of([step.call for step in sent], traffic.setup, rows).with_pings_usd,

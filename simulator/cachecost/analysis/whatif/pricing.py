@@ -12,7 +12,7 @@ from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, cost
 from cachecost.analysis.whatif.alternatives import NO_CHANGE, NOT_EVALUATED, NOT_SUPPORTED, YES, Alternative
 from cachecost.analysis.whatif.option import Option
 from cachecost.base.formatting import count_text, percent, rough_dollars
-from cachecost.ledger.margin import open_usd
+from cachecost.ledger.margin import count_margin, open_usd
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.providers.usage import Usage
 from cachecost.simulation.call_preparer import NOT_EVALUATED as ROW_NOT_EVALUATED
@@ -240,7 +240,7 @@ class AlternativePricing:
 
         Where other tokenizers count, the error of all that is sent is its own.
         """
-        error_margin = Decimal(str(self.replays.traffic.setup.error_margin))
+        error_margin = Decimal(str(count_margin(made.rows, self.replays.traffic.setup.error_margin)))
         if option.counts_anew:
             return error_margin * sum((row.cost.total - row.cost.output for row in made.rows), ZERO)
         beside = [row.cost.total for step, row in zip(made.steps, made.rows, strict=True) if step.number == NO_CALL]

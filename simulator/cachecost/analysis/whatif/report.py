@@ -83,7 +83,7 @@ def what_if(
         jointly(pricing, wanted, known) if wanted else None,
         made,
         traffic.setup.token_source,
-        traffic.setup.error_margin,
+        count_margin(base, traffic.setup.error_margin),
         is_asked,
         [f"{name}={value}" for name, value in other_readings(traffic)] if is_asked else [],
         profile.retired_models(),

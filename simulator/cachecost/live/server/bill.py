@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import TypeVar
 
 from cachecost.base.formatting import count_text
+from cachecost.ledger.margin import count_margin
 from cachecost.ledger.results import ZERO, Cost
 from cachecost.ledger.unread import UnreadWrites
 from cachecost.live.server.meter import Meter, MeteredCall
@@ -80,7 +81,7 @@ def bill_of(meter: Meter) -> ServerBill:
         ),
         tuple(Counter(one.row.error for one in taken if one.row.error is not None).most_common()),
         meter.token_source,
-        meter.error_margin,
+        count_margin([one.row for one in taken], meter.error_margin),
         (*_not_messages(meter.not_messages), *meter.notes()),
     )
 

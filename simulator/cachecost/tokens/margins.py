@@ -1,0 +1,117 @@
+"""Error margins by content kind (rule 18): how far a count may be off, nine times out of ten.
+
+`margins.toml` has them by tokenizer generation and counter, fitted on bills. The margin of a prompt is the sum of those
+of its blocks, each by its kind, and of a few tokens for what stands around them; as a share of the prompt's tokens. The
+errors of blocks are taken to have one cause and to add up.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import repeat
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from cachecost.base.structs import value
+from cachecost.prompts.blocks import THINKING, Block, Prefix
+from cachecost.prompts.counting import TokenCounter
+from cachecost.prompts.render import Prompt
+from cachecost.tokens.parts import GUESSED
+from cachecost.tokens.server_tools import is_server_result
+from cachecost.tokens.sizes import SIZED
+
+DATA = "margins.toml"
+KINDS = ("text", "tools", "results", "format", "thinking", "image", "pdf", "server", "unknown")
+"""Text · tool definitions · calls and their results · structured output · reasoning · images · PDFs · server tools and
+their results · what only a URL or a file id names, or nothing published tells."""
+SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
+CALLS = ("tool_use", "tool_result")
+
+
+@value
+class Margins:
+    """Relative errors by content kind, and `base`, the tokens that any prompt may be off besides."""
+
+    base: float
+    kinds: Mapping[str, float]
+
+    @classmethod
+    def uniform(cls, error_margin: float) -> Margins:
+        """The same for every kind: of a maker without bills to tell them apart."""
+        return cls(0.0, dict.fromkeys(KINDS, error_margin))
+
+
+def content_kind(block: Block, facts: Mapping[str, int]) -> str:
+    """Which of KINDS a block is, by its own kind and the facts of its content."""
+    if (is_server_result(block.kind) and block.kind != "tool_result") or block.kind in SERVER_CALLS:
+        return "server"
+    if block.kind in THINKING:
+        return "thinking"
+    if GUESSED in facts:
+        return "unknown"
+    sized = {found[3] for fact in facts if (found := SIZED.fullmatch(fact))}
+    if sized:
+        return "pdf" if "page" in sized else "image"
+    return "tools" if block.kind == "tool" else "results" if block.kind in CALLS else "text"
+
+
+def margins_of(generation: str, counter: str, general: float) -> Margins:
+    """The margins of a counter; `general` for every kind where nothing was fitted."""
+    row = _rows().get(generation, {}).get(counter)
+    if row is None:
+        return Margins.uniform(general)
+    return Margins(row["base"], {kind: row[kind] for kind in KINDS})
+
+
+@runtime_checkable
+class UnsureCounter(TokenCounter, Protocol):
+    """A counter that says how sure it is of each block."""
+
+    margins: Margins
+
+    def block_margin(self, block: Block) -> float:
+        """The relative error of the count of `block`."""
+        ...
+
+
+class PromptMargins:
+    """The error margins of prompts of one counter; each prefix is looked at once."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._general = counter.error_margin
+        self._counter = counter if isinstance(counter, UnsureCounter) else None
+        self._known: dict[Prefix, float] = {}
+
+    def of(self, prompts: Sequence[Prompt]) -> float:
+        """The relative error of the tokens of a call, all its passes together."""
+        if self._counter is None:
+            return self._general
+        tokens = sum(prompt.total_tokens for prompt in prompts)
+        doubts = sum(map(self._of_prompt, prompts, repeat(self._counter)))
+        return doubts / tokens if tokens else 0.0
+
+    def _of_prompt(self, prompt: Prompt, counter: UnsureCounter) -> float:
+        margins = counter.margins
+        return margins.base + margins.kinds["format"] * prompt.format_tokens + self._up_to(prompt.end, counter)
+
+    def _up_to(self, end: Prefix, counter: UnsureCounter) -> float:
+        """Tokens by which the blocks up to `end` may be off, their frames included."""
+        path, node = list[Prefix](), end
+        while node not in self._known and node.parent is not None:
+            path.append(node)
+            node = node.parent
+        doubt = self._known.get(node, 0.0)
+        for node in reversed(path):
+            if node.block is not None and node.parent is not None:
+                doubt += (node.tokens - node.parent.tokens) * counter.block_margin(node.block)
+            self._known[node] = doubt
+        return doubt
+
+
+@cache
+def _rows() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
+    data = tomllib.loads(Path(__file__).with_name(DATA).read_text(encoding="utf-8"))
+    rows: Mapping[str, Mapping[str, Mapping[str, float]]] = data["margins"]
+    return rows
