@@ -28,18 +28,22 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.call_preparer import CallPreparer, PreparedCall
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.tokens.calibration import CLAUDE
-from cachecost.tokens.ctok_ import VERSIONS
+from cachecost.tokens.calibration import CLAUDE, calibration
+from cachecost.tokens.ctok_ import VERSIONS, Ctok
 from cachecost.tokens.margins import DATA, KINDS, Margins
+from cachecost.tokens.prose import kind_of
 from cachecost.tokens.textcounter import TextCounter
+from cachecost.tokens.tiktoken_ import Cl100k
 from tools.calibrate.samples import is_emptied
+from tools.calibrate.texts import texts_in
 
 HEAD = """\
 # Written by `python -m tools.calibrate.margins LOG… --write`; do not edit by hand.
 #
 # How far a count may be off, nine times out of ten, by tokenizer generation and counter: `base` in tokens for any
 # prompt, the kinds of its blocks relative to their tokens. A kind that fewer than 10 calls tell has the margin of all
-# generations together. A comment says in how many held-out calls the margin of the whole prompt holds.
+# generations together. A comment says in how many held-out calls the margin of the whole prompt holds; for tiktoken, what
+# agents read and write in transcripts counts as calls of results, with the count of ctok for a bill.
 """
 NINE_OF_TEN = 90
 HELD_OUT = 3
@@ -98,6 +102,22 @@ def judge_all(logs: Iterable[Path], counter: str) -> list[Judged]:
     for one in found:
         known.setdefault((one.file.split("@")[0], one.generation, one.total, one.error), one)
     return list(known.values())
+
+
+def judge_texts(files: Iterable[Path]) -> list[Judged]:
+    """What agents read and write, in a file of texts each: the calibrated count by that of ctok."""
+    cl100k = Cl100k()
+    found: list[Judged] = []
+    for file in files:
+        texts = texts_in(file)
+        raw = [(kind_of((text,)), cl100k(text)) for text in texts]
+        for generation in VERSIONS:
+            ctok, ratio = Ctok(generation), calibration(generation).ratio
+            told = round(sum(ratio[kind] * tokens for kind, tokens in raw))
+            if told >= SHORT:
+                error = told - sum(map(ctok, texts))
+                found.append(Judged(file.name, generation, _Frozen({"results": told}), told, error))
+    return found
 
 
 def _judge_log(log: Path, counter: str) -> Iterator[Judged]:
@@ -246,10 +266,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the fit; prints the file."""
     parser = argparse.ArgumentParser(prog="python -m tools.calibrate.margins", description=__doc__)
     parser.add_argument("logs", nargs="+", type=Path, help="recorded calls with their bills, in any format")
+    parser.add_argument("--text", nargs="*", default=[], type=Path, help="JSON (Lines) files of what agents read")
     parser.add_argument("--date", required=True, type=date.fromisoformat, help="the day of the fit, YYYY-MM-DD")
     parser.add_argument("--write", type=Path, help=f"where to write the result, e.g. {DATA}")
     given = parser.parse_args(arguments)
-    report = toml({counter: judge_all(given.logs, counter) for counter in COUNTERS}, given.date)
+    judged = {counter: judge_all(given.logs, counter) for counter in COUNTERS}
+    judged["tiktoken"] += judge_texts(given.text)
+    report = toml(judged, given.date)
     sys.stdout.write(report)
     if given.write:
         given.write.write_text(report, encoding="utf-8")

@@ -19,6 +19,7 @@ from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pauses import break_even
 from cachecost.analysis.whatif.pricing import AlternativePricing
 from cachecost.conversations.bills import BillTotal
+from cachecost.ledger.margin import count_margin
 from cachecost.simulation.workload import Workload
 
 MOST_CALLS = 500
