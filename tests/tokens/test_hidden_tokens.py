@@ -75,8 +75,8 @@ def test_places(body: dict[str, Any], tools: int, messages: int, tail: int) -> N
 def test_switches_move_what_they_name() -> None:
     thinks = {"thinking": {"type": "enabled", "budget_tokens": 2000}}
     early = replace(RULES, assumptions=Assumptions(thinking_rendered_at="tools", structured_output_at="tools"))
-    assert hidden(thinks, format_tokens=100) == Hidden(1, 100, 22, turn=3, tail=10, parallel=24)
-    assert hidden(thinks, early, format_tokens=100) == Hidden(123, 0, 0, turn=3, tail=10, parallel=24)
+    assert hidden(thinks, format_tokens=100) == Hidden(1, 100, 22, turn=3, tail=10, parallel=24, format=100)
+    assert hidden(thinks, early, format_tokens=100) == Hidden(123, 0, 0, turn=3, tail=10, parallel=24, format=100)
 
 
 def test_a_class_the_model_refuses_counts_as_auto() -> None:

@@ -95,4 +95,4 @@ def test_a_generation_without_a_tier() -> None:
 
 def test_what_is_unknown_is_stated() -> None:
     told = unknown()
-    assert (told.image, told.pages, told.page, told.characters) == ((1024, 1024), 1, (612, 792), 2500)
+    assert (told.image, told.pages, told.page, told.characters) == ((364, 364), 1, (612, 792), 2500)

@@ -55,9 +55,7 @@ def test_an_image_is_its_pixels(source: dict[str, Any]) -> None:
     ],
 )
 def test_an_image_without_a_size_is_a_stated_guess(source: object) -> None:
-    assert parts_of("image", {"type": "image", "source": source}) == BlockParts(
-        (), {"1024x1024 image": 1, "guessed": 1}
-    )
+    assert parts_of("image", {"type": "image", "source": source}) == BlockParts((), {"364x364 image": 1, "guessed": 1})
 
 
 @pytest.mark.parametrize(
@@ -117,7 +115,7 @@ def test_a_result_adds_up_what_is_in_it() -> None:
     inner = [PNG, {"type": "text", "text": "a"}, PNG, {"type": "image", "source": None}]
     result = {"type": "tool_result", "content": inner, "is_error": True}
     assert parts_of("tool_result", result) == BlockParts(
-        ("a",), {"330x291 image": 2, "1024x1024 image": 1, "guessed": 1, "error": 1}
+        ("a",), {"330x291 image": 2, "364x364 image": 1, "guessed": 1, "error": 1}
     )
 
 

@@ -35,11 +35,11 @@ HEAD = """\
 # ratio: tokens per cl100k token; tools: of a definition as Claude is shown it, as JSON; schema: of a schema indented
 #   by 2, as compact JSON. OpenAI's published rendering of a definition, and Gemini's bills, have less JSON around the
 #   words: there a definition is that less a constant (`tool`), and at least a share of its cl100k (`tool_least`).
-# structure: turn opens a run of equal roles, end opens the answer, tools stands around all definitions, system around
-#   a system block, tool_use and tool_result around a call and its result. Fitted on bills of OpenAI's models from
-#   gpt-4o to gpt-5.4, from where OpenAI's cookbook has them. Gemini 2.0 to 3.5 is billed for words and one token a
-#   message, and for no schema of its output; what it adds to calls and results is assumed. The other makers' are
-#   assumed to be as OpenAI's.
+# structure: turn opens a message (a run of equal roles where calls and results stand), end opens the answer, tools
+#   stands around all definitions, system around a system block, tool_use and tool_result around a call and its result.
+#   Fitted on bills of OpenAI's models from gpt-4o to gpt-5.4, from where OpenAI's cookbook has them. Gemini 2.0 to 3.5
+#   is billed for words and one token a message, and for no schema of its output; what it adds to calls and results is
+#   assumed. The other makers' are assumed to be as OpenAI's, but for what single recordings of DeepSeek tell.
 # guessed: facts whose tokens are a guess; OpenAI's formula for images is that of gpt-4o and gpt-4.1.
 # error: for o200k and gemini of a prompt's billed length (50 tokens and more), for the others of its texts as their
 #   tokenizer counts them; each source judged by a fit on all the others.
@@ -47,7 +47,7 @@ HEAD = """\
 SOURCES: Mapping[str, str] = {
     OPENAI: "o200k_base, and bills of models from gpt-4o to gpt-5.4",
     "gemini": "the tokenizer of Gemma 3, and bills of Gemini 2.0 to 3.5",
-    "deepseek": "the tokenizer of DeepSeek V4; structure assumed",
+    "deepseek": "the tokenizer of DeepSeek V4; tools and calls by 7 bills of V4, other structure assumed",
     "mistral": "Mistral's tekken of September 2024; structure assumed",
     "qwen": "the tokenizer of Qwen 3.6; structure assumed",
 }
@@ -56,6 +56,8 @@ ASSUMED: Mapping[str, str] = {
     "minimax": "no tokenizer to be had, as the middle of five other makers",
     "open": "the model is not known, as the middle of five makers",
 }
+STATED: Mapping[str, Mapping[str, float]] = {"deepseek": {"tools": 212, "tool_use": 31}}
+"""Told by single recordings: what seven prompts with one tool, some with a call, were billed beyond their words."""
 BILLED = (OPENAI, GEMINI)
 """Makers of whose models bills are to be had."""
 KINDS_BILLED = frozenset({"tool", "text", "tool_use", "tool_result"})
@@ -161,7 +163,7 @@ def toml(
     lines += ["sources = [", *(f'  "{source}",' for source in sorted({one.source for one in billed})), "]"]
     around = {name: value for name, value in fits[OPENAI].structure.items() if name != "tool"}
     for maker in desk.makers:
-        fit = fits.get(maker) or Fit(ratios_of(texts, maker), around)
+        fit = fits.get(maker) or Fit(ratios_of(texts, maker), {**around, **STATED.get(maker, {})})
         lines += _row(maker, "measured", fit, texts, found)
         lines += ['guessed = ["image"]'] if maker == OPENAI else []
     for maker in ASSUMED:

@@ -42,8 +42,8 @@ HEAD = """\
 #
 # How far a count may be off, nine times out of ten, by tokenizer generation and counter: `base` in tokens for any
 # prompt, the kinds of its blocks relative to their tokens. A kind that fewer than 10 calls tell has the margin of all
-# generations together. A comment says in how many held-out calls the margin of the whole prompt holds; for tiktoken, what
-# agents read and write in transcripts counts as calls of results, with the count of ctok for a bill.
+# generations together. A comment says in how many held-out calls the margin of the whole prompt holds; for tiktoken,
+# what agents read and write in transcripts counts as calls of results, with the count of ctok for a bill.
 """
 NINE_OF_TEN = 90
 HELD_OUT = 3
@@ -200,12 +200,15 @@ def _unseen_errors(calls: Sequence[Judged], part: int, pooled: Margins | None) -
 
 def _widened(margins: Margins, times: float) -> Margins:
     wide = max(1.0, times)
-    return Margins(_up(margins.base * wide, 1), {kind: _up(of * wide, 3) for kind, of in margins.kinds.items()})
+    return Margins(_up(margins.base * wide), {kind: _up(of * wide) for kind, of in margins.kinds.items()})
 
 
-def _up(number: float, digits: int) -> float:
-    scale = 10.0**digits
-    return math.ceil(number * scale - 1e-9) / scale
+def _up(number: float) -> float:
+    """Rounded up to two digits."""
+    if not number:
+        return 0.0
+    digits = 1 - math.floor(math.log10(number))
+    return round(math.ceil(number * 10.0**digits - 1e-6) / 10.0**digits, 6)
 
 
 def _fit(calls: Sequence[Judged], pooled: Margins | None) -> Margins:

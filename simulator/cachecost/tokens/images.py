@@ -77,7 +77,7 @@ def page_tokens(width: int, height: int) -> int:
 def unknown() -> UnknownMedia:
     """The sizes assumed where none is stated: a guess."""
     told = _data()["unknown"]
-    width, height = told["image"]
+    width, height = _data()["unknown_image"]["size"]
     page_width, page_height = told["page"]
     return UnknownMedia((width, height), told["pages"], (page_width, page_height), told["characters"])
 

@@ -1,0 +1,163 @@
+"""Error margins by content kind: what a block counts as, how a prompt's margin comes about, and how often it holds."""
+
+import tomllib
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from files_of_images import base64, png
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cachecost.conversations.readers.detect import read_calls
+from cachecost.prompts.intake import Intake
+from cachecost.prompts.render import Prompt, Renderer
+from cachecost.prompts.wire import block_of
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import RuleBook
+from cachecost.simulation.call_preparer import CallPreparer, PreparedCall
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.tokens.ctok_ import has_ctok
+from cachecost.tokens.factory import make_counter
+from cachecost.tokens.margins import DATA, KINDS, Margins, PromptMargins, content_kind, margins_of
+from cachecost.tokens.raw import count_content
+from cachecost.tokens.textcounter import TextCounter
+
+RULES = RuleBook().rules("anthropic", "claude-sonnet-4-5")
+RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings" / "traffic"
+IMAGE = {"type": "image", "source": base64(png(280, 280), "image/png")}
+BY_URL = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
+READ = {"name": "read", "description": "Read a file", "input_schema": {"type": "object"}}
+SEARCH = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"type": "text", "text": "found"}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        ({"type": "text", "text": "Hello there."}, "text"),
+        (READ, "tools"),
+        ({"type": "tool_use", "id": "a", "name": "read", "input": {"path": "a"}}, "results"),
+        ({"type": "tool_result", "tool_use_id": "a", "content": "text"}, "results"),
+        ({"type": "tool_result", "tool_use_id": "a", "content": [IMAGE]}, "image"),
+        ({"type": "thinking", "thinking": "Hm.", "signature": "A" * 400}, "thinking"),
+        (IMAGE, "image"),
+        (BY_URL, "unknown"),
+        ({"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}}, "unknown"),
+        ({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "a"}}, "server"),
+        (SEARCH, "server"),
+        ({"type": "of_tomorrow", "payload": 1}, "unknown"),
+    ],
+)
+def test_what_a_block_counts_as(content: dict[str, Any], kind: str) -> None:
+    block = block_of("user", content)
+    assert content_kind(block, count_content(block)[0]) == kind
+    counter = make_counter("tiktoken", "claude-3")
+    assert isinstance(counter, TextCounter) and counter.content_kind(block) == kind
+
+
+def prompt_of(body: dict[str, Any], counter: TextCounter) -> Prompt:
+    request = Intake(keep_content=True).body({"model": "claude-sonnet-4-5", "max_tokens": 9, **body})
+    return Renderer(counter).render(request, (), RULES)
+
+
+def counter_with(margins: Margins) -> TextCounter:
+    counter = make_counter("tiktoken", "claude-3")
+    assert isinstance(counter, TextCounter)
+    counter.margins = margins
+    return counter
+
+
+def only(**kinds: float) -> dict[str, float]:
+    return {**dict.fromkeys(KINDS, 0.0), **kinds}
+
+
+WORDS = "How many roads must a man walk down before you call him a man? " * 20
+BODY: dict[str, Any] = {"tools": [READ], "messages": [{"role": "user", "content": [{"type": "text", "text": WORDS}]}]}
+SCHEMA = {"format": {"type": "json_schema", "schema": {"type": "object", "properties": {"a": {"type": "string"}}}}}
+
+
+def test_a_prompt_has_the_margins_of_its_kinds_by_their_tokens() -> None:
+    """Of 313 words, their frame of 3 and the definition; hidden tokens are published, so they have none."""
+    counter = counter_with(Margins(5.0, only(text=0.1, tools=0.2)))
+    prompt = prompt_of(BODY, counter)
+    words, tool = prompt.end.tokens - prompt.head.tokens, counter.block(block_of("", READ))
+    expected = (5.0 + 0.1 * words + 0.2 * tool) / prompt.total_tokens
+    assert PromptMargins(counter).of([prompt]) == pytest.approx(expected)
+    assert PromptMargins(counter).of([prompt, prompt]) == pytest.approx(expected)
+
+
+def test_structured_output_has_a_margin_of_its_own() -> None:
+    counter = counter_with(Margins(0.0, only(format=0.5)))
+    plain, asked = prompt_of(BODY, counter), prompt_of({**BODY, "output_config": SCHEMA}, counter)
+    more = asked.total_tokens - plain.total_tokens
+    assert asked.format_tokens == more > 80
+    assert PromptMargins(counter).of([plain]) == 0.0
+    assert PromptMargins(counter).of([asked]) == pytest.approx(0.5 * more / asked.total_tokens)
+
+
+@given(st.lists(st.sampled_from([WORDS, "short", "x" * 300]), min_size=1, max_size=6))
+def test_the_order_in_which_prompts_are_asked_for_does_not_matter(texts: list[str]) -> None:
+    counter = counter_with(Margins(2.0, only(text=0.1)))
+    renderer, intake = Renderer(counter), Intake(keep_content=True)
+    messages = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)]
+    prompts = [
+        renderer.render(intake.body({"model": "m", "max_tokens": 1, "messages": messages[:end]}), (), RULES)
+        for end in range(1, len(messages) + 1)
+    ]
+    forwards, backwards = PromptMargins(counter), PromptMargins(counter)
+    told = [forwards.of([one]) for one in prompts]
+    assert [backwards.of([one]) for one in reversed(prompts)] == told[::-1]
+
+
+@pytest.mark.parametrize("counter", ["bytes", "tiktoken"])
+def test_without_margins_of_its_own_the_general_one_holds(counter: str) -> None:
+    made = make_counter(counter, "mistral")
+    request = Intake(keep_content=True).body({"model": "m", "max_tokens": 1, "messages": BODY["messages"]})
+    prompt = Renderer(made).render(request, (), RuleBook().rules("mistral", "mistral-large-3"))
+    blocks = prompt.end.tokens - prompt.head.tokens
+    assert PromptMargins(made).of([prompt]) == pytest.approx(made.error_margin * blocks / prompt.total_tokens)
+
+
+def test_every_calibrated_generation_has_all_kinds() -> None:
+    data = tomllib.loads(files("cachecost.tokens").joinpath(DATA).read_text(encoding="utf-8"))["margins"]
+    assert set(data) == {"claude-3", "claude-4.7", "claude-4.8", "o200k"}
+    for generation, rows in data.items():
+        for counter, row in rows.items():
+            assert list(row) == ["base", *KINDS], (generation, counter)
+            assert all(0 <= row[kind] <= 1.1 for kind in KINDS)
+            assert margins_of(generation, counter, 9.0).kinds["text"] == row["text"]
+    assert margins_of("qwen", "tiktoken", 0.25).kinds["tools"] == 0.25
+
+
+def held_out_shares(counter: str, generation: str) -> list[float]:
+    """Of each committed recording that the fit held out, all versions of it together: the share of its calls whose bill
+    is within the margin."""
+    found: dict[str, list[bool]] = {}
+    for log in sorted(RECORDINGS.rglob("*.jsonl")):
+        if int(sha256(log.name.encode()).hexdigest(), 16) % 3:
+            continue
+        preparer = CallPreparer.of(ReplaySetup(RuleBook(), PriceBook(), tokens=counter, may_lack_prices=True))
+        for call in read_calls(log):
+            made = preparer.prepare(call)
+            if not isinstance(made, PreparedCall) or call.billed is None or made.rules.generation != generation:
+                continue
+            tokens = sum(prompt.total_tokens for prompt in made.prompts)
+            is_held = abs(tokens - call.billed.total_input) <= made.error_margin * tokens
+            found.setdefault(log.name.removesuffix(".jsonl").split("@")[0], []).append(is_held)
+    return [sum(held) / len(held) for held in found.values()]
+
+
+@pytest.mark.parametrize(
+    ("counter", "generation", "least"),
+    [
+        pytest.param("ctok", "claude-3", 20, marks=pytest.mark.skipif(not has_ctok(), reason="ctok is not installed")),
+        ("tiktoken", "claude-3", 20),
+        ("tiktoken", "o200k", 10),
+    ],
+)
+def test_margins_hold_in_what_was_held_out(counter: str, generation: str, least: int) -> None:
+    shares = held_out_shares(counter, generation)
+    assert len(shares) >= least
+    assert sum(shares) >= 0.85 * len(shares), (sum(shares), len(shares))
