@@ -177,9 +177,8 @@ def tokens_by_kind(prompt: Prompt, counter: TextCounter) -> Counter[str]:
     found: Counter[str] = Counter()
     node: Prefix | None = prompt.end
     while node is not None:
-        kind = counter.content_kind(node.block) if node.block is not None else None
-        if node.block is not None and kind is not None:
-            found[kind] += node.tokens - (node.parent.tokens if node.parent else 0)
+        if node.block is not None and node.parent is not None:
+            found[counter.content_kind(node.block)] += node.tokens - node.parent.tokens
         node = node.parent
     if prompt.format_tokens:
         found["format"] = prompt.format_tokens

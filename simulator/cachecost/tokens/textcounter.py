@@ -77,15 +77,17 @@ class TextCounter:
             tokens = self._blocks[block.digest] = self._count(block)
         return tokens
 
-    def content_kind(self, block: Block) -> str | None:
-        """The content kind of `block` that decides its margin; None: its count is stated. Raises CannotCount."""
+    def content_kind(self, block: Block) -> str:
+        """The content kind of `block`, which decides its margin: a stated count is somebody's count, or a guess, and no
+        surer than ours. Raises CannotCount."""
+        if block.tokens is not None:
+            return content_kind(block, block.counts)
         self.block(block)
-        return self._kinds.get(block.digest) if block.tokens is None else None
+        return self._kinds[block.digest]
 
     def block_margin(self, block: Block) -> float:
         """The relative error of the count of `block`, nine times out of ten. Raises CannotCount."""
-        kind = self.content_kind(block)
-        return 0.0 if kind is None else self.margins.kinds[kind]
+        return self.margins.kinds[self.content_kind(block)]
 
     def hidden(self, request: Request, rules: ModelRules) -> Hidden:
         """The hidden tokens of `request`, its structured output prompt counted from the schema."""
