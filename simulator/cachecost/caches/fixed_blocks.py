@@ -14,7 +14,7 @@ from __future__ import annotations
 from cachecost.caches.breakpoints import Outcome, State
 from cachecost.caches.prompt_history import NO_PRIOR_PROMPT, PromptHistory
 from cachecost.caches.recency import Recency
-from cachecost.caches.reporting import build_outcome, shared_with, ttl_s_of
+from cachecost.caches.reporting import build_outcome, shared_with, tail_of, ttl_s_of
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
@@ -35,6 +35,8 @@ class FixedBlockCache:
     def __init__(self) -> None:
         self._histories: dict[Engine, PromptHistory] = {}
         self._sent: dict[Engine, Recency] = {}
+        self._tails: dict[Prefix, int] = {}
+        """What is counted after the last block of each prompt."""
 
     def call(
         self,
@@ -49,13 +51,15 @@ class FixedBlockCache:
         known = self._history(rules).add_call(prompt.end) if _uses_history(rules) else NO_PRIOR_PROMPT
         matched = sent.send(prompt.end, start, start + first_token_s, ttl_s_of(rules), rules.capacity_tokens)
         if not matched:
+            self._tails[prompt.end] = tail_of(prompt)
             return build_outcome(prompt, sizes, 0, None, rules)
         is_shared = known.shared is not None and matched == known.shared.tokens
         if is_shared and known.answer and (rules.keeps_answers or known.is_billed):
             matched, is_shared = known.answer.tokens, False
         hit = _at(prompt.end, matched)
-        if is_shared and known.is_end and hit is not prompt.end:
-            return build_outcome(prompt, sizes, shared_with(hit, sizes, rules), hit, rules)
+        tail, self._tails[prompt.end] = self._tails.get(hit), tail_of(prompt)
+        if is_shared and tail is not None and hit is not prompt.end:
+            return build_outcome(prompt, sizes, shared_with(hit, tail, sizes, rules), hit, rules)
         return build_outcome(prompt, sizes, _size(hit, matched, sizes), hit, rules)
 
     def note_answer(self, prompt: Prompt, rules: ModelRules, tokens: int) -> None:

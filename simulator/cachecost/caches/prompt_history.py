@@ -30,12 +30,11 @@ SHARE = 0.05
 class PriorPrompt(NamedTuple):
     """`shared`: the longest prefix that an earlier prompt also had. `answer`: the prefix that ends with the answer to
     that prompt, if `shared` is all of it and its answer follows here for the first time. `is_billed`: the length of
-    that answer is known. `is_end`: an earlier prompt ended with `shared`."""
+    that answer is known."""
 
     shared: Prefix | None
     answer: Prefix | None
     is_billed: bool = False
-    is_end: bool = False
 
 
 NO_PRIOR_PROMPT = PriorPrompt(None, None)
@@ -46,7 +45,6 @@ class PromptHistory:
 
     def __init__(self) -> None:
         self._seen: set[Prefix] = set()
-        self._ends: set[Prefix] = set()
         self._awaited: dict[Prefix, list[int | None]] = {}
 
     def add_call(self, end: Prefix) -> PriorPrompt:
@@ -57,11 +55,9 @@ class PromptHistory:
             new.append(node)
             node = node.parent
         answer, is_billed = self._answer(node, new[::-1]) if node is not None else (None, False)
-        is_end = node in self._ends
         self._seen.update(new)
-        self._ends.add(end)
         self._awaited.setdefault(end, []).append(None)
-        return PriorPrompt(node, answer, is_billed, is_end)
+        return PriorPrompt(node, answer, is_billed)
 
     def note_answer(self, end: Prefix, tokens: int) -> None:
         """The answer to the latest call whose prompt ends at `end` has so many tokens, thinking included."""

@@ -30,13 +30,18 @@ def round_down_to_block(tokens: int, rules: ModelRules) -> int:
     return max(0, from_its_start - from_its_start % rules.step_tokens - rules.grid_offset_tokens)
 
 
-def shared_with(end: Prefix, sizes: PrefixSizes, rules: ModelRules) -> int:
+def shared_with(end: Prefix, tail: int, sizes: PrefixSizes, rules: ModelRules) -> int:
     """The tokens that a longer prompt shares with one that ended at `end`: all but those that opened its answer.
 
-    A bill of the earlier prompt counts them; our own count has none.
+    A bill of the earlier prompt counts all of them, our own count the `tail` of them that it puts after `end`.
     """
     tokens = sizes.of(end)
-    return tokens - rules.opener_tokens if sizes.doubt(tokens) == 0 else tokens
+    return tokens - max(0, rules.opener_tokens - tail) if sizes.doubt(tokens) == 0 else tokens
+
+
+def tail_of(prompt: Prompt) -> int:
+    """The tokens that are counted after the last block of a prompt."""
+    return prompt.total_tokens - prompt.end.tokens
 
 
 def build_outcome(prompt: Prompt, sizes: PrefixSizes, matched: int, hit: Prefix | None, rules: ModelRules) -> Outcome:

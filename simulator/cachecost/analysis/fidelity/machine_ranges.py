@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cachecost.analysis.fidelity.read_ranges import ReadBounds
-from cachecost.caches.reporting import reported_read, shared_with
+from cachecost.caches.reporting import reported_read, shared_with, tail_of
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import PrefixSizes
@@ -26,17 +26,18 @@ class MachineRanges:
 
     def __init__(self) -> None:
         self._seen: set[Prefix] = set()
-        self._places: set[Prefix] = set()
+        self._places: dict[Prefix, int] = {}
+        """Each with what is counted after it in the prompt that ended there; 0 where prompts parted."""
 
     def add(self, prompt: Prompt) -> None:
         """Record the prompt of a call. Takes time for the blocks that are new in it."""
         node: Prefix | None = prompt.end
-        self._places.add(prompt.end)
         while node is not None and node not in self._seen:
             self._seen.add(node)
             node = node.parent
         if node is not None:
-            self._places.add(node)
+            self._places.setdefault(node, 0)
+        self._places[prompt.end] = tail_of(prompt)
 
     def range_of(self, prompt: Prompt, sizes: PrefixSizes, rules: ModelRules, most: int) -> ReadBounds | None:
         """The range of a call that reads `most` tokens on the machine that has the latest prompt it goes on from.
@@ -55,7 +56,8 @@ class MachineRanges:
         total, node, shortest = sizes.total(prompt), prompt.end.parent, most
         while node is not None:
             if node in self._places:
-                shortest = min(shortest, reported_read(shared_with(node, sizes, rules), total, rules) or most)
+                shared = shared_with(node, self._places[node], sizes, rules)
+                shortest = min(shortest, reported_read(shared, total, rules) or most)
             node = node.parent
         return shortest
 
