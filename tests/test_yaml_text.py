@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -177,3 +178,18 @@ def test_putting_leaves_the_original_and_moves_places() -> None:
 def test_ways_are_spelled_as_people_write_them() -> None:
     assert spell(("strategies", 1, "breakpoints", 0)) == "strategies[1].breakpoints[0]"
     assert spell(()) == ""
+
+
+def test_parts_of_a_long_list_are_found_without_a_look_at_the_others() -> None:
+    """Looking through all places for each part took a minute."""
+    placed = parse(f"a: {{b: [{', '.join(map(str, range(20_000)))}]}}", "f")
+    start = process_time()
+    parts = [placed.at(("a", "b", number)) for number in range(20_000)]
+    assert process_time() - start < 5
+    assert (parts[-1].value, parts[0].place(()).column) == (19_999, 9)
+
+
+def test_what_a_mapping_lacks_has_no_places() -> None:
+    placed = parse("a: {b: [1, 2]}\nc: 3", "f").without("a")
+    assert placed.value == {"c": 3}
+    assert set(placed.places) == {(), ("c",)}

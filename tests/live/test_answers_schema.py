@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
-from cachecost.live.server.answers.schema import minimal
+from cachecost.live.server.answers.schema import MOST_CHARACTERS, MOST_PARTS, minimal
+from cachecost.prompts.wire import NotAMessage
 
 SCHEMAS: list[tuple[dict[str, Any], Any]] = [
     ({"type": "string"}, "cachecost"),
@@ -75,3 +77,54 @@ def test_a_property_is_worded_by_its_name() -> None:
         "required": ["path", "n"],
     }
     assert minimal(schema, lambda name: "README.md" if name == "path" else None) == {"path": "README.md", "n": 1}
+
+
+def names(count: int) -> list[str]:
+    return [str(number) for number in range(count)]
+
+
+TOO_LARGE: list[tuple[str, dict[str, Any], str]] = [
+    ("items", {"type": "array", "minItems": 10**9}, "parts"),
+    ("more items than a float holds", {"type": "array", "minItems": 10**400}, "parts"),
+    ("text", {"type": "string", "minLength": 10**9}, "characters"),
+    ("nested", {"type": "array", "minItems": 50, "items": {"$ref": "#"}}, "parts"),
+    (
+        "required names of required names",
+        {
+            "required": names(200),
+            "additionalProperties": {"required": names(200), "type": "object"},
+            "type": "object",
+        },
+        "parts",
+    ),
+    ("a constant", {"type": "array", "minItems": 9_000, "items": {"const": "x" * 10_000}}, "characters"),
+    (
+        "parts of parts",
+        {
+            "allOf": [{"$ref": "#/$defs/0"}],
+            "$defs": {str(n): {"allOf": [{"$ref": f"#/$defs/{n + 1}"}] * 2} for n in range(40)},
+        },
+        "parts",
+    ),
+    ("itself", {"allOf": [{"$ref": "#"}]}, "allOf"),
+]
+
+
+@pytest.mark.parametrize(("schema", "word"), [row[1:] for row in TOO_LARGE], ids=[row[0] for row in TOO_LARGE])
+def test_a_value_that_would_be_too_large_is_an_error(schema: dict[str, Any], word: str) -> None:
+    with pytest.raises(NotAMessage, match=rf"^schema: expected one .*{word}; got"):
+        minimal(schema)
+
+
+def test_the_largest_values_that_are_made() -> None:
+    assert len(minimal({"type": "array", "minItems": MOST_PARTS // 2 - 1})) == MOST_PARTS // 2 - 1
+    assert len(minimal({"type": "string", "minLength": MOST_CHARACTERS})) == MOST_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    "pattern", ["^(a+)+b$", "^(a|a)*b$", "^a*a*a*a*a*a*a*b$", "^" + "a?" * 30 + "a" * 30 + "c$", "^(a{0,9}){0,9}b$"]
+)
+def test_a_pattern_that_takes_forever_is_not_tried_on_long_texts(pattern: str) -> None:
+    start = process_time()
+    assert minimal({"type": "string", "pattern": pattern, "minLength": 9}) == "cachecost"
+    assert process_time() - start < 5

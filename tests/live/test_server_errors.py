@@ -10,6 +10,7 @@ from server_fakes import BODY, HEAD, MODEL, REFUSED, Letters, Says, get, lines_o
 
 from cachecost.live.log import CallLog
 from cachecost.live.server import arrival
+from cachecost.live.server.answers import answerer_from
 
 STRICT = {**HEAD, "anthropic-version": "2026-10-21"}
 
@@ -249,3 +250,12 @@ def test_the_sdk_raises_its_own_errors():
 
     with pytest.raises(anthropic.BadRequestError, match="A maximum of 4 blocks"):
         asyncio.run(run())
+
+
+@pytest.mark.parametrize("how", ["tool", "format"])
+def test_a_schema_whose_smallest_value_is_too_large(how):
+    schema = {"type": "object", "required": ["a"], "properties": {"a": {"type": "array", "minItems": 10**9}}}
+    tools = {"tools": [{"name": "f", "input_schema": schema}], "tool_choice": {"type": "tool", "name": "f"}}
+    body = BODY | (tools if how == "tool" else {"output_config": {"format": {"type": "json_schema", "schema": schema}}})
+    words = "schema: Input should be one whose smallest value has at most 10,000 parts"
+    assert error_of(post(served_by(answerer_from("agent")), body)) == (400, "invalid_request_error", words)

@@ -8,7 +8,9 @@ import pytest
 from sweep_bench import SCENARIO, scenario_at
 
 from cachecost.base.errors import InputError
+from cachecost.base.limits import MOST_SWEPT
 from cachecost.base.yaml_text import ExactNumber
+from cachecost.scenario.loading import load
 from cachecost.sweep.drawing import parse_draws
 from cachecost.sweep.grid import Axis, axes_of, axis_of, label, points_of
 from cachecost.sweep.run import load_sweep
@@ -106,3 +108,24 @@ def test_draws_that_cannot_be_read_are_all_told() -> None:
         "--draw retry_billed=2: expected true or false; got 2",
         "--draw retry_rate: expected a share from 0 to 1 with the other retry draws; got none",
     ]
+
+
+def test_an_axis_has_at_most_so_many_values(tmp_path: Path) -> None:
+    most = ",".join(map(str, range(MOST_SWEPT)))
+    assert len(axes_of({}, [f"a={most}"], tmp_path)[0].values) == MOST_SWEPT
+    with pytest.raises(InputError, match=r"^--grid a: expected at most 10,000 values on an axis; got 10,001$"):
+        axes_of({}, [f"a={most},x"], tmp_path)
+    path = scenario_at(tmp_path)
+    path.write_text(f"{path.read_text()}sweep: {{model: [{most},x]}}\n")
+    with pytest.raises(InputError, match=r"sweep.model: expected at most 10,000 values on an axis; got 10,001$"):
+        load(path)
+
+
+def test_a_sweep_has_at_most_so_many_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = scenario_at(tmp_path)
+    with pytest.raises(InputError, match=r"expected at most 10,000,000 cells; got 1,000,000,000; set CACHECOST_MAX_C"):
+        load_sweep(path, [], seeds=10**9)
+    monkeypatch.setenv("CACHECOST_MAX_CELLS", "10")
+    assert len(load_sweep(path, ["conversation.synthetic.seed=1,2"], seeds=5).places) == 10
+    with pytest.raises(InputError, match=r"^--grid and --seeds: expected at most 10 cells; got 12; set"):
+        load_sweep(path, ["conversation.synthetic.seed=1,2"], seeds=6)

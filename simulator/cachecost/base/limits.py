@@ -1,6 +1,6 @@
 """Limits on all input: size, depth and range. Every JSON, YAML and TOML reader uses them.
 
-Four limits can be raised, as real data may exceed them: `LINE`, `FILE`, `UNPACKED` and `BLOCKS`, each by the
+Five limits can be raised, as real data may exceed them: `LINE`, `FILE`, `UNPACKED`, `BLOCKS` and `CELLS`, each by the
 environment variable it names. They are variables and not options because every command that reads a file has them.
 """
 
@@ -72,6 +72,10 @@ UNPACKED = Limit("CACHECOST_MAX_UNPACKED", 4 << 30, "at most {:,} bytes when unp
 """Of a gzip file when unpacked, and of a pipe or a device."""
 BLOCKS = Limit("CACHECOST_MAX_BLOCKS", 1_000_000, "at most {:,} blocks")
 """Of a generated conversation."""
+CELLS = Limit("CACHECOST_MAX_CELLS", 10_000_000, "at most {:,} cells")
+"""Of a sweep: the values of all axes and the seeds, multiplied."""
+MOST_SWEPT = 10_000
+"""Values of one axis. Each is checked as a scenario of its own, by every command that reads the scenario."""
 
 
 TOO_DEEP = (f"at most {DEEPEST} levels of nesting", "more")

@@ -8,7 +8,7 @@ all errors are collected.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
@@ -78,8 +78,9 @@ class PlacedValue:
 
     def at(self, way: Way) -> PlacedValue:
         """The part at `way`, as a value of its own. Raises KeyError if there is nothing."""
-        inner = {other[len(way) :]: place for other, place in self.places.items() if other[: len(way)] == way}
-        return PlacedValue(value_at(self.value, way), {(): self.place(way), **inner})
+        value = value_at(self.value, way)
+        inner = {rest: self.places[way + rest] for rest in _ways(value) if way + rest in self.places}
+        return PlacedValue(value, {(): self.place(way), **inner})
 
     def put(self, way: Way, part: PlacedValue) -> PlacedValue:
         """A copy with `part` at `way`, which `way_of` found."""
@@ -103,13 +104,23 @@ class PlacedValue:
 
     def without(self, *keys: str) -> PlacedValue:
         """A copy of a mapping that lacks these keys."""
-        return replace(self, value={key: value for key, value in self.value.items() if key not in keys})
+        value = {key: value for key, value in self.value.items() if key not in keys}
+        places = {way: place for way, place in self.places.items() if not way or way[0] not in keys}
+        return replace(self, value=value, places=places)
 
 
 def spell(way: Way) -> str:
     """`('strategies', 1, 'breakpoints')` as people write it: `strategies[1].breakpoints`."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in way)
     return text.removeprefix(".")
+
+
+def _ways(value: Any) -> Iterator[Way]:
+    """The ways to a value and all parts of it."""
+    yield ()
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, part in inside:
+        yield from ((step, *rest) for rest in _ways(part))
 
 
 def value_at(value: Any, way: Way) -> Any:

@@ -28,5 +28,6 @@ VARIABLES = (
     Variable("CACHECOST_MAX_FILE", "Most bytes of a recording that is one JSON or YAML value.", "1G"),
     Variable("CACHECOST_MAX_UNPACKED", "Most bytes of a gzip file when unpacked, and of a pipe.", "4G"),
     Variable("CACHECOST_MAX_BLOCKS", "Most blocks of a generated conversation.", "1000000"),
+    Variable("CACHECOST_MAX_CELLS", "Most cells of a sweep.", "10000000"),
     Variable("CACHECOST_DEBUG", "If set, an internal error prints its traceback.", "not set"),
 )

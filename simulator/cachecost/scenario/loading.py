@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError, NamesNotKnown
 from cachecost.base.formatting import count_text
-from cachecost.base.limits import BLOCKS, OutOfLimits
+from cachecost.base.limits import BLOCKS, MOST_SWEPT, OutOfLimits
 from cachecost.base.schema_errors import faults_of, one_of, show_value
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way
 from cachecost.conversations.calls import RecordedCall
@@ -266,6 +266,10 @@ def _sweep_faults(placed: PlacedValue, context: CheckContext, known: list[Fault]
     base = placed.without("sweep")
     faults: list[Fault] = []
     for dotted, values in sweep.items() if isinstance(sweep, dict) else ():
+        if isinstance(values, list) and len(values) > MOST_SWEPT:
+            expected = f"expected at most {MOST_SWEPT:,} values on an axis; got {len(values):,}"
+            faults.append(placed.fault(("sweep", dotted), expected))
+            continue
         for number in range(len(values)) if isinstance(values, list) else ():
             here: Way = ("sweep", dotted, number)
             try:

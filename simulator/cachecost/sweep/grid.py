@@ -12,6 +12,7 @@ from typing import Any
 
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.limits import CELLS, MOST_SWEPT
 from cachecost.base.yaml_text import ExactNumber, PlacedValue, SourcePlace
 from cachecost.conversations.input_files import is_url, shown_name
 
@@ -77,10 +78,15 @@ def axes_of(own: Mapping[str, Sequence[Any]], grid: Sequence[str], folder: Path)
         except InputError as error:
             faults += error.faults
     found = [_expand_recordings(axis, folder, faults) for axis in axes.values()]
-    faults += [Fault(f"--grid {axis.path}:", problem) for axis in found for problem in _twice(axis)]
+    faults += [Fault(f"--grid {axis.path}:", problem) for axis in found for problem in (*_many(axis), *_twice(axis))]
     if faults:
         raise InputError(faults)
     return found
+
+
+def _many(axis: Axis) -> Iterator[str]:
+    if len(axis.values) > MOST_SWEPT:
+        yield f"expected at most {MOST_SWEPT:,} values on an axis; got {len(axis.values):,}"
 
 
 def _twice(axis: Axis) -> Iterator[str]:
@@ -144,6 +150,13 @@ class Point:
         for axis, number in zip(axes, self.numbers, strict=True):
             placed = put_value(placed, axis.path, axis.values[number])
         return placed
+
+
+def check_size(axes: Sequence[Axis], seeds: int) -> None:
+    """Raises InputError where a grid has more cells than the limit."""
+    cells = prod(len(axis.values) for axis in axes) * max(seeds, 1)
+    if cells > CELLS.value():
+        raise InputError([Fault("--grid and --seeds:", str(CELLS.error(f"{cells:,}")))])
 
 
 def points_of(axes: Sequence[Axis]) -> Iterator[Point]:

@@ -24,7 +24,17 @@ from cachecost.scenario.recorded import Record, without_command
 from cachecost.sweep.backends import Workers, compute_parts
 from cachecost.sweep.cells import Job, Task
 from cachecost.sweep.drawing import Drawing, varies_in_times_only
-from cachecost.sweep.grid import NOT_IN_CELLS, RECORDING, Axis, CellOrder, axes_of, label, points_of, put_value
+from cachecost.sweep.grid import (
+    NOT_IN_CELLS,
+    RECORDING,
+    Axis,
+    CellOrder,
+    axes_of,
+    check_size,
+    label,
+    points_of,
+    put_value,
+)
 from cachecost.sweep.parts import PartFile, PartRange
 from cachecost.sweep.rows import NO_SEED
 from cachecost.sweep.store import Store
@@ -96,6 +106,7 @@ def load_sweep(
         raise InputError([written.fault(("strategies",), "expected a list: a sweep is over strategies")])
     scenario = record(path, written).scenario
     axes = axes_of(scenario.sweep, grid, path.parent)
+    check_size(axes, seeds)
     as_written = with_defaults(yaml_text.read(path), defaults, path.parent)
     placed = _with_sets(as_written, sets) if scenario is written else placed_of(scenario)
     placed = placed.without(*NOT_IN_CELLS)

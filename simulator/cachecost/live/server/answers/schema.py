@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cachecost.live.server.answers.blocks import mapping
+from cachecost.live.server.answers.strings import WORD, strings_of, whole_number
+from cachecost.prompts.wire import NotAMessage
 
 Schema = Mapping[str, Any]
 Wording = Callable[[str], Any]
 """The value of a string property of this name; None: any."""
 
 DEEPEST = 12
-WORD = "cachecost"
-FORMATS = {
-    "date": "2026-01-01",
-    "date-time": "2026-01-01T00:00:00Z",
-    "time": "00:00:00Z",
-    "duration": "PT1S",
-    "email": "nobody@example.com",
-    "hostname": "example.com",
-    "ipv4": "127.0.0.1",
-    "ipv6": "::1",
-    "uri": "https://example.com/",
-    "url": "https://example.com/",
-    "uuid": "00000000-0000-4000-8000-000000000000",
-}
-CANDIDATES = (
-    WORD,
-    *FORMATS.values(),
-    "a1",
-    "A1",
-    "A-1",
-    "a-1",
-    "#000000",
-    "1.0",
-    "1.0.0",
-    "/",
-    "a/b",
-    "+10000000000",
-    "$1",
-)
-"""Candidates for a pattern; runs of one letter or digit follow."""
-LONGEST_RUN = 40
+MOST_PARTS = 10_000
+"""Values, properties and references that are looked at for one value."""
+MOST_CHARACTERS = 1_000_000
+"""In the strings of a value."""
 
 
 def nothing_particular(name: str) -> Any:
@@ -57,16 +32,29 @@ class MinimalValue:
     def __init__(self, schema: Schema, wording: Wording = nothing_particular) -> None:
         self._root = schema
         self._wording = wording
+        self._parts = MOST_PARTS
+        self._characters = MOST_CHARACTERS
 
     def value(self) -> Any:
         return self._of(self._root, "", 0)
 
+    def _take(self, parts: int = 0, characters: int = 0) -> None:
+        """Count what a value has. Raises NotAMessage where that is too much."""
+        self._parts -= parts
+        self._characters -= characters
+        if self._parts < 0:
+            raise NotAMessage("schema", f"one whose smallest value has at most {MOST_PARTS:,} parts", "more")
+        if self._characters < 0:
+            raise NotAMessage("schema", f"one whose smallest value has at most {MOST_CHARACTERS:,} characters", "more")
+
     def _of(self, schema: Any, name: str, depth: int) -> Any:
         """A value for `schema`, the property `name`; null if it refers to itself endlessly."""
+        self._take(parts=1)
         if not isinstance(schema, Mapping) or depth > DEEPEST:
             return None if depth > DEEPEST else WORD
         schema = self._resolve(schema)
         for given in _named_values(schema):
+            self._take(characters=len(given) if isinstance(given, str) else len(json.dumps(given)))
             return given
         if branches := schema.get("anyOf") or schema.get("oneOf"):
             rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf")}
@@ -93,18 +81,22 @@ class MinimalValue:
     def _array(self, schema: Schema, name: str, depth: int) -> list[Any]:
         first = list(schema.get("prefixItems") or ())
         rest = schema.get("items", {})
-        number = max(int(schema.get("minItems") or 0), 0)
+        number = whole_number(schema.get("minItems"))
+        self._take(parts=number)
         made = [self._of(one, name, depth + 1) for one in (first + [rest] * number)[:number]]
         return _all_different(made, self._resolve(rest)) if schema.get("uniqueItems") else made
 
     def _string(self, schema: Schema, name: str, depth: int) -> str:
-        return next(_strings(schema, self._wording(name)), WORD)
+        self._take(characters=whole_number(schema.get("minLength")))
+        return next(strings_of(schema, self._wording(name)), WORD)
 
     def _resolve(self, schema: Any) -> Schema:
         """`schema` with its `$ref` and `allOf` merged into it."""
         for _ in range(DEEPEST):
             if not isinstance(schema, Mapping):
                 return {}
+            if "$ref" in schema or "allOf" in schema:
+                self._take(parts=1 + len(mapping(schema.get("properties"))))
             if isinstance(schema.get("$ref"), str):
                 rest = {key: value for key, value in schema.items() if key != "$ref"}
                 schema = _merge(self._follow_reference(schema["$ref"]), rest)
@@ -132,8 +124,11 @@ def required_names(schema: Schema) -> list[str]:
 
 
 def minimal(schema: Schema, wording: Wording = nothing_particular) -> Any:
-    """A minimal value for `schema`."""
-    return MinimalValue(schema, wording).value()
+    """A minimal value for `schema`. Raises NotAMessage where it would be too large."""
+    try:
+        return MinimalValue(schema, wording).value()
+    except RecursionError:
+        raise NotAMessage("schema", "one that does not include itself by allOf", "more") from None
 
 
 def _named_values(schema: Schema) -> Iterator[Any]:
@@ -194,35 +189,6 @@ def _limit(schema: Schema, kind: str, inside: float) -> float | None:
     if isinstance(excluded, int | float) and not isinstance(excluded, bool):
         return excluded + inside
     return schema[prefix + kind] if prefix else None
-
-
-def _strings(schema: Schema, wanted: Any) -> Iterator[str]:
-    """Strings that satisfy the schema, the most likely first."""
-    least, most = int(schema.get("minLength") or 0), schema.get("maxLength")
-    pattern = _compile_pattern(schema.get("pattern"))
-    for tried in _candidates(schema, wanted):
-        fitted = tried.ljust(least, "x")
-        fitted = fitted[:most] if isinstance(most, int) else fitted
-        if pattern is None or pattern.search(fitted):
-            yield fitted
-
-
-def _candidates(schema: Schema, wanted: Any) -> Iterator[str]:
-    if isinstance(form := FORMATS.get(str(schema.get("format"))), str):
-        yield form
-    if isinstance(wanted, str):
-        yield wanted
-    yield from CANDIDATES
-    for length in range(LONGEST_RUN):
-        yield from ("0" * length, "a" * length, "A" * length)
-
-
-def _compile_pattern(pattern: Any) -> re.Pattern[str] | None:
-    """None for a pattern that Python does not support: the value is a guess anyway."""
-    try:
-        return re.compile(pattern) if isinstance(pattern, str) else None
-    except re.error:
-        return None
 
 
 def _all_different(made: list[Any], schema: Schema) -> list[Any]:
