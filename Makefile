@@ -56,9 +56,10 @@ reports: ## write reports/ of all bundled scenarios anew
 	@sh .ci/setup demo $(PYTHON)
 	@for scenario in scenarios/*.yaml; do $(BIN)/cachecost run "$$scenario" || exit; done
 
-evidence: ## predict the recorded traffic anew and write reports/fidelity/
+evidence: ## predict the recorded traffic anew and write reports/fidelity/ and how often each rule was seen
 	@sh .ci/setup test $(PYTHON)
 	@$(BIN)/cachecost validate scenarios/recordings/traffic/*/*.jsonl scenarios/recordings/transcripts/*.jsonl --assumptions --out reports/fidelity
+	@$(BIN)/python -m tools.rule_sightings scenarios/recordings/traffic/*/*.jsonl scenarios/recordings/transcripts/*.jsonl
 
 docs: ## update all generated pages and the scenario schema, build the documentation into build/site
 	@sh .ci/setup test $(PYTHON)

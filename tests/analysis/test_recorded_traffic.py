@@ -15,11 +15,13 @@ from cachecost.analysis.fidelity.validation import Validation
 from cachecost.ledger.results import Fidelity
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.providers.sightings import DATA
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.ctok_ import has_ctok
 from cachecost.views.fidelity.hosts import anthropic_judgements, host_scores
 from cachecost.views.fidelity.json_output import fidelity_object
 from cachecost.views.fidelity.scores import score
+from tools.rule_sightings import render
 
 ROOT = Path(__file__).parents[2]
 RECORDINGS = ROOT / "scenarios" / "recordings"
@@ -74,6 +76,11 @@ def test_what_nobody_can_know_is_left_out_of_off_by(fidelity: Fidelity) -> None:
 def test_at_least_99_of_100_hits_are_exact(fidelity: Fidelity) -> None:
     whole = score("all", anthropic_judgements(fidelity))
     assert whole.hits >= 84 and whole.exact_hits >= 0.99 * whole.hits
+
+
+@needs_ctok
+def test_how_often_each_rule_was_seen_is_true(fidelity: Fidelity) -> None:
+    assert DATA.read_text(encoding="utf-8") == render(fidelity), "`make evidence` writes it anew"
 
 
 @needs_ctok

@@ -15,6 +15,7 @@ from cachecost.commands.options import SharedOptions, json_option, shared_option
 from cachecost.providers.listing import AssumptionRow, ModelRow, RuleRow, assumption_rows, model_rows, rule_rows
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue
+from cachecost.providers.sightings import RowSightings
 from cachecost.views.tables.text import print_table
 
 USUAL_TTL_S = {"5m": 300.0, "1h": 3600.0}
@@ -23,7 +24,7 @@ PRICE_COLUMNS = ("input", "5m write", "1h write", "read", "out")
 MODEL_COLUMNS = ("model", "from", "to", "minimum", "window", "thinking", "tokenizer", *PRICE_COLUMNS)
 MODEL_COLUMNS_TO_HIDE = ("tokenizer", "to", "thinking", "from", "window")
 """Columns to hide in a narrow terminal, in this order."""
-RULE_COLUMNS = ("rule", "model", "value", "from", "to", "confidence", "source")
+RULE_COLUMNS = ("rule", "model", "value", "from", "to", "seen", "confidence", "source")
 
 
 @click.command(cls=SectionedCommand)
@@ -121,22 +122,35 @@ def price_cells(price: Prices | None) -> tuple[str, ...]:
 @json_option
 @shared_options
 def rules(assumptions: bool, as_json: bool, shared: SharedOptions) -> None:
-    """List every rule by host and model: its value, the days it applies, and its source."""
+    """List every rule by host and model: its value, the days it applies, and its source.
+
+    Shows how often recorded calls with bills followed a row and contradicted it.
+    """
     if assumptions:
         return _print_assumptions(list(assumption_rows()), as_json)
     rows = list(rule_rows(shared.host))
     if as_json:
         return _print_json("rules", rows)
-    return print_table("", RULE_COLUMNS, _rule_lines(rows), ("source", "confidence", "to", "from"))
+    return print_table("", RULE_COLUMNS, _rule_lines(rows), ("source", "confidence", "to", "from", "seen"))
 
 
 def _rule_lines(rows: list[RuleRow]) -> list[tuple[str, ...]]:
     """Rule by rule, in the order of the file; models with the same row since their release share a line."""
     order = {rule: number for number, rule in enumerate(dict.fromkeys(row.rule for row in rows))}
-    together: dict[tuple[str, ...], list[str]] = {}
+    together: dict[tuple[str, ...], list[RuleRow]] = {}
     for row in sorted(rows, key=lambda row: order[row.rule]):
-        together.setdefault(_rule_cells(row), []).append(_holds_for(row))
-    return [(rule, ", ".join(models), *rest) for (rule, *rest), models in together.items()]
+        together.setdefault(_rule_cells(row), []).append(row)
+    return [
+        (rule, ", ".join(map(_holds_for, group)), *dates, _seen_words(group), sure, source)
+        for (rule, *dates, sure, source), group in together.items()
+    ]
+
+
+def _seen_words(rows: list[RuleRow]) -> str:
+    """ "318 held, 2 failed" of all models of a line; "" where no recorded call tests the row."""
+    seen = sum((row.seen for row in rows if row.seen), RowSightings())
+    words = [f"{seen.held:,} held" if seen.held else "", f"{seen.failed:,} failed" if seen.failed else ""]
+    return ", ".join(filter(None, words))
 
 
 def _rule_cells(row: RuleRow) -> tuple[str, ...]:

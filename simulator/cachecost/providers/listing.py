@@ -10,6 +10,7 @@ from typing import Any
 from cachecost.providers.assumptions import assumption_table, number_range, show_assumption
 from cachecost.providers.rulefile import Catalogue, DatedRow, Model, catalogue, hosts
 from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.providers.sightings import RowSightings, sightings_of_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class RuleRow:
     confidence: str = "documented"
     way: str | None = None
     reading: str | None = None
+    seen: RowSightings | None = None
+    """In recorded calls; None where no bill tests the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,4 +202,5 @@ def _rule_row(
         refuted_by,
         as_on,
         row.confidence,
+        seen=sightings_of_rows().get((book.host, id(row))),
     )

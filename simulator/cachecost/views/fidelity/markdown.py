@@ -92,8 +92,9 @@ def _table_or_none(table: Table) -> str:
 
 
 def headline(whole: Score) -> str:
-    """The score in one sentence."""
+    """The score in one sentence. Of cold starts that were billed no write, most sent nothing to be cached."""
     hits = f"{whole.exact_hits:,} of {whole.hits:,} hits"
-    cold = f"{whole.exact_cold:,} of {whole.cold:,} cold starts"
+    wrote = f" ({whole.cold_written:,} with a billed write)" if whole.cold_written < whole.cold else ""
+    cold = f"{whole.exact_cold:,} of {whole.cold:,} cold starts{wrote}"
     off = percent(whole.median) if whole.median else "0%"
     return f"{hits} and {cold} are exactly right; prompts are {off} off at the median."
