@@ -26,7 +26,7 @@ class AnswerLengths:
         """Learn the length of the answer in the `number`-th call's prompt, then remember the call's own bill."""
         if not rules.keeps_answers:
             return
-        asked, answer, is_whole, _ = self._prompts.add_call(prompt.end)
+        asked, answer, is_whole = self._prompts.add_call(prompt.end)
         if asked is not None and answer is not None and is_whole:
             earlier, bill = self._bills[asked]
             self._lengths.learn_prefix(earlier, answer, bill.total_input + bill.output_tokens)
