@@ -109,7 +109,7 @@ def _host(row: HostScore) -> dict[str, Any]:
 def _part(row: HostPart) -> dict[str, Any]:
     whole = {
         "host": row.host,
-        "part": row.part,
+        "part": row.part.replace(" ", "_"),
         "transcripts": row.is_identity,
         "files": row.files,
         "clients": row.clients,
