@@ -11,6 +11,7 @@ from cachecost.analysis.fidelity.holdout import is_held_out
 from cachecost.ledger.results import Evidence, Fidelity, Judgement, is_thin
 from cachecost.providers.usage import Usage
 from cachecost.views.fidelity.json_output import fidelity_object
+from cachecost.views.fidelity.page import fidelity_page
 from cachecost.views.fidelity.parts import coverages, host_parts
 from cachecost.views.fidelity.tables import coverage_table, part_table
 
@@ -76,6 +77,15 @@ def test_a_margin_holds_up_to_itself() -> None:
     assert (found.fitted, found.held_out, found.is_thin) == ((2, 3), (0, 1), True)
 
 
+def test_a_log_of_ones_own_is_of_no_part() -> None:
+    fidelity = Fidelity([HIT], "crude")
+    assert (fidelity_object(fidelity)["parts"], fidelity_object(fidelity)["coverage"]) == ([], [])
+    whole = fidelity_object(replace(fidelity, estimates=[HIT]))
+    assert [one["part"] for one in whole["parts"]] == ["fitted", "held_out"]
+    assert "Fitted and held out" not in fidelity_page(fidelity, [])
+    assert "Fitted and held out" in fidelity_page(replace(fidelity, estimates=[HIT]), [])
+
+
 def test_ranges_are_counted_by_part() -> None:
     wide = replace(HIT, host="gemini", kind="range", exact=False, holds=True)
     judgements = [wide, wide, replace(wide, holds=False), replace(wide, source=HELD_OUT, project="https://two"), HIT]
@@ -83,5 +93,5 @@ def test_ranges_are_counted_by_part() -> None:
     assert [tuple(row) for row in coverage_table(fidelity).rows] == [
         ("gemini: tokens read", "from nothing to the ideal", "2 of 3 (67%)", "1 of 1 (100%)", "thin")
     ]
-    (told,) = fidelity_object(fidelity)["coverage"]
+    told, _ = fidelity_object(replace(fidelity, estimates=[HIT]))["coverage"]
     assert told["fitted"] == {"holds": 2, "calls": 3} and told["thin"] is True

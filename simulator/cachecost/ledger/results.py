@@ -363,6 +363,11 @@ class Fidelity:
     estimates: list[Judgement] = field(default_factory=list)
     """The same calls with all lengths estimated, none from a bill, if the error margins were checked."""
 
+    @property
+    def is_evidence(self) -> bool:
+        """Whether this is about the rules and the counters, whose fits hold recordings out, and not about one log."""
+        return bool(self.estimates)
+
     def of(self, kind: str) -> list[Judgement]:
         return [one for one in self.judgements if one.kind == kind]
 

@@ -22,8 +22,8 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
         "mismatches": [_mismatch(one) for one in fidelity.mismatches],
         "token_source": fidelity.token_source,
         "hosts": [_host(each) for each in host_scores(fidelity)] if has_other_hosts(fidelity) else [],
-        "parts": [_part(each) for each in host_parts(fidelity)],
-        "coverage": [_coverage(each) for each in coverages(fidelity)],
+        "parts": [_part(each) for each in host_parts(fidelity)] if fidelity.is_evidence else [],
+        "coverage": [_coverage(each) for each in coverages(fidelity)] if fidelity.is_evidence else [],
         "by": {
             name: [{"name": each.name, **_score(each)} for each in scores(fidelity, key)]
             for name, key in GROUPS.items()

@@ -67,9 +67,8 @@ def evidence_markdown(
     ]
     if has_other_hosts(fidelity):
         parts += ["## Host by host: what recordings confirm, and what not", HOSTS, markdown_table(host_table(fidelity))]
-    if fidelity.judgements:
+    if fidelity.is_evidence:
         parts += ["## Fitted and held out, by provider", PARTS, markdown_table(part_table(fidelity))]
-    if fidelity.estimates:
         parts += ["## How often ranges and error margins hold", COVERAGE, markdown_table(coverage_table(fidelity))]
     if claims:
         parts += ["## What is documented of other hosts", markdown_table(evidence_table(claims))]
