@@ -54,6 +54,7 @@ MODES = {
 }
 NOT_RECORDED = "is not recorded: "
 COUNTED = re.compile(r"(\d+) calls? (?:is|are) not recorded: .* cannot be written$")
+REPLACED = "exited early"
 WAITS = "cannot be written: No space left on device; ended calls are kept in memory until it can be"
 
 
@@ -135,7 +136,7 @@ class Trial:
         found = self.recorded()
         lost = {n for n, at in self.traffic.ended.items() if at < killed_at - LATE_S} - set(found)
         assert len(found) == len(set(found))
-        assert not lost or self._are_said(said, lost), (sorted(lost), said)
+        assert not lost or self._are_said(said, lost), (sorted(lost), found[-3:], said[-4:])
         if not is_killed:
             printed = re.search(r"^(\d+) calls? recorded", "\n".join(said), re.MULTILINE)
             assert printed, said
@@ -155,7 +156,7 @@ class Trial:
         helpers = {"keep": 1, "digest": 2, "digest, quiet": 2}.get(self.mode, 0)
         for _ in range(self.dice.randint(0, helpers)):
             await self.traffic.until(self.dice.randrange(1, 20))
-            self._kill_helper(running)
+            await self._kill_helper(running)
         await self.traffic.until(self.dice.randrange(40))
         is_killed = self.dice.random() < 0.7
         killed_at = time.monotonic()
@@ -164,10 +165,14 @@ class Trial:
         await load
         return (killed_at if is_killed else time.monotonic() + 1), is_killed
 
-    def _kill_helper(self, running: Running) -> None:
-        with suppress(ProcessLookupError, AssertionError):
-            os.kill(running.helper, signal.SIGKILL)
-            self.kills += 1
+    async def _kill_helper(self, running: Running) -> None:
+        """Kill the other process, and wait until this one knows: both at once lose what only they had in memory."""
+        known = running.count(REPLACED)
+        os.kill(running.helper, signal.SIGKILL)
+        self.kills += 1
+        while running.count(REPLACED) == known:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(LATE_S)
 
     def _are_said(self, said: list[str], lost: set[int]) -> bool:
         """Each call; without content, that calls wait for the disk, or how many did when all was killed."""

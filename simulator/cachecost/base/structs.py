@@ -8,6 +8,7 @@ created in half the time. A value may inherit from another; its own defaults are
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, dataclass, fields
+from threading import RLock
 from typing import Any, TypeVar, cast, dataclass_transform
 
 import msgspec
@@ -15,6 +16,8 @@ import msgspec
 Kind = TypeVar("Kind")
 _replace: Any = msgspec.structs.replace
 OWN_OF_CLASS = ("__dict__", "__weakref__")
+_MAKING = RLock()
+"""Held while the fields of a class are made: `dataclass` changes the class, so two threads would find half of it."""
 
 
 @dataclass_transform(frozen_default=True)
@@ -44,9 +47,10 @@ class _Fields:
         self._made: dict[str, Field[Any]] = {}
 
     def __get__(self, instance: object, owner: type) -> dict[str, Field[Any]]:
-        if not self._made:
-            inherited = fields(self._base) if self._base else ()
-            self._made = {field.name: field for field in (*inherited, *fields(dataclass(self._written)))}
+        with _MAKING:
+            if not self._made:
+                inherited = fields(self._base) if self._base else ()
+                self._made = {field.name: field for field in (*inherited, *fields(dataclass(self._written)))}
         return self._made
 
 

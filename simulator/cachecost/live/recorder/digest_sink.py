@@ -87,10 +87,8 @@ class DigestSink:
 
     def _start_helper(self) -> RecorderHelper:
         watcher = RecorderHelper(replace(self._options, path=str(self.paths[-1])), self._on_message, self._on_exit)
-        for number in sorted({*self._running, *self.unwritten}):
-            watcher.tell(b"begin %d\n" % number)
-        for message in self.unwritten.values():
-            watcher.tell(message)
+        begun = [b"begin %d\n" % number for number in sorted({*self._running, *self.unwritten})]
+        watcher.tell(b"".join([*begun, *self.unwritten.values()]))  # at once: this process may be killed, too
         return watcher
 
     def _on_message(self, answer: bytes) -> None:
