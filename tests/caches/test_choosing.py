@@ -10,6 +10,7 @@ from cachecost.caches.explicit_objects import ExplicitObjectCache
 from cachecost.caches.fixed_blocks import BestEffortCache, FixedBlockCache
 from cachecost.caches.fixed_units import FixedUnitCache
 from cachecost.caches.models import CACHE_MODELS, HostCaches, create_cache
+from cachecost.caches.no_cache import NoCache
 
 
 def test_each_name_is_a_model_of_its_own_and_fresh() -> None:
@@ -20,6 +21,7 @@ def test_each_name_is_a_model_of_its_own_and_fresh() -> None:
         "units": FixedUnitCache,
         "named": ExplicitObjectCache,
         "best_effort": BestEffortCache,
+        "none": NoCache,
     }
     assert create_cache("grid") is not create_cache("grid")
 
@@ -35,9 +37,19 @@ def test_every_model_divides_the_whole_prompt(kind: str) -> None:
         assert (outcome.hit is None) == (outcome.read == 0)
 
 
+def test_a_model_without_a_cache_reads_nothing_however_often_it_is_asked() -> None:
+    tree, cache = Tree(), create_cache("none")
+    stated = rules(matching="none", minimum_tokens=10)
+    for start in range(3):
+        prompt = tree.prompt("S:50", "|", "A:900", tail=4)
+        outcome = cache.call(prompt, stated, start)
+        assert (outcome.read, outcome.uncached, outcome.hit) == (0, prompt.total_tokens, None)
+        assert cache.state(prompt.end, "5m", stated, start) == "absent"
+
+
 def test_an_unknown_name_is_a_fault_that_lists_the_known_ones() -> None:
     with pytest.raises(
-        ValueError, match=r"matching='grids': expected one of breakpoint, grid, units, named, best_effort"
+        ValueError, match=r"matching='grids': expected one of breakpoint, grid, units, named, best_effort, none"
     ):
         create_cache("grids")
 
