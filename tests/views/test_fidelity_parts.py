@@ -73,7 +73,7 @@ def test_a_margin_holds_up_to_itself() -> None:
         estimate(HELD_OUT, 2000, error_margin=0.0),
     ]
     (found,) = coverages(Fidelity([], "crude", estimates=estimates))
-    assert (found.what, found.stated) == ("claude-4.8: tokens of a prompt", "±5% in 95 of 100")
+    assert (found.what, found.stated) == ("claude-4.8: tokens of a prompt", "±5% (median) in 9 of 10")
     assert (found.fitted, found.held_out, found.is_thin) == ((2, 3), (0, 1), True)
 
 

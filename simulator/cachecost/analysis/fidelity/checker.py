@@ -40,6 +40,7 @@ from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.simulation.call_preparer import request_prices
 from cachecost.tokens.calibrated import BilledLengths, BilledSizes, EstimatedSizes
+from cachecost.tokens.margins import PromptMargins
 
 KnownSizes = BilledSizes | EstimatedSizes
 VERDICTS = {
@@ -106,10 +107,17 @@ class FidelityChecker:
         calibrated: bool = True,
     ) -> None:
         self.calibrated = calibrated
+        self._margins: dict[str, PromptMargins] = {}
         self.rules = rules
         self.prices = prices
         self.counter_for = counter_for
         self.host = host
+
+    def margins_for(self, generation: str) -> PromptMargins:
+        """The error margins of prompts, as counted for this generation of the tokenizer."""
+        if generation not in self._margins:
+            self._margins[generation] = PromptMargins(self.counter_for(generation))
+        return self._margins[generation]
 
     def check_calls(self, source: str, calls: Sequence[RecordedCall]) -> tuple[list[Judgement], list[tuple[str, str]]]:
         """(judgements, what could not be judged) of one recording, in its order."""
@@ -240,7 +248,7 @@ class _LogCheck(RecordingCheck):
             model_row=case.rules.model,
             day=case.rules.day,
             tokenizer=case.rules.generation,
-            error_margin=self.checker.counter_for(case.rules.generation).error_margin,
+            error_margin=self.checker.margins_for(case.rules.generation).of(case.prompts),
         )
 
     def _sizes(self, case: _Case, prompt: Prompt) -> KnownSizes:

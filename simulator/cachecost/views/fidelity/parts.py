@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from statistics import median
 
 from cachecost.analysis.fidelity.holdout import is_held_out
 from cachecost.base.formatting import percent
@@ -79,16 +80,18 @@ def coverages(fidelity: Fidelity) -> list[Coverage]:
 
 
 def _ranges(judgements: Sequence[Judgement]) -> Iterator[Coverage]:
-    for host in sorted({one.host for one in judgements if one.kind == "range"}):
-        own = [one for one in judgements if one.host == host and one.kind == "range"]
-        yield _coverage(f"{host}: tokens read", "from nothing to the ideal", own, lambda one: one.holds)
+    ranged = [one for one in judgements if one.has_range]
+    for host, share in sorted({(one.host, one.coverage) for one in ranged}):
+        own = [one for one in ranged if (one.host, one.coverage) == (host, share)]
+        stated = f"{percent(share)} of calls" if 0 < share < 1 else "from nothing to the ideal"
+        yield _coverage(f"{host}: tokens read", stated, own, lambda one: one.holds)
 
 
 def _margins(estimates: Sequence[Judgement]) -> Iterator[Coverage]:
     measured = [one for one in estimates if one.error_margin and SERVER_TOOLS not in one.features]
-    for tokenizer, margin in sorted({(one.tokenizer, one.error_margin) for one in measured}):
-        own = [one for one in measured if (one.tokenizer, one.error_margin) == (tokenizer, margin)]
-        stated = f"±{percent(margin)} in 95 of 100"
+    for tokenizer in sorted({one.tokenizer for one in measured}):
+        own = [one for one in measured if one.tokenizer == tokenizer]
+        stated = f"±{percent(median(one.error_margin for one in own))} (median) in 9 of 10"
         yield _coverage(
             f"{tokenizer}: tokens of a prompt", stated, own, lambda one: one.token_error <= one.error_margin
         )
