@@ -19,7 +19,7 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import Judgement
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import BOUNDS, ModelRules, ReadRange, RuleBook
+from cachecost.providers.rules import BOUNDS, ModelRules, RuleBook, StatedRange
 from cachecost.providers.usage import Usage
 from cachecost.views.fidelity.json_output import judgement_row
 from cachecost.views.fidelity.scores import score
@@ -60,7 +60,7 @@ def test_a_range_is_from_the_hosts_own_text_to_all_that_was_sent(
 
 @pytest.mark.parametrize(("least", "tokens"), [(0.0, 128), (0.2, 128), (0.25, 160), (1.0, 640)])
 def test_the_least_is_a_share_where_the_rules_state_one(least: float, tokens: int) -> None:
-    rules = replace(XAI, read_range=ReadRange(least, 0.9))
+    rules = replace(XAI, read_range=StatedRange(least, 0.9))
     assert bounds(rules, 640, 640) == (tokens, 640, 0.9)
 
 
@@ -74,7 +74,7 @@ def test_a_host_whose_hits_are_certain_has_no_range() -> None:
 def test_bounds_hold_what_is_predicted_and_nothing_more_than_was_sent(
     predicted: int, reach: int, least: float, coverage: float
 ) -> None:
-    found = read_bounds(replace(XAI, read_range=ReadRange(least, coverage)), predicted, reach, 5000)
+    found = read_bounds(replace(XAI, read_range=StatedRange(least, coverage)), predicted, reach, 5000)
     assert found is not None and found.coverage == coverage
     assert 0 <= found.least <= found.most and predicted <= found.most <= max(predicted, reach)
     assert found.hold(predicted, 0) or predicted < found.least

@@ -11,7 +11,7 @@ from cachecost.commands import listings
 from cachecost.commands.listings import value_words
 from cachecost.providers.listing import model_rows, rule_rows
 from cachecost.providers.rulefile import catalogue, hosts
-from cachecost.providers.rules import Assumptions, HiddenTokens, ModelRules, ReadRange, RuleBook
+from cachecost.providers.rules import Assumptions, HiddenTokens, ModelRules, RuleBook, StatedRange
 
 BOOK = RuleBook()
 OTHERS = ("deepseek", "gemini", "minimax", "mistral", "openai", "qwen", "sglang", "vllm", "xai")
@@ -198,7 +198,7 @@ def test_which_hosts_state_a_range(host: str, model: str) -> None:
 
 
 def test_a_range_says_in_how_many_calls_it_holds() -> None:
-    part = replace(rules("xai", "grok-4.7"), read_range=ReadRange(0.25, 0.9))
+    part = replace(rules("xai", "grok-4.7"), read_range=StatedRange(0.25, 0.9))
     assert "a range: 90% of the calls may read from 25% to what is shown" in part.range_in_words
 
 

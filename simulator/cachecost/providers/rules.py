@@ -78,7 +78,7 @@ class VisibilityLag:
 
 
 @value
-class ReadRange:
+class StatedRange:
     """What a call reads where its host does not promise it: from a share `least` of what it could read to all of it, in
     a share `coverage` of the calls (1: in all, so these are bounds)."""
 
@@ -86,7 +86,7 @@ class ReadRange:
     coverage: float
 
 
-BOUNDS = ReadRange(0.0, 1.0)
+BOUNDS = StatedRange(0.0, 1.0)
 """Nothing to all: what can be said of a cache that promises nothing."""
 
 
@@ -148,7 +148,7 @@ class ModelRules:
     shared_prefix_tokens: int = 0
     """The provider's own text before every prompt, which everybody's calls keep cached: read by each call. Bills count
     it as part of the prompt; what is counted here is what was sent, without it."""
-    read_range: ReadRange | None = None
+    read_range: StatedRange | None = None
     """Where a call may read less than what earlier calls sent, or more than is predicted; None: it never does."""
     refreshes_on_read: bool = True
     surplus_breakpoints: str = "refused"
@@ -317,11 +317,11 @@ def _visibility_lag(book: Catalogue, model: Model, day: date) -> VisibilityLag |
     return VisibilityLag(said["median"], said["sigma"]) if said else None
 
 
-def _read_range(book: Catalogue, model: Model, day: date) -> ReadRange | None:
+def _read_range(book: Catalogue, model: Model, day: date) -> StatedRange | None:
     """The range that the host's rules state; bounds where the cache is best effort and they state none."""
     said = book.value(model, "read_range", day) if "read_range" in book.rules else {}
     if said:
-        return ReadRange(said["least"], said["coverage"])
+        return StatedRange(said["least"], said["coverage"])
     is_sure = "matching" not in book.rules or book.value(model, "matching", day) != "best_effort"
     return None if is_sure else BOUNDS
 
