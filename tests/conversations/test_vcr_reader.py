@@ -270,6 +270,26 @@ def test_a_cassette_with_requests_and_responses_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "answer", "is_call"),
+    [
+        ("**REDACTED**", answered(), False),
+        ("**REDACTED**", '{"type": "message", ' + answered()[1:], True),
+        ("**REDACTED**", streamed(), True),
+        ("https://example.com/other", streamed(), False),
+    ],
+)
+def test_an_answer_shows_the_api_where_the_address_was_removed(
+    url: str, answer: str, is_call: bool, tmp_path: Path
+) -> None:
+    one = vcrpy(answer=answer)
+    one["request"]["uri"] = url
+    said: list[str] = []
+    path = dump(halves(one), tmp_path / "halves.yaml")
+    assert [(call.billed, call.host) for call in calls(path, said.append)] == [(USAGE, None)] * is_call
+    assert said == [f"{path}: skipped 1 entry: not a model call"] * (not is_call)
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"responses": []}, " responses: expected 1, one for each request; got 0"),

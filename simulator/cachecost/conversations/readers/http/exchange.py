@@ -25,7 +25,7 @@ from cachecost.conversations.readers.http.answers import HttpAnswer, answer_of
 from cachecost.conversations.readers.http.bodies import Misplaced, decode_content, json_object
 from cachecost.conversations.readers.http.converse import from_converse
 from cachecost.conversations.readers.http.gemini import from_generate_content
-from cachecost.conversations.readers.http.routes import NO_CALL, UNREAD, Route, route_of
+from cachecost.conversations.readers.http.routes import NO_CALL, UNREAD, Route, route_of, route_of_answer
 from cachecost.conversations.readers.openai.chat import from_chat
 from cachecost.conversations.readers.openai.responses import from_responses
 from cachecost.prompts.wire import NotAMessage
@@ -72,6 +72,8 @@ def headers_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 def read(exchange: HttpExchange) -> ParsedCall | str:
     """The model call of an exchange, or why the exchange is skipped. Raises NotAMessage."""
     route = route_of(exchange.method, exchange.url)
+    if route == NO_CALL:
+        route = route_of_answer(exchange.url, exchange.response) or route
     if isinstance(route, str):
         return route
     if exchange.status is None or 300 <= exchange.status < 400:

@@ -72,6 +72,15 @@ CALLS: tuple[tuple[Api, str | None, re.Pattern[str]], ...] = (
 """(API, host if the path shows it, path) of model calls."""
 
 
+ANSWERS: tuple[tuple[Api, re.Pattern[bytes]], ...] = (
+    ("messages", re.compile(rb'event: message_start|"type": ?"message"')),
+    ("chat", re.compile(rb'"object": ?"chat\.completion')),
+    ("responses", re.compile(rb'"object": ?"response"')),
+)
+"""(API, what the beginning of its answers has)."""
+ANSWER_HEAD = 4096
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """Where a model call went. `model` is "" if it is not in the URL, `host` is None if it is unknown."""
@@ -101,6 +110,13 @@ def route_of(method: str, url: str) -> Route | str:
             served_by = BY_API.get((served_by, api), served_by) if served_by else None
             return Route(api, served_by, unquote(match.groupdict().get("model") or ""))
     return NO_CALL
+
+
+def route_of_answer(url: str, answer: bytes) -> Route | None:
+    """The route of a model call whose address a recorder has removed, by the answer. Its host is unknown."""
+    if "/" in url:
+        return None
+    return next((Route(api, None) for api, pattern in ANSWERS if pattern.search(answer, 0, ANSWER_HEAD)), None)
 
 
 def _host(name: str) -> str | None:
