@@ -136,7 +136,13 @@ class Trial:
         found = self.recorded()
         lost = {n for n, at in self.traffic.ended.items() if at < killed_at - LATE_S} - set(found)
         assert len(found) == len(set(found))
-        assert not lost or self._are_said(said, lost), (sorted(lost), found[-3:], said[-4:])
+        assert not lost or self._are_said(said, lost), (
+            len(lost),
+            min(lost, default=0),
+            len(self.traffic.ended),
+            found[-3:],
+            said[-4:],
+        )
         if not is_killed:
             printed = re.search(r"^(\d+) calls? recorded", "\n".join(said), re.MULTILINE)
             assert printed, said

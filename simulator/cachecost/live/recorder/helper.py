@@ -23,6 +23,8 @@ from cachecost.tokens.ctok_ import has_ctok
 
 MODULE = "cachecost.live.recorder.helper_main"
 NO_PAGE = -1
+PIPE_BYTES = 1 << 20
+"""The largest pipe that Linux gives every user (/proc/sys/fs/pipe-max-size)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class RecorderHelper:
             start_new_session=True,
             pass_fds=() if options.page == NO_PAGE else (options.page,),
         )
+        _widen(self._process)
         self._heard = heard
         self._ended = ended
         self._told: SimpleQueue[bytes | None] = SimpleQueue()
@@ -124,3 +127,12 @@ class RecorderHelper:
             stream.close()
         while message is not None:  # it has exited: drop further messages
             message = self._told.get()
+
+
+def _widen(process: subprocess.Popen[bytes]) -> None:
+    """Let more messages wait in the pipe, where they outlive this process, until the helper has started."""
+    if sys.platform == "linux" and process.stdin is not None:
+        import fcntl
+
+        with suppress(OSError):
+            fcntl.fcntl(process.stdin.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
