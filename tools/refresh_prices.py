@@ -48,7 +48,7 @@ LEFT_OUT = frozenset({("deepseek", "deepseek-chat"), ("deepseek", "deepseek-reas
 SPELLINGS = {
     "bedrock": ("global.anthropic.{}", "anthropic.{}", "global.amazon.{}-v1:0", "amazon.{}-v1:0"),
     "fireworks": ("accounts/fireworks/models/{}",),
-    "openrouter": ("anthropic/{}",),
+    "openrouter": ("anthropic/{}", "{}"),
 }
 """How genai-prices writes an id of the host at its list price: the first that it knows (default: the id itself)."""
 CLASSES = {

@@ -59,6 +59,10 @@ class Catalogue:
             raise CannotEvaluate(f"unknown model '{name}' on host {self.host}{near_model(self.host, name)}")
         return found
 
+    def inherits(self, name: str) -> bool:
+        """Whether the model is its base's: a host may serve other makers' models beside those."""
+        return self.base is not None and name in catalogue(self.base).models
+
     def _known(self, name: str, day: date | None) -> Model | None:
         """The model of an id or alias. After the last day of an alias its last meaning is kept, as a retired model."""
         when = day or self.data_date
@@ -107,6 +111,10 @@ class Catalogue:
         read = [one for (name, value), one in self.readings.items() if getattr(assumptions, name) == value]
         rows = (one.rows.items() for one in read if one.is_of(model.name))
         return replace(model, rows={**model.rows, **{key: row for items in rows for key, row in items}})
+
+    def states(self, model: Model, rule: str) -> bool:
+        """Whether the host has the rule, and says it of all models or of this one."""
+        return rule in self.rules and bool(model.rows.get(rule) or self.rules[rule].rows)
 
     def value(self, model: Model, rule: str, day: date) -> Any:
         """The value of `rule` for `model` on `day`. Raises CannotEvaluate if no row matches."""

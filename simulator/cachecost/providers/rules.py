@@ -266,7 +266,7 @@ class RuleBook:
             day=when,
             endpoint=model.endpoint,
             **{name: book.value(model, name, when) for name in NEEDED},
-            **{name: _plain(book.value(model, name, when)) for name in WHERE_STATED if name in book.rules},
+            **{name: _plain(book.value(model, name, when)) for name in WHERE_STATED if book.states(model, name)},
         )
         own: dict[str, Any] = {**self.own.values(host, model, when), **_of_server(book, assumptions)}
         return replace(rules, **own) if own else rules

@@ -61,10 +61,16 @@ def model_options(traffic: Workload, main: MainModel, today: date | None = None)
 
     What the host has withdrawn by `today` (None: no such day) is not among them.
     """
+    ours = catalogue(main.host).model(main.rules.model).name
     for model in _current(main, today):
-        if model.name == catalogue(main.host).model(main.rules.model).name:
-            continue
-        yield model_option(traffic, main, model.id)
+        if model.name != ours and _is_alike(traffic, main, model):
+            yield model_option(traffic, main, model.id)
+
+
+def _is_alike(traffic: Workload, main: MainModel, model: Model) -> bool:
+    """Whether it has breakpoints with a lookback as well, and is of the same maker: Bedrock also serves Amazon's."""
+    book, rules = catalogue(main.host), traffic.setup.rules.rules(main.host, model.id, main.rules.day)
+    return rules.uses_breakpoints and book.inherits(model.name) == book.inherits(book.model(main.rules.model).name)
 
 
 def retired_since(main: MainModel, today: date | None) -> list[Model]:
@@ -72,7 +78,9 @@ def retired_since(main: MainModel, today: date | None) -> list[Model]:
     offered = set() if today is None else {one.name for one in list_models(main.host, main.rules.day, today)}
     then = [] if today is None else list_models(main.host, main.rules.day)
     ours = catalogue(main.host).model(main.rules.model).name
-    return [one for one in then if one.name not in offered and one.name != ours]
+    book = catalogue(main.host)
+    alike = [one for one in then if book.inherits(one.name) == book.inherits(ours)]
+    return [one for one in alike if one.name not in offered and one.name != ours]
 
 
 def model_option(traffic: Workload, main: MainModel, name: str) -> Option:
