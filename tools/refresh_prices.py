@@ -46,7 +46,7 @@ For Azure it falls back to the maker's prices without saying so, so that host st
 LEFT_OUT = frozenset({("deepseek", "deepseek-chat"), ("deepseek", "deepseek-reasoner")})
 """(host, model) whose prices there are wrong: without days, and with the discount of the night as what holds by day."""
 SPELLINGS = {
-    "bedrock": ("global.anthropic.{}", "anthropic.{}", "global.amazon.{}-v1:0", "amazon.{}-v1:0"),
+    "bedrock": ("global.anthropic.{}", "anthropic.{}", "global.amazon.{}-v1:0", "amazon.{}-v1:0", "openai.{}-1:0"),
     "fireworks": ("accounts/fireworks/models/{}",),
     "openrouter": ("anthropic/{}", "{}"),
 }

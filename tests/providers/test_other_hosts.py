@@ -288,7 +288,7 @@ def test_rules_and_models_are_told_of_every_host(host: str) -> None:
     tables = told("models", host).splitlines()
     assert any(line.split()[:3] == ["model", "from", "to"] for line in tables[:2])
     assert tables[0].startswith("5m and 1h stand for") is (
-        host not in {"anthropic", *over_anthropic()} - {"openrouter"}
+        host not in {"anthropic", *over_anthropic()} - {"bedrock", "openrouter"}
     )
 
 
