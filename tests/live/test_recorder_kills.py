@@ -43,7 +43,7 @@ HEADERS = [(b"x-api-key", b"sk-ant-api03-planted-key-1"), (b"anthropic-version",
 WIDTH = 4
 """Workers that call at once."""
 LATE_S = 0.1
-"""What ended so long before a kill is in the file."""
+"""What ended so long before a kill is in the file, on a machine that wakes its processes in time."""
 DISK = "40k"
 MODES = {
     "keep": ["--content", "keep"],
@@ -60,10 +60,14 @@ WAITS = "cannot be written: No space left on device; ended calls are kept in mem
 
 @dataclass
 class Traffic:
-    """Calls by number, with the time when the client saw the end of each."""
+    """Calls by number, with the time when the client saw the end of each.
+
+    `delay_s` is the longest time by which this process was woken too late: how busy the machine is.
+    """
 
     ended: dict[int, float] = field(default_factory=dict)
     number: int = 0
+    delay_s: float = 0.0
 
     async def load(self, port: int) -> None:
         """So many calls at once, until nobody answers."""
@@ -89,7 +93,9 @@ class Traffic:
         """Wait until so many more have ended."""
         enough = len(self.ended) + calls
         while len(self.ended) < enough:
+            before = time.monotonic()
             await asyncio.sleep(0.001)
+            self.delay_s = max(self.delay_s, time.monotonic() - before - 0.001)
 
 
 async def answers_with_its_number(seen: Seen, writer: asyncio.StreamWriter) -> None:
@@ -134,7 +140,8 @@ class Trial:
         killed_at, is_killed = asyncio.run(self._under_load(running))
         code, said = running.ended()
         found = self.recorded()
-        lost = {n for n, at in self.traffic.ended.items() if at < killed_at - LATE_S} - set(found)
+        in_time = killed_at - LATE_S - 2 * self.traffic.delay_s
+        lost = {n for n, at in self.traffic.ended.items() if at < in_time} - set(found)
         assert len(found) == len(set(found))
         assert not lost or self._are_said(said, lost), (
             len(lost),
