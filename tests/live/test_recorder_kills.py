@@ -135,7 +135,7 @@ class Trial:
 
     def round(self, url: str) -> None:
         """Start, kill the other process a few times, then kill this one, or end it and compare what it prints."""
-        before = self.recorded()
+        before, self.traffic.delay_s = self.recorded(), 0.0
         running = self._start(url)
         killed_at, is_killed = asyncio.run(self._under_load(running))
         code, said = running.ended()
