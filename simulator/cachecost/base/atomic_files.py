@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.inert import inert_text
 
 _unfinished: set[Path] = set()
 """The temporary files and folders of this process."""
@@ -84,9 +85,9 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Like `write_whole`. Raises InputError with the reason."""
+    """Like `write_whole`; foreign text in it is inert. Raises InputError with the reason."""
     try:
-        write_whole(path, text.encode("utf-8"))
+        write_whole(path, inert_text(text).encode("utf-8"))
     except OSError as error:
         raise InputError([Fault(str(path), f"cannot be written: {error.strerror or error}")]) from None
 

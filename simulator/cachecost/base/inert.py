@@ -18,8 +18,8 @@ ACTIVE = (
 IN_TEXT = re.compile(f"[{ACTIVE}]")
 IN_LINE = re.compile(f"[{ACTIVE}{LINES}]")
 FORMULA = re.compile(r"\s*[=+\-@\t\r|%]")
-COMMAND = re.compile(r"^(\s*)(?::(?=:)|#(?=#\[))", re.MULTILINE)
-"""How a line begins that a runner of GitHub's takes for a command."""
+COMMAND = re.compile(r"^(\s*)(?::(?=:))|#(?=#(?:vso)?\[)", re.MULTILINE)
+"""What a CI runner takes for a command: `::` where a line begins, `##[` and `##vso[` anywhere."""
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?%?")
 
 
@@ -35,8 +35,18 @@ def inert_text(text: str) -> str:
 
 def inert_output(text: str) -> str:
     """`text` for stdout and stderr: as `inert_text`, and no line of it is a command to a CI runner."""
-    shown = inert_text(text)
-    return COMMAND.sub(_command, shown) if "::" in shown or "##[" in shown else shown
+    return without_commands(inert_text(text))
+
+
+def inert_json(line: bytes) -> bytes:
+    """A line of JSON as `inert_output`; it means the same."""
+    acts = not line.isascii() or b"\x7f" in line or b"##" in line
+    return inert_output(line.decode("utf-8", "surrogatepass")).encode() if acts else line
+
+
+def without_commands(text: str) -> str:
+    """`text` without what a CI runner takes for a command."""
+    return COMMAND.sub(_command, text) if "::" in text or "##" in text else text
 
 
 def inert_cell(text: str) -> str:
@@ -46,7 +56,7 @@ def inert_cell(text: str) -> str:
 
 
 def _command(match: re.Match[str]) -> str:
-    return f"{match[1]}\\u{ord(match[0][-1]):04x}"
+    return f"{match[1] or ''}\\u{ord(match[0][-1]):04x}"
 
 
 def _escape(match: re.Match[str]) -> str:

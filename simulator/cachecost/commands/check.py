@@ -197,8 +197,6 @@ class _ScenarioProgress:
 
 def _annotate(report: dict[str, Any], err: bool) -> None:
     from cachecost.views.check.github import annotation_lines
-    from cachecost.views.streams import styled_stream
+    from cachecost.views.streams import print_commands
 
-    stream = styled_stream(sys.stderr if err else sys.stdout)
-    for line in annotation_lines(report):
-        stream.write(f"{line}\n")
+    print_commands(annotation_lines(report), sys.stderr if err else sys.stdout)

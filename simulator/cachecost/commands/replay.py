@@ -15,6 +15,7 @@ import msgspec
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.exit_codes import exit_code
 from cachecost.base.formatting import count_text
+from cachecost.base.inert import inert_json
 from cachecost.base.structs import value
 from cachecost.commands.dated_notes import ModelDays, print_dated_notes, retirement_note
 from cachecost.commands.diagnostics import print_diagnostic
@@ -335,7 +336,7 @@ def _print_json(rows: Iterable[Mapping[str, Any]], bar: WorkBar | None = None) -
     for row in rows:
         if is_watched and bar:
             bar.end()
-        write(encode(row) + b"\n")
+        write(inert_json(encode(row)) + b"\n")
         if is_watched:
             flush()
         failed = failed or ("error" in row and row["error"]["type"] == NOT_EVALUATED)

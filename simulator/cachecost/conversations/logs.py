@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.inert import inert
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
@@ -50,12 +51,12 @@ class Logs:
 
     @property
     def name(self) -> str:
-        return str(self.paths[0]) if len(self.paths) == 1 else f"{len(self.paths)} logs"
+        return inert(str(self.paths[0])) if len(self.paths) == 1 else f"{len(self.paths)} logs"
 
     @property
     def arguments(self) -> str:
-        """The paths as on a command line."""
-        return " ".join(map(str, self.paths))
+        """The paths as on a command line, in one line."""
+        return inert(" ".join(map(str, self.paths)))
 
     def files(self) -> list[InputFile]:
         """The files to read: those that a reader knows, or the single one. The others are said and skipped.

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from io import TextIOWrapper
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
-from cachecost.base.inert import SIGNS, inert, inert_output, inert_text
+from cachecost.base.inert import SIGNS, inert, inert_output, inert_text, without_commands
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,8 +32,12 @@ class InertStream(TextIOWrapper):
         return len(text)
 
     def write_styled_stream(self, text: str) -> None:
-        """Write text that is inert already, with the colours of this program in it."""
-        super().write(text)
+        """Write text whose characters are inert already, with the colours of this program in it."""
+        super().write(without_commands(text))
+
+    def write_commands(self, lines: Iterable[str]) -> None:
+        """Write lines that are commands to a CI runner; what is foreign in them is escaped already."""
+        super().write("".join(f"{line}\n" for line in lines))
 
 
 class StyledStream:
@@ -52,6 +56,14 @@ class StyledStream:
 def styled_stream(stream: IO[str]) -> IO[str]:
     """`stream` for text whose foreign parts are inert already."""
     return cast("IO[str]", StyledStream(stream)) if isinstance(stream, InertStream) else stream
+
+
+def print_commands(lines: Iterable[str], stream: IO[str]) -> None:
+    """Print commands to a CI runner, such as annotations."""
+    if isinstance(stream, InertStream):
+        stream.write_commands(lines)
+    else:
+        stream.writelines(f"{line}\n" for line in lines)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from cachecost.base.atomic_files import write_whole
+from cachecost.base.atomic_files import write_text, write_whole
 from cachecost.ledger.results import Evidence, Fidelity
 from cachecost.views.bound_units import bind_units_in_markdown
 from cachecost.views.charts.pictures import inline
@@ -37,13 +37,13 @@ def write_html(fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequenc
 def write_evidence(
     fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence], folder: Path, again: str
 ) -> Path:
-    """report.md, residuals.svg and result.json in `folder`; each whole or not at all. Raises OSError."""
+    """report.md, residuals.svg and result.json in `folder`; each whole or not at all. Raises OSError, InputError."""
     folder.mkdir(parents=True, exist_ok=True)
     title = headline(score("all", anthropic_judgements(fidelity)))
     write_whole(folder / PICTURE, svg(residual_figure(fidelity, title)))
     write_whole(folder / RESULT, (json.dumps(fidelity_object(fidelity), indent=1) + "\n").encode())
     text = bind_units_in_markdown(evidence_markdown(fidelity, evidence, claims, PICTURE, again))
-    write_whole(folder / PAGE, text.encode())
+    write_text(folder / PAGE, text)
     return folder / PAGE
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 
+from cachecost.base.inert import inert
 from cachecost.views.tables.table import ANSWER, DETAIL, Column, Table
 
 GAP = 2
@@ -52,7 +53,7 @@ def fit_table(table: Table, width: int, narrow: int = LEAST_NAMES) -> FittedTabl
     Columns of a rank above ANSWER are hidden, the highest rank first, while names would have less than `narrow`
     cells. Names take what the columns leave, and lose their middle where that is less than they need.
     """
-    first, *others = table.columns
+    first, *others = map(_in_one_line, table.columns)
     columns = [column for column in others if column.rank != DETAIL]
     headed = [
         replace(column, header=shorten_middle(column.header, LONGEST_HEADER)) if column.right else column
@@ -68,6 +69,11 @@ def fit_table(table: Table, width: int, narrow: int = LEAST_NAMES) -> FittedTabl
     names = replace(first, cells=[shorten_middle(name, room) for name in first.cells])
     hidden = [column for column in columns if column.key not in keys]
     return FittedTable(names, shown, hidden, width, max(0, first.width - room), table.strong)
+
+
+def _in_one_line(column: Column) -> Column:
+    """The column with inert cells, so that no foreign text begins another line."""
+    return replace(column, cells=list(map(inert, column.cells)))
 
 
 def hidden_note(tables: Sequence[FittedTable], see: str) -> str:
