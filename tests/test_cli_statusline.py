@@ -7,6 +7,7 @@ import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -177,6 +178,19 @@ def test_a_damaged_memory_is_read_anew(folder: Path, tmp_path: Path, damage: byt
     (file,) = memory.glob("*.session")
     file.write_bytes(file.read_bytes()[:-20] if damage is None else damage)
     assert SessionMemory(small(folder), memory).read() == first
+
+
+def test_a_flipped_bit_in_the_memory_is_noticed(folder: Path, tmp_path: Path) -> None:
+    memory, random = tmp_path / "memory", Random(3)
+    first = SessionMemory(small(folder), memory).read()
+    (file,) = memory.glob("*.session")
+    data = file.read_bytes()
+    for _ in range(100):
+        damaged = bytearray(data)
+        damaged[random.randrange(len(data))] ^= 1 << random.randrange(8)
+        file.write_bytes(damaged)
+        assert SessionMemory(small(folder), memory).read() == first
+        assert file.read_bytes() == data
 
 
 def test_a_transcript_that_was_replaced_is_read_anew(folder: Path, tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_second_signal_ends_a_server_whose_client_stalls_in_its_body():
     try:
         assert server.post().status_code == 200
         with socket.create_connection(("127.0.0.1", int(server.address.rpartition(":")[2]))) as client:
-            client.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
+            client.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
             time.sleep(0.1)
             server.process.send_signal(signal.SIGINT)
             with pytest.raises(subprocess.TimeoutExpired):

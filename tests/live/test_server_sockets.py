@@ -16,7 +16,7 @@ from cachecost.live.log import CallLog
 from cachecost.live.loopback import PortTaken, listen
 from cachecost.live.server.app import app_of
 from cachecost.live.server.faults import faults_from
-from cachecost.live.server.serving import serving
+from cachecost.live.server.serving import serving, serving_at
 
 STREAM = {**BODY, "stream": True}
 
@@ -148,3 +148,37 @@ def test_only_loopback_is_listened_on():
         assert taken.getsockname()[0] == "127.0.0.1"
         assert taken.family == socket.AF_INET
         assert taken.proto == socket.IPPROTO_TCP
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:{port}", 200),
+        ("localhost:{port}", 200),
+        ("LOCALHOST:1", 200),  # as through a tunnel
+        ("localhost", 200),
+        ("evil.example:{port}", 421),
+        ("localhost.evil.example", 421),
+        ("127.0.0.1:{port}.evil.example", 421),
+        ("localhost:", 200),
+        ("", 421),
+    ],
+)
+@pytest.mark.parametrize("path", ["/v1/models", "/"])
+def test_it_answers_under_the_names_of_this_machine(host, status, path):
+    with serving(app_of(served_by())) as address:
+        headers = {**HEAD, "host": host.format(port=address.rpartition(":")[2])}
+        answer = httpx2.get(address + path, headers=headers, trust_env=False)
+    assert answer.status_code == status
+    if status == 421:
+        assert answer.json()["error"]["message"].startswith("host: expected 127.0.0.1 or localhost, as ")
+
+
+def test_two_hosts_are_none():
+    with (
+        listen(0) as listener,
+        serving_at(app_of(served_by()), listener),
+        socket.create_connection(listener.getsockname()) as client,
+    ):
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
+        assert client.recv(100).split()[1] in (b"400", b"421")

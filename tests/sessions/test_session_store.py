@@ -250,6 +250,67 @@ def test_damaged_rows_are_read_anew(tmp_path: Path, known: Path, column: str, co
     assert facts(read_with(known, path)) == facts(read_with(None, path))
 
 
+FLIPS = 150
+
+
+def test_a_flipped_bit_is_noticed_and_never_changes_a_bill(tmp_path: Path, known: Path) -> None:
+    """SQLite itself notices what is wrong in its own structure, and nothing of a value."""
+    path = write(tmp_path / "a.jsonl", *CALLS)
+    expected = facts(read_with(known, path))
+    with sqlite3.connect(known) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    other.close()
+    data, random = known.read_bytes(), Random(11)
+    for _ in range(FLIPS):
+        damaged = bytearray(data)
+        damaged[random.randrange(PAGE, len(data))] ^= 1 << random.randrange(8)
+        known.write_bytes(damaged)
+        for tail in ("-wal", "-shm"):
+            known.with_name(known.name + tail).unlink(missing_ok=True)
+        assert facts(read_with(known, path)) == expected
+
+
+@pytest.mark.parametrize("column", ["inode", "size", "mtime_ns", "tail", "sessions"])
+def test_a_changed_column_makes_a_row_as_good_as_none(tmp_path: Path, known: Path, column: str) -> None:
+    paths = [write(tmp_path / f"{name}.jsonl", *CALLS[:5]) for name in "ab"]
+    read_with(known, *paths)
+    with sqlite3.connect(known) as other:
+        (value,) = other.execute(f"SELECT {column} FROM files WHERE path = ?", (str(paths[0]),)).fetchone()
+        changed = value + 1 if isinstance(value, int) else value[:-1] + bytes([value[-1] ^ 1])
+        other.execute(f"UPDATE files SET {column} = ? WHERE path = ?", (changed, str(paths[0])))
+    other.close()
+    assert rows(known) == [str(paths[1])]
+    found = read_with(known, *paths)
+    assert (found.remembered, read_with(known, *paths).remembered) == (1, 2)
+
+
+def test_a_changed_state_is_not_gone_on_with(tmp_path: Path, known: Path, offsets: list[int]) -> None:
+    path = write(tmp_path / "a.jsonl", *CALLS[:5])
+    read_with(known, path)
+    with sqlite3.connect(known) as other:
+        (state,) = other.execute("SELECT state FROM states").fetchone()
+        other.execute("UPDATE states SET state = ?", (state.replace(b"\x09", b"\x08"),))
+    other.close()
+    path.write_bytes(path.read_bytes() + CALLS[5])
+    assert facts(read_with(known, path)) == facts(read_with(None, path))
+    assert offsets == [0, 0, 0]
+
+
+def test_six_processes_open_and_write_a_store_forty_times_each(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom pathlib import Path\n"
+        "from cachecost.sessions.store import FileIdentity, RememberedFile, SessionStore\n"
+        "for number in range(40):\n"
+        "    with SessionStore(Path(sys.argv[1], str(number // 10), 's.sqlite')) as store:\n"
+        "        with store.writing():\n"
+        "            store.put(f'{sys.argv[2]} {number}', RememberedFile(FileIdentity(1, 2, 3), b't', b's'), b'')\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    running = [subprocess.Popen([*command, name]) for name in "abcdef"]
+    assert [process.wait(60) for process in running] == [0] * 6
+    assert [len(rows(tmp_path / name / "s.sqlite")) for name in "0123"] == [60] * 4
+
+
 def test_another_version_is_emptied(tmp_path: Path, known: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.jsonl", *CALLS[:5])
     read_with(known, path)

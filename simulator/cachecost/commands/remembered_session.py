@@ -25,6 +25,8 @@ VERSION = crc32(f"{CONTENT} {__version__}".encode())
 STORE_VARIABLE, NO_STORE = "CACHECOST_STORE", "off"
 FOLDER = "working"
 DAY_S = 86400
+CHECKSUM_BYTES = 8
+"""Before the content of a file, over the rest."""
 KEPT_S = 30 * DAY_S
 """Files of sessions that were not used for so long are removed."""
 
@@ -49,6 +51,10 @@ class RememberedSession(msgspec.Struct, array_like=True):
 
 decode = msgspec.msgpack.Decoder(RememberedSession).decode
 encode = msgspec.msgpack.Encoder().encode
+
+
+def _checksum(data: bytes) -> bytes:
+    return blake2b(data, digest_size=CHECKSUM_BYTES).digest()
 
 
 def remembered_folder() -> Path | None:
@@ -121,15 +127,18 @@ class SessionMemory:
             if not self._file.exists():
                 self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 _remove_old(self._file.parent)
-            part.write_bytes(encode(self._known))
+            data = encode(self._known)
+            part.write_bytes(_checksum(data) + data)
             part.replace(self._file)
 
     def _load(self) -> RememberedSession | None:
         if self._file is None:
             return None
         with suppress(OSError, msgspec.MsgspecError, ValueError, TypeError):
-            found = decode(self._file.read_bytes())
-            return found if (found.version, found.path) == (VERSION, str(self._path)) else None
+            content = self._file.read_bytes()
+            checksum, data = content[:CHECKSUM_BYTES], content[CHECKSUM_BYTES:]
+            found = decode(data) if checksum == _checksum(data) else None
+            return found if found and (found.version, found.path) == (VERSION, str(self._path)) else None
         return None
 
     def _has_grown(self, known: RememberedSession, identity: tuple[int, int, int]) -> bool:

@@ -15,9 +15,10 @@ from zlib import crc32
 
 import msgspec
 
+from cachecost.base.digests import blake2b
 from cachecost.base.version import __version__
 
-CONTENT = 2
+CONTENT = 3
 """To be raised when a reader changes what it reads."""
 VERSION = crc32(f"{CONTENT} {__version__}".encode()) & 0x7FFFFFFF
 """A store of other content, or of another version of cachecost, is emptied."""
@@ -27,15 +28,18 @@ APPLICATION_OFFSET, HEADER_BYTES = 68, 72
 """Where it stands in the file (sqlite.org/fileformat.html)."""
 FOREIGN = "it is another program's file"
 BUSY_S = 2.0
+CHECKSUM_BYTES = 8
 SCHEMA = """
 DROP TABLE IF EXISTS files;
 DROP TABLE IF EXISTS states;
 CREATE TABLE files (
-    path TEXT PRIMARY KEY, inode INTEGER, size INTEGER, mtime_ns INTEGER, tail BLOB, sessions BLOB
+    path TEXT PRIMARY KEY, inode INTEGER, size INTEGER, mtime_ns INTEGER, tail BLOB, sessions BLOB, checksum BLOB
 );
-CREATE TABLE states (path TEXT PRIMARY KEY, state BLOB);
+CREATE TABLE states (path TEXT PRIMARY KEY, state BLOB, checksum BLOB);
 """
-"""States stand apart: they are large, and read only for files that have grown."""
+"""A checksum is over the other columns: SQLite does not notice a flipped bit in a value. States stand apart: they are
+large, and read only for files that have grown.
+"""
 
 
 def _check_owner(path: Path) -> None:
@@ -46,6 +50,16 @@ def _check_owner(path: Path) -> None:
         header = stream.read(HEADER_BYTES)
     if header and int.from_bytes(header[APPLICATION_OFFSET:], "big") != APPLICATION:
         raise sqlite3.DatabaseError(FOREIGN)
+
+
+def _checksum(*values: object) -> bytes:
+    """Of the columns of a row, each with its type and length."""
+    digest = blake2b(digest_size=CHECKSUM_BYTES)
+    for value in values:
+        data = value if isinstance(value, bytes) else repr(value).encode("utf-8", "surrogatepass")
+        digest.update(f"{type(value).__name__} {len(data)} ".encode())
+        digest.update(data)
+    return digest.digest()
 
 
 class FileIdentity(msgspec.Struct, frozen=True, array_like=True):
@@ -104,16 +118,18 @@ class SessionStore:
         self._database.close()
 
     def files(self) -> Mapping[str, RememberedFile]:
-        """Every file that is remembered, by path."""
-        rows = self._database.execute("SELECT path, inode, size, mtime_ns, tail, sessions FROM files")
+        """Every file that is remembered, by path. A damaged row is as good as none."""
+        rows = self._database.execute("SELECT path, inode, size, mtime_ns, tail, sessions, checksum FROM files")
         return {
-            path: RememberedFile(FileIdentity(*identity), tail, sessions) for path, *identity, tail, sessions in rows
+            path: RememberedFile(FileIdentity(*identity), tail, sessions)
+            for path, *identity, tail, sessions, checksum in rows
+            if checksum == _checksum(path, *identity, tail, sessions)
         }
 
     def state(self, path: str) -> bytes:
-        """What is needed to go on reading a file; empty where nothing is."""
-        row = self._database.execute("SELECT state FROM states WHERE path = ?", (path,)).fetchone()
-        return row[0] if row else b""
+        """What is needed to go on reading a file; empty where nothing is, or where it is damaged."""
+        row = self._database.execute("SELECT state, checksum FROM states WHERE path = ?", (path,)).fetchone()
+        return row[0] if row and row[1] == _checksum(path, row[0]) else b""
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -130,8 +146,8 @@ class SessionStore:
     def put(self, path: str, file: RememberedFile, state: bytes) -> None:
         """Remember a file."""
         row = (path, *msgspec.structs.astuple(file.identity), file.tail, file.sessions)
-        self._database.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", row)
-        self._database.execute("INSERT OR REPLACE INTO states VALUES (?, ?)", (path, state))
+        self._database.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, _checksum(*row)))
+        self._database.execute("INSERT OR REPLACE INTO states VALUES (?, ?, ?)", (path, state, _checksum(path, state)))
 
     def forget(self, paths: Iterable[str]) -> None:
         """Remove files that no longer exist."""

@@ -13,10 +13,11 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from cachecost.live.hosts import is_loopback
 from cachecost.live.server.bill import bill_of
 from cachecost.live.server.bill_figures import bill_json
 from cachecost.live.server.meter import Meter
-from cachecost.live.viewer.guard import HEADERS, loopback_hosts
+from cachecost.live.viewer.guard import HEADERS
 
 PAGE, JSON = "/cachecost", "/cachecost.json"
 BELOW = f"{PAGE}/"
@@ -33,7 +34,7 @@ def routes(meter: Meter, token: str, port: int) -> list[Route]:
         return JSONResponse(bill_json(bill_of(meter)), headers={"cache-control": "no-store"})
 
     async def page(request: Request) -> Response:
-        if request.headers.getlist("host") not in [[host] for host in loopback_hosts(port)]:
+        if not is_loopback(request.scope, port):
             return Response(status_code=421, headers=HEADERS)
         if request.headers.get("sec-fetch-site") not in OWN_SITES:
             return Response(status_code=403, headers=HEADERS)

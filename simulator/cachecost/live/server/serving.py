@@ -11,17 +11,20 @@ from collections.abc import Callable, Iterator
 from starlette.types import ASGIApp
 
 from cachecost.live.callbacks import ignore
+from cachecost.live.hosts import LoopbackHosts
 from cachecost.live.loopback import QuietServer, address_of, listen
 from cachecost.live.server.state import AnswerDelays
 
 
 class _Server(QuietServer):
-    """Ends waits when it stops, so that running answers complete; `stop` ends others."""
+    """Ends waits when it stops, so that running answers complete; `stop` ends others. It answers under the names of
+    this machine only.
+    """
 
     def __init__(
         self, app: ASGIApp, pauses: AnswerDelays | None, ready: Callable[[], None], stop: Callable[[], None] = ignore
     ) -> None:
-        super().__init__(app)
+        super().__init__(LoopbackHosts(app))
         self._pauses = pauses
         self._ready = ready
         self._stop = stop

@@ -11,6 +11,8 @@ from secrets import compare_digest
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cachecost.live.hosts import NAMES, header_values, is_loopback
+
 METHODS = ("GET", "HEAD")
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -24,12 +26,6 @@ HEADERS: Mapping[str, str] = {
     "cache-control": "no-store",
 }
 OWN_HEADERS = [(name.encode(), text.encode()) for name, text in HEADERS.items()]
-ENCODING = "latin-1"
-
-
-def loopback_hosts(port: int) -> set[str]:
-    """The values of Host that a server on this port answers to."""
-    return {f"127.0.0.1:{port}", f"localhost:{port}"}
 
 
 class LoopbackGuard:
@@ -40,8 +36,8 @@ class LoopbackGuard:
     def __init__(self, app: ASGIApp, start: str, port: int) -> None:
         self._app = app
         self._start = start.encode()
-        self._hosts = loopback_hosts(port)
-        self._origins = {f"http://{host}" for host in self._hosts}
+        self._port = port
+        self._origins = {f"http://{name}:{port}" for name in NAMES}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -57,19 +53,14 @@ class LoopbackGuard:
 
     def _refuses(self, scope: Scope) -> int | None:
         """The status of a request that may not pass; None where it may."""
-        hosts, origins = _values(scope, b"host"), _values(scope, b"origin")
-        if len(hosts) != 1 or hosts[0] not in self._hosts:
+        if not is_loopback(scope, self._port):
             return 421
-        if any(origin not in self._origins for origin in origins):
+        if any(origin not in self._origins for origin in header_values(scope, b"origin")):
             return 403
         path = scope["path"].encode("utf-8", "surrogateescape")
         if not compare_digest(path[: len(self._start)], self._start):
             return 404
         return None if scope["method"] in METHODS else 405
-
-
-def _values(scope: Scope, name: bytes) -> list[str]:
-    return [value.decode(ENCODING) for key, value in scope["headers"] if key == name]
 
 
 def _with_headers(send: Send) -> Send:
