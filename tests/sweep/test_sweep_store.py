@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from random import Random
+from subprocess import DEVNULL, PIPE, Popen
 
 import pytest
 from sweep_bench import ALONE, SCENARIO, rows_of, scenario_at, table
@@ -15,6 +16,7 @@ from cachecost.base.errors import InputError
 from cachecost.base.extras import NotInstalled
 from cachecost.sweep import backends, tables
 from cachecost.sweep.cells import Job, Task, evaluate_task
+from cachecost.sweep.exclusive import exclusive_store
 from cachecost.sweep.rows import CellKey, SweepRow, error_row
 from cachecost.sweep.run import Sweep, load_sweep, run_sweep
 from cachecost.sweep.store import open_store
@@ -156,3 +158,33 @@ def test_without_pyarrow_a_folder_holds_csv_and_parquet_is_refused(
         tables.suffix_of(Path("f.parquet"))
     with pytest.raises(InputError, match=r"--out f.txt: expected F.parquet, F.csv or a folder"):
         tables.suffix_of(Path("f.txt"))
+
+
+def test_a_second_sweep_to_the_same_place_says_so(tmp_path: Path) -> None:
+    """One that ended in the meantime took its folder along."""
+    out = tmp_path / "out.csv"
+    sweep = sweep_at(tmp_path)
+    for _ in range(2):
+        with exclusive_store(out, sweep.axes, sweep.about(), False) as store:
+            with pytest.raises(InputError, match=rf"^--out {out}: another sweep is writing it; wait for its end"):
+                exclusive_store(out, sweep.axes, sweep.about(), True).__enter__()
+            run_sweep(sweep, ALONE, store, lambda cells: None)
+        assert sorted(path.name for path in tmp_path.glob("out*")) == ["out.csv"]
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"out.csv: cannot be written: Not a directory$"):
+        exclusive_store(tmp_path / "file" / "out.csv", (), {}, False).__enter__()
+
+
+def test_sweeps_that_begin_together_succeed_or_say_so(tmp_path: Path) -> None:
+    path = scenario_at(tmp_path, SCENARIO)
+    code = "from cachecost.cli import main; main()"
+    words = ["sweep", path.name, "--grid", GRID[1], "--backend", "loky", "--jobs", "1", "--out", "out.csv"]
+    command = [sys.executable, "-c", code, *words]
+    running = [Popen(command, cwd=tmp_path, stdout=DEVNULL, stderr=PIPE, text=True) for _ in range(2)]
+    ended = [(process.communicate(timeout=60)[1], process.returncode) for process in running]
+    assert {code for _, code in ended} <= {0, 2} and 0 in {code for _, code in ended}
+    assert all(code == 0 or "another sweep is writing it" in said for said, code in ended), ended
+    assert not list(tmp_path.glob("out.csv.*"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,8 +87,9 @@ def sweep(
         processes.begin(jobs or -1, "cachecost.sweep.backends")
     from cachecost.sweep.backends import Workers
     from cachecost.sweep.drawing import parse_draws
+    from cachecost.sweep.exclusive import exclusive_store
     from cachecost.sweep.run import load_sweep
-    from cachecost.sweep.store import open_store, temporary_store
+    from cachecost.sweep.store import temporary_store
 
     try:
         made = load_sweep(
@@ -105,7 +105,7 @@ def sweep(
         )
         workers = Workers(backend, jobs or -1, scheduler)
         workers.check()
-        kept = nullcontext(open_store(out, made.axes, made.about(), resume)) if out else temporary_store(made.axes)
+        kept = exclusive_store(out, made.axes, made.about(), resume) if out else temporary_store(made.axes)
         with kept as store:
             _run_sweep(made, workers, store, bool(out))
             return exit_code(not_evaluated=_show(made, store, out, as_json))

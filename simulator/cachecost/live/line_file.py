@@ -7,19 +7,15 @@ loses at most the line being written.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.file_locks import InUse, lock_file
 
 CHUNK = 1 << 16
-
-
-class InUse(Exception):
-    """Another process writes the file."""
 
 
 class LineFile:
@@ -33,7 +29,7 @@ class LineFile:
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         self._torn_at: int | None = None
         try:
-            _lock(self._file)
+            lock_file(self._file)
         except BaseException:
             os.close(self._file)
             raise
@@ -114,14 +110,3 @@ def _write(file: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
-
-
-def _lock(file: int) -> None:
-    """Lock the file until this process closes it or ends. Raises InUse."""
-    if sys.platform != "win32":  # where there is no such lock
-        import fcntl
-
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InUse from None

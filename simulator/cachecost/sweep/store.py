@@ -46,7 +46,7 @@ class Store:
     @property
     def folder(self) -> Path:
         """Where the parts are, until the table is whole."""
-        return self.out.with_name(f"{self.out.name}.parts") if self.out.suffix else self.out / ".parts"
+        return parts_folder(self.out)
 
     def keep(self, rows: Sequence[SweepRow]) -> PartFile:
         """Write a bundle's rows down: after this they are never computed again."""
@@ -71,7 +71,7 @@ class Store:
             write_table(path, self.axes, rows)
         over = self.folder.with_name(f"{self.folder.name}.over")
         self.folder.replace(over)
-        shutil.rmtree(over)
+        shutil.rmtree(over, ignore_errors=True)  # the next sweep may do the same
 
     def rows(self, axes: Sequence[Axis]) -> StoredRows:
         """The rows of the finished table, in the order of the grid."""
@@ -90,6 +90,11 @@ class Store:
             return
         for value, some in groupby(rows, lambda row: row.key.labels[0]):
             yield self._table(value), some
+
+
+def parts_folder(out: Path) -> Path:
+    """Where the parts of a sweep to `out` are."""
+    return out.with_name(f"{out.name}.parts") if out.suffix else out / ".parts"
 
 
 def open_store(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bool) -> Store:
