@@ -78,11 +78,11 @@ def test_an_image_without_a_size_is_a_stated_guess(source: object) -> None:
         ),
         (
             document(base64(pdf(2, b"(" + b"x" * 151 + b") Tj"), "application/pdf")),
-            (),
-            {"612x792 page": 2, "unseen": 151, "document": 1},
+            ("x" * 151,),
+            {"612x792 page": 2, "document": 1},
         ),
         (
-            document(base64(pdf(2, b"(" + b"x" * 151 + b") Tj"), "application/pdf"), **CITED),
+            document(base64(pdf(2, b"<" + b"0078" * 151 + b"> Tj"), "application/pdf"), **CITED),
             (),
             {"612x792 page": 2, "unseen": 151, "document": 1, "sentence": 2},
         ),
@@ -136,7 +136,7 @@ OF_THE_TEST = Calibration(
         ({"type": "image", "source": base64(png(1920, 1080), "image/png")}, 2691 + 100_000),
         ({"type": "document", "source": text("hello world")}, 2 * 2.0 + 10_000_000),
         (
-            {"type": "document", "source": base64(pdf(3, b"(" + b"x" * 40 + b") Tj"), "application/pdf")},
+            {"type": "document", "source": base64(pdf(3, b"<" + b"0078" * 40 + b"> Tj"), "application/pdf")},
             3 * (1496 + 1_000_000) + 40 * 0.5 + 10_000_000,
         ),
     ],

@@ -343,7 +343,7 @@ def test_raw_counts_keep_sizes_and_no_word() -> None:
     result = {"type": "tool_result", "content": [IMAGE, IMAGE, PAPER]}
     counts = count_content(block_of("user", result))[0]
     facts = {name: number for name, number in counts.items() if not name.startswith(("cl100k", "ctok"))}
-    assert facts == {"1920x1080 image": 2, "612x792 page": 3, "document": 1, "unseen": 12}
+    assert facts == {"1920x1080 image": 2, "612x792 page": 3, "document": 1}
     assert "uack" not in json.dumps(counts)
 
 

@@ -47,7 +47,7 @@ def read_pdf(data: bytes) -> Pdf | None:
     """The PDF in `data`; None if it is not a PDF or its pages cannot be found."""
     if b"%PDF-" not in data[:1024]:
         return None
-    streams = list(_streams(data))
+    streams = list(streams_in(data))
     told = [data, *(body for head, body in streams if b"/ObjStm" in head)]
     pages = _pages(told)
     width, height = _size(told)
@@ -56,7 +56,7 @@ def read_pdf(data: bytes) -> Pdf | None:
     return Pdf(pages, width, height, characters) if pages else None
 
 
-def _streams(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+def streams_in(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """(dictionary, content) of each stream; the content inflated where possible."""
     left = MOST_INFLATED
     for start in STREAM.finditer(data):
