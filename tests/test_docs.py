@@ -128,7 +128,10 @@ def _linked(page: Path, paragraph: str) -> str:
 def _calibrated() -> str:
     data = tomllib.loads((ROOT / "simulator/cachecost/tokens/calibration.toml").read_text())
     errors = [each["error"]["tiktoken"] for each in data["generations"].values()]
-    return " ".join(f"{100 * share:.1f}%" for error in errors for share in (error["median"], error["p95"]))
+    told = [f"{100 * share:.1f}%" for error in errors for share in (error["median"], error["p95"])]
+    file = (ROOT / "simulator/cachecost/tokens/margins.toml").read_text()
+    rows = [row for counters in tomllib.loads(file)["margins"].values() for row in counters.values()]
+    return " ".join([*told, *(f"{100 * share:.2g}%" for row in rows for share in row.values()), "100%", file])
 
 
 CALIBRATED = _calibrated()

@@ -30,8 +30,9 @@ def image(content: Content) -> BlockParts:
 def document(content: Content, parts_of: Reader) -> BlockParts:
     """A document: its title and context, its text, or the pages of a PDF.
 
-    A PDF costs the image of each page and the text on it (measured on a page with one word, and on one with 1,091
-    tokens of text); of text in encodings of its own only the number of characters is known. A PDF by URL or file id is a guess: neither its pages nor its text are known.
+    A PDF costs the image of each page and the text on it (measured on a page with one word); of text in an encoding of
+    the font's own only the number of characters is known. A PDF by URL or file id is a guess: neither its pages nor its
+    text are known.
     """
     inside = merge_parts(_inside(_source(content), parts_of))
     named = BlockParts(tuple(str(content[key]) for key in ("title", "context") if content.get(key)))
