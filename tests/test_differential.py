@@ -102,10 +102,12 @@ class Both:
     def _of_a_host(self) -> ModelRules:
         """Those of a model and a day of its life; half of them under other readings."""
         book = catalogue(host := self.dice.choice(HOSTS))
-        model = book.model(EXPLICIT.get(host) or self.dice.choice(sorted(book.models)))
+        claude = [name for name in sorted(book.models) if name.startswith("claude-")]
+        model = book.model(EXPLICIT.get(host) or self.dice.choice(claude))
         day = model.released + timedelta(self.dice.randint(0, (book.data_date - model.released).days))
         assumptions = Assumptions(**self._assumptions()) if self.dice.random() < 0.5 else Assumptions()
-        return RuleBook(assumptions).rules(host, model.id, day)
+        found = RuleBook(assumptions).rules(host, model.id, day)
+        return found if found.matching == "breakpoint" else self._of_a_host()  # Bedrock had no cache at first
 
     def step(self) -> None:
         self.now += self.dice.choice(WAITS)

@@ -48,7 +48,7 @@ def test_models_are_told_with_every_other_error(tmp_path: Path) -> None:
     ("text", "fault"),
     [
         ("model: claude-opus-47\n", "3:1 model: unknown model 'claude-opus-47' on host anthropic (did you mean 'cla"),
-        ("host: anthropc\nmodel: x\n", "3:1 host: expected one of anthropic, bedrock, "),
+        ("host: anthropc\nmodel: x\n", "3:1 host: expected one of anthropic, azure, bedrock, "),
         (
             "model: claude-opus-4-7\nsweep: {model: [claude-opus-4-7, claude-opus-4-77]}\n",
             "4:34 sweep.model[1]: model: unknown model 'claude-opus-4-77' on host anthropic",
