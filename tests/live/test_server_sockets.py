@@ -1,7 +1,9 @@
 """The server on a real port: many streams at once, two keys, a client that leaves, an end without loss."""
 
 import asyncio
+import json
 import socket
+import struct
 import threading
 import time
 
@@ -182,3 +184,20 @@ def test_two_hosts_are_none():
     ):
         client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
         assert client.recv(100).split()[1] in (b"400", b"421")
+
+
+def test_clients_that_leave_a_long_stream_cause_no_warnings(caplog):
+    """asyncio says "socket.send() raised exception." for each write to a connection that is gone."""
+    served = served_by(Says({"type": "text", "text": "word " * 100_000}))
+    body = json.dumps({**STREAM, "max_tokens": 10**6}).encode()
+    head = "".join(f"{name}: {value}\r\n" for name, value in HEAD.items()).encode()
+    request = b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\n%bContent-Length: %d\r\n\r\n%b"
+    with listen(0) as listener, serving_at(app_of(served), listener):
+        for number in range(12):
+            with socket.create_connection(listener.getsockname(), timeout=30) as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset at the end
+                client.sendall(request % (head, len(body), body))
+                received = 0
+                while received <= 40_000 * number:
+                    received += len(client.recv(1 << 16))
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []

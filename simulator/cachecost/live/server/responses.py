@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -60,6 +61,7 @@ class PacedResponse:
         between = max(0.0, answered.seconds - answered.first_token_s) / len(chunks)
         for chunk in chunks[: len(chunks) // 2] if kind == "cut" else chunks:
             await _more(send, chunk)
+            await asyncio.sleep(0)  # a client that has left is noticed, or asyncio warns of every further write
             await self._pauses.sleep(between)
         if kind == "cut":
             raise ConnectionCut("the stream was cut in the middle")
