@@ -250,7 +250,7 @@ def test_damaged_rows_are_read_anew(tmp_path: Path, known: Path, column: str, co
     assert facts(read_with(known, path)) == facts(read_with(None, path))
 
 
-FLIPS = 150
+FLIPS = 60
 
 
 def test_a_flipped_bit_is_noticed_and_never_changes_a_bill(tmp_path: Path, known: Path) -> None:
