@@ -38,7 +38,6 @@ def run_here(
         except SystemExit as ended:
             code = int(ended.code or 0)
     encoding = environment.get(ENCODING, "utf-8")
-    # click writes UTF-8 to an stderr that has only ASCII, in a process of its own too
     told = err.getvalue().decode(encoding, "backslashreplace")
     return subprocess.CompletedProcess(arguments, code, _lines(out.getvalue().decode(encoding)), _lines(told))
 

@@ -7,6 +7,7 @@ character, are escaped as in JSON (`\\u001b`): visible and harmless, and printed
 from __future__ import annotations
 
 import codecs
+import os
 import re
 
 LINES = r"\n\t"
@@ -49,6 +50,11 @@ def without_commands(text: str) -> str:
     return COMMAND.sub(_command, text) if "::" in text or "##" in text else text
 
 
+def file_name(name: str) -> str:
+    """A file's name as text: of a name that is not UTF-8, other bytes are shown as `\\xff`."""
+    return name if name.isascii() else os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
 def inert_cell(text: str) -> str:
     """A cell of a table that a spreadsheet may open: inert, and no formula (OWASP, CSV injection)."""
     shown = inert_text(text)
@@ -74,6 +80,9 @@ TO_ASCII = str.maketrans(AS_ASCII)
 SIGNS = "cachecost.signs"
 """The error handler of an encoder: a sign that the encoding lacks becomes ASCII, other characters `?`."""
 
+PLAIN_ASCII = "cachecost_ascii"
+"""ASCII by another name: click writes UTF-8 past a stream whose encoding is called ASCII."""
+
 
 def encodable(text: str, encoding: str) -> str:
     """`text`, or where `encoding` lacks one of its signs, ASCII in the place of all of them."""
@@ -91,4 +100,13 @@ def _sign(error: UnicodeError) -> tuple[str, int]:
     return "".join(AS_ASCII.get(letter, "?") for letter in lacking), error.end
 
 
+def _plain_ascii(name: str) -> codecs.CodecInfo | None:
+    if name != PLAIN_ASCII:
+        return None
+    ascii_ = codecs.lookup("ascii")
+    pair = ascii_.incrementalencoder, ascii_.incrementaldecoder
+    return codecs.CodecInfo(ascii_.encode, ascii_.decode, ascii_.streamreader, ascii_.streamwriter, *pair, PLAIN_ASCII)
+
+
 codecs.register_error(SIGNS, _sign)
+codecs.register(_plain_ascii)

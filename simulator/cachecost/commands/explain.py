@@ -28,6 +28,7 @@ from cachecost.commands.options import (
     csv_option,
     format_option,
     html_option,
+    json_option_of,
     scenario_options,
     shared_options,
     tokens_option,
@@ -56,12 +57,7 @@ if TYPE_CHECKING:
 )
 @html_option("Also write the findings as an HTML page.")
 @csv_option
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print JSON Lines instead of text: one object per strategy, or one for a log.",
-)
+@json_option_of("Print JSON Lines instead of text: one object per strategy, or one for a log.")
 @shared_options
 def explain(
     logs: tuple[Path, ...],

@@ -22,6 +22,7 @@ from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.factory import AUTO, CALIBRATED, COUNTERS
+from cachecost.views.streams import write_utf8
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -175,7 +176,20 @@ csv_option = click.option(
     help="Also write the rows of the table as CSV.",
 )
 full_option = click.option("--full", is_flag=True, help="Print the whole table, and what is assumed.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+
+
+def _as_json(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+    if value:
+        write_utf8()
+    return value
+
+
+def json_option_of(text: str) -> Callable[[Command], Command]:
+    """Add --json to a command; `text` is its help."""
+    return click.option("--json", "as_json", is_flag=True, callback=_as_json, help=text)
+
+
+json_option = json_option_of("Print one JSON object instead of text.")
 
 
 def write_rows(path: Path | None, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -28,6 +28,7 @@ from cachecost.commands.options import (
     format_option,
     html_option,
     is_scenario,
+    json_option_of,
     shared_options,
     tokens_option,
     write_rows,
@@ -89,7 +90,7 @@ REPLAYING = "replaying"
 @tokens_option
 @html_option("Also write an HTML page that shows every prompt.")
 @csv_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON Lines instead of text, one object per call.")
+@json_option_of("Print JSON Lines instead of text, one object per call.")
 @shared_options
 def replay(
     logs: tuple[Path, ...],

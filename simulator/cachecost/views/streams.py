@@ -5,6 +5,7 @@ What rich styles goes past that: its console makes the text inert piece by piece
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -13,7 +14,7 @@ from functools import cache
 from io import TextIOWrapper
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
-from cachecost.base.inert import SIGNS, inert, inert_output, inert_text, without_commands
+from cachecost.base.inert import PLAIN_ASCII, SIGNS, inert, inert_output, inert_text, without_commands
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,8 +83,9 @@ def _inert(name: str) -> Iterator[None]:
         yield
         return
     kept.flush()
+    encoding = PLAIN_ASCII if codecs.lookup(kept.encoding).name == "ascii" else kept.encoding
     stream = InertStream(
-        kept.buffer, kept.encoding, SIGNS, line_buffering=kept.line_buffering, write_through=kept.write_through
+        kept.buffer, encoding, SIGNS, line_buffering=kept.line_buffering, write_through=kept.write_through
     )
     setattr(sys, name, stream)
     try:
@@ -91,6 +93,12 @@ def _inert(name: str) -> Iterator[None]:
     finally:
         setattr(sys, name, kept)
         stream.detach()  # the bytes below are another stream's, which closes them
+
+
+def write_utf8() -> None:
+    """Make stdout UTF-8 for what follows: JSON is that in any environment (RFC 8259)."""
+    if isinstance(sys.stdout, InertStream):
+        sys.stdout.reconfigure(encoding="utf-8", errors=SIGNS)
 
 
 def inert_console(stream: IO[str], **options: Any) -> Console:

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any, TextIO
 
 from cachecost.base.formatting import exact
-from cachecost.base.inert import inert_cell
+from cachecost.base.inert import file_name, inert_cell
 from cachecost.ledger.rows import TOKEN_CLASSES, ZERO, CallRow
 from cachecost.prompts.blocks import Layer
 
@@ -65,7 +65,8 @@ FIELDS: dict[str, Field] = {
     "cost_usd": lambda row: _usd(row, row.cost.total),
     "cause": attrgetter("cause"),
     "error": attrgetter("error"),
-    **{name: attrgetter(name) for name in ("session", "project", "agent", "file")},
+    **{name: attrgetter(name) for name in ("session", "project", "agent")},
+    "file": lambda row: file_name(row.file),
     "line": lambda row: row.line or None,
 }
 """The fields of a call, by the key that JSON and CSV share."""
