@@ -585,7 +585,9 @@ def test_a_recording_gets_the_head_it_lacks_and_the_params(folder: Path) -> None
 
 def test_a_head_over_that_of_the_recording_is_a_fault(folder: Path) -> None:
     tools = Part((given_block("tool", "", "t", 5),))
-    write(Conversation("conversation", (), tools=tools), folder / "talk.jsonl")
+    plain = loaded(folder, SMALL.replace("synthetic: {turns: 2}", "recording: talk.jsonl"))
+    events = only(load_conversations(plain, folder)).events
+    write(Conversation("conversation", events, tools=tools), folder / "talk.jsonl")
     scenario = loaded(folder, WHOLE)
     with pytest.raises(InputError) as raised:
         only(load_conversations(scenario, folder))

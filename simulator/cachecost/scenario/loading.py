@@ -408,10 +408,11 @@ def load_conversations(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -
     if source.recording is None:
         return ScenarioTalks([_add_head(scenario, _make_synthetic(scenario))], [])
     conversations, bills = read_conversations(input_path(source.recording, base_dir), "auto", warn)
+    headed = [_add_head(scenario, conversation) for conversation in conversations]
     if not any(conversation.replies for conversation in conversations):
         fault = scenario.fault(("conversation", "recording"), "expected a recording with calls; it has none")
         raise InputError([fault])
-    return ScenarioTalks([_add_head(scenario, conversation) for conversation in conversations], bills)
+    return ScenarioTalks(headed, bills)
 
 
 def _check_head(scenario: Scenario) -> None:
