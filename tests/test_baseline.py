@@ -190,6 +190,21 @@ def test_prices_and_rules_under_the_baseline(path: Path, tmp_path: Path, now: st
     assert verdict.verdict == "not_comparable" and verdict.message.startswith(LEAD + told), verdict.message
 
 
+@pytest.mark.parametrize(("default", "verdict"), [("'lookback'", "pass"), ("'exact'", "not_comparable")])
+def test_a_rule_that_came_later_is_at_its_default_in_an_older_baseline(
+    path: Path, tmp_path: Path, default: str, verdict: str
+) -> None:
+    """Another release knows more rules; what it adds must not make every baseline worthless."""
+    kept = json.loads(path.read_text())
+    (digest,) = kept["rules"]
+    record = kept["rules"].pop(digest)
+    later = {name: value for name, value in record.items() if name != "finds"}
+    other = {} if default == "'lookback'" else {"finds": "exact"}
+    kept["rules"] = {digest[::-1]: {**later, **other}}
+    path.write_text(json.dumps(kept).replace(digest, digest[::-1]))
+    assert regression(tmp_path / "mine.yaml", tmp_path / "reports").verdict == verdict
+
+
 def test_an_own_price_file_is_not_comparable(path: Path, tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(OWN_PRICES)
     scenario = tmp_path / "mine.yaml"

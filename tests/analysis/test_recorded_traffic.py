@@ -104,7 +104,7 @@ gemini    best_effort  14   0/0    0/0    12/12  2
 gemini    named        5    3/3    0/0    0/0    2
 mistral   grid         8    0/1    2/5    6/6    2
 openai    grid         90   29/32  31/39  36/40  19
-xai       grid         25   14/18  0/0    18/18  7
+xai       grid         31   17/21  0/0    21/21  10
 """
 
 

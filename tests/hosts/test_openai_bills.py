@@ -99,7 +99,7 @@ def test_another_machine_has_what_an_earlier_call_sent(tmp_path: Path, read: int
         call("gpt-5", 20, 2_800, read, 900, ASK, ANSWER, NEXT, ANSWER, NEXT),
     )
     told = validated(tmp_path, *rows)
-    assert told["machine_ranges"] == {"judged": 2, "hold": 1 + in_range}
+    assert (told["ranges"]["judged"], told["ranges"]["hold"]) == (2, 1 + in_range)
 
 
 @pytest.mark.parametrize(("model", "read"), [("gpt-5", 1_152), ("gpt-5.6-sol", 1_216)])

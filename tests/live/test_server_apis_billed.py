@@ -120,17 +120,20 @@ def tokens_after_the_prompt():
 
 RULES = RuleBook().rules("openai", CHAT.model)
 LEAST, STEP_TOKENS = RULES.minimum_tokens, RULES.step_tokens
+FIRST = LEAST + STEP_TOKENS - RULES.grid_offset_tokens
+"""Where the first block ends that reaches the minimum: blocks begin before the prompt, in OpenAI's own text."""
 EDGES = [
-    (LEAST - 1, 0),
-    (LEAST, LEAST),
-    (LEAST + STEP_TOKENS - 1, LEAST),
-    (LEAST + STEP_TOKENS, LEAST + STEP_TOKENS),
-    (LEAST + 3 * STEP_TOKENS + 1, LEAST + 3 * STEP_TOKENS),
+    (FIRST - 1, 0),
+    (FIRST, LEAST),
+    (FIRST + STEP_TOKENS - 1, LEAST),
+    (FIRST + STEP_TOKENS, LEAST + STEP_TOKENS),
+    (FIRST + 3 * STEP_TOKENS + 1, LEAST + 3 * STEP_TOKENS),
 ]
 
 
 def test_the_rules_are_those_of_the_guide():
     assert (LEAST, STEP_TOKENS) == (1024, 128)
+    assert 0 < RULES.grid_offset_tokens < STEP_TOKENS
 
 
 @pytest.mark.parametrize(("tokens", "read"), EDGES)

@@ -283,7 +283,7 @@ def over_anthropic() -> set[str]:
 @pytest.mark.parametrize("host", sorted(hosts()))
 def test_rules_and_models_are_told_of_every_host(host: str) -> None:
     head, *lines = told("rules", host).splitlines()
-    assert head.split() == ["rule", "model", "value", "from", "to", "confidence", "source"]
+    assert head.split() == ["rule", "model", "value", "from", "to", "seen", "confidence", "source"]
     assert len(lines) > 10
     tables = told("models", host).splitlines()
     assert any(line.split()[:3] == ["model", "from", "to"] for line in tables[:2])

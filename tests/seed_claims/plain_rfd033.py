@@ -53,7 +53,7 @@ FIGURES = {
     "033.suggested": {"usd": _cost(FREE)},
     "033.elsewhere": {
         "structured": usd(GPT, [Sent(SAME.total, 0, ANSWER, SAME.total)]),
-        "forced": usd(GPT, [Sent(FORCED.total, 742 * 128, ANSWER, FORCED.total - 742 * 128)]),
+        "forced": usd(GPT, [Sent(FORCED.total, 741 * 128, ANSWER, FORCED.total - 741 * 128)]),  # blocks begin 11 before
     },
     "033.tool-size": {"tokens": SIZE},
     "033.tool-cost": {

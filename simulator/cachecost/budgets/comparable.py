@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields
+from functools import cache
 
 from cachecost.budgets.baseline import Baseline, Figures
+from cachecost.providers.rules import ModelRules
 
 Records = Mapping[str, Mapping[str, str]]
 ABSENT = "none"
@@ -20,7 +23,8 @@ def differences(before: Baseline, now: Baseline, strategy: str) -> list[str]:
         return found
     old, new = before.strategies[strategy], now.strategies[strategy]
     found += _differing(_of(before.prices, old.prices), _of(now.prices, new.prices), "the {} price of {} {}, now {}")
-    found += _differing(_of(before.rules, old.rules), _of(now.rules, new.rules), "{} of {} {}, now {}")
+    rules = _complete(_of(before.rules, old.rules)), _complete(_of(now.rules, new.rules))
+    found += _differing(*rules, "{} of {} {}, now {}")
     if old.tokens != new.tokens:
         found.append(f"tokens counted by {old.tokens}, now by {new.tokens}")
     elif counted_otherwise(old, new):
@@ -37,14 +41,28 @@ def _of(table: Records, digests: list[str]) -> Records:
     return {digest: table[digest] for digest in digests if digest in table}
 
 
+def _complete(table: Records) -> Records:
+    """Rules with those that came after an older baseline: they are at their default there."""
+    return {digest: {**_rule_defaults(), **record} for digest, record in table.items()}
+
+
+@cache
+def _rule_defaults() -> Mapping[str, str]:
+    """Rules that a model need not state, as a baseline writes their default."""
+    stated = {field.name: field.default for field in fields(ModelRules) if field.default is not MISSING}
+    made = {field.name: field.default_factory() for field in fields(ModelRules) if field.default_factory is not MISSING}
+    return {name: str(default) for name, default in {**stated, **made}.items()}
+
+
 def _differing(before: Records, now: Records, words: str) -> list[str]:
     """What differs for a model that both know. More ways to call it, or fewer, are a change of the prompts."""
     words_found = []
     for key in sorted({_key(one) for one in before.values()} & {_key(one) for one in now.values()}):
-        old = {digest for digest, one in before.items() if _key(one) == key}
-        new = {digest for digest, one in now.items() if _key(one) == key}
-        if not (old <= new or new <= old):
-            pair = before[min(old - new)], now[min(new - old)]
+        old, new = (
+            {tuple(sorted(one.items())): one for one in table.values() if _key(one) == key} for table in (before, now)
+        )
+        if not (old.keys() <= new.keys() or new.keys() <= old.keys()):
+            pair = old[min(old.keys() - new.keys())], new[min(new.keys() - old.keys())]
             words_found += [words.format(name, key[1], *values) for name, values in _fields(*pair)]
     return words_found
 

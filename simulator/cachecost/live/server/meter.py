@@ -26,6 +26,7 @@ from cachecost.prompts.refusals import THREAD_NOT_FOUND, sent_breakpoints
 from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, answer_blocks
+from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 from cachecost.simulation.call_preparer import REFUSED
 from cachecost.simulation.engine import SimulatedCall, Simulation
@@ -43,7 +44,8 @@ class MeteredCall:
     `call` is what a log of it holds, `first` the first message of its conversation; `before` the number of the call
     that it continues (None: none). `uncached` is its cost without caching, in USD; `input_price` in USD per 10**6
     tokens; `minimum` the minimum cacheable prefix of its model, in tokens. `needs_breakpoints`: its host caches nothing
-    without one; `is_explained`: `explain` supports its host. `step` is what a hit is a multiple of, in tokens.
+    without one; `is_explained`: `explain` supports its host. `step`: fewer uncached tokens are
+    what a hit leaves at its end.
     """
 
     row: CallRow
@@ -179,7 +181,7 @@ class Meter:
         uncached = prices.cost(Usage(row.usage.total_input, output_tokens=row.usage.output_tokens))
         dollars = sum(uncached.values(), ZERO)
         needs = rules.matching == "breakpoint" and not rules.implicit_breakpoint
-        of_rules = rules.minimum_tokens, needs, rules.uses_breakpoints, rules.step_tokens
+        of_rules = rules.minimum_tokens, needs, rules.uses_breakpoints, _step_of(rules, row.usage.read)
         self.taken.append(MeteredCall(row, call, asked.workspace, first, before, dollars, prices.input, *of_rules))
 
     def _diagnostics_of(self, asked: ClientCall, request: Request) -> Mapping[str, Any] | None:
@@ -224,3 +226,9 @@ def _output_told(answer: ModelAnswer) -> int | None:
     """The output tokens billed in a recording; None if unknown, or if the answer was cut since."""
     was_cut = answer.stop_reason == CUT
     return None if was_cut else getattr(answer, "output_tokens", None)
+
+
+def _step_of(rules: ModelRules, read: int) -> int:
+    """A block, and where the blocks of a hit do not end at whole steps of what is reported, such a step as well."""
+    has_rest = read and rules.grid_offset_tokens % rules.reported_step_tokens
+    return rules.step_tokens + (rules.reported_step_tokens if has_rest else 0)
