@@ -159,7 +159,7 @@ async def send(
     framing = [(b"content-length", str(sum(map(len, pieces))).encode())] if pieces else []
     if any(name.lower() == b"transfer-encoding" for name, _ in headers):
         framing = []
-    request = h11.Request(method=method, target=target, headers=[(b"Host", b"here"), *headers, *framing])
+    request = h11.Request(method=method, target=target, headers=[(b"Host", b"localhost"), *headers, *framing])
     try:
         writer.write(connection.send(request) or b"")
         for piece in pieces:
