@@ -94,17 +94,26 @@ class SessionStore:
     def _prepare(self) -> None:
         database = self._database
         database.execute("PRAGMA synchronous=NORMAL")
-        version = database.execute("PRAGMA user_version").fetchone()[0]
-        if (self._application(), version) == (APPLICATION, VERSION):
+        if self._is_current():
             return
-        tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and self._application() != APPLICATION:
-            raise sqlite3.DatabaseError(FOREIGN)
-        database.executescript(
-            f"BEGIN IMMEDIATE; {SCHEMA}PRAGMA application_id={APPLICATION}; PRAGMA user_version={VERSION}; COMMIT;"
-        )
+        with self.writing():
+            if not self._is_current():  # no other process made it meanwhile
+                self._make()
         with suppress(sqlite3.OperationalError):  # another process uses it already: it works without, too
             database.execute("PRAGMA journal_mode=WAL")
+
+    def _is_current(self) -> bool:
+        version = self._database.execute("PRAGMA user_version").fetchone()[0]
+        return (self._application(), version) == (APPLICATION, VERSION)
+
+    def _make(self) -> None:
+        """Empty tables, within a transaction."""
+        tables = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if tables and self._application() != APPLICATION:
+            raise sqlite3.DatabaseError(FOREIGN)
+        stamps = f"PRAGMA application_id={APPLICATION}", f"PRAGMA user_version={VERSION}"
+        for statement in (*filter(str.strip, SCHEMA.split(";")), *stamps):
+            self._database.execute(statement)
 
     def _application(self) -> int:
         return int(self._database.execute("PRAGMA application_id").fetchone()[0])
