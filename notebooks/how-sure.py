@@ -75,7 +75,8 @@ blind.plot()
 
 # %%
 print(f"with bills {score.median:.2%} off at the median; without {blind.score.median:.1%}")
-assert score.median < 0.002 < blind.score.median < 0.15
+assert score.median < blind.score.median / 5  # although many calls are alone in their recording: no bill sizes those
+assert blind.score.median < 0.15
 
 # %% [markdown]
 # The band that stands beside every figure is for counts without bills. It makes a *figure* uncertain. It hardly
