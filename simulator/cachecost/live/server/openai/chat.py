@@ -13,30 +13,25 @@ from cachecost.conversations.readers.openai.chat import from_chat
 from cachecost.live.server.arrival import ReceivedCall
 from cachecost.live.server.message import encode_json, pieces
 from cachecost.live.server.model import ApiError
-from cachecost.live.server.openai.blocks import arguments_of, calls_of, is_custom, text_of, thinking_of, with_own_ids
+from cachecost.live.server.openai.blocks import arguments_of, calls_of, is_custom, text_of, thinking_of
 from cachecost.live.server.openai.checks import body_fault
-from cachecost.live.server.openai.errors import error_body, header_fault, status_of
+from cachecost.live.server.openai.either_api import MAKER, OpenAIApi
 from cachecost.live.server.openai.usage import chat_usage
-from cachecost.live.server.served_api import EVENTS, ServedResponse, Wire
+from cachecost.live.server.served_api import ServedResponse, Wire
 from cachecost.live.server.state import ServerState
 from cachecost.live.server.threads import ResolvedCall
 
-MAKER = "openai"
 LIMITS = {"max_completion_tokens": 1, "max_tokens": 1}
 REASONS = {"tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
 """`finish_reason` by stop reason; any other is "stop"."""
 DONE = b"data: [DONE]\n\n"
 
 
-class ChatApi:
+class ChatApi(OpenAIApi):
     """See `ServedApi`."""
 
     name = "chat"
     id_prefix = "chatcmpl-"
-    stream_type = EVENTS
-
-    def header_fault(self, headers: Mapping[str, str]) -> ApiError | None:
-        return header_fault(headers)
 
     def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
         if refused := body_fault(arrived.body, "messages", LIMITS):
@@ -44,23 +39,8 @@ class ChatApi:
         body = from_chat(arrived.body)
         return ResolvedCall(body, start=start, host=served.meters.host_of(MAKER, body["model"]))
 
-    def fault(self, arrived: ReceivedCall, resolved: ResolvedCall) -> ApiError | None:
-        return None
-
-    def is_streamed(self, sent: Mapping[str, Any]) -> bool:
-        return bool(sent.get("stream"))
-
-    def with_own_ids(self, content: list[Mapping[str, Any]], body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        return with_own_ids(content)
-
     def keep(self, served: ServerState, arrived: ReceivedCall, resolved: ResolvedCall, answer: ServedResponse) -> None:
         """Nothing is stored."""
-
-    def status(self, refused: ApiError) -> int:
-        return status_of(refused)
-
-    def error(self, refused: ApiError, request_id: str) -> Wire:
-        return error_body(refused)
 
     def whole(self, answer: ServedResponse) -> Wire:
         assert not isinstance(answer.message, ApiError)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from cachecost.conversations.readers.openai.responses import from_responses
 from cachecost.live.server.arrival import ReceivedCall
 from cachecost.live.server.errors import invalid
 from cachecost.live.server.message import as_bytes
 from cachecost.live.server.model import ApiError
-from cachecost.live.server.openai.blocks import with_own_ids
 from cachecost.live.server.openai.checks import body_fault
-from cachecost.live.server.openai.errors import error_body, header_fault, status_of
+from cachecost.live.server.openai.either_api import MAKER, OpenAIApi
 from cachecost.live.server.openai.items import item_events, items_of
 from cachecost.live.server.openai.usage import responses_usage
-from cachecost.live.server.served_api import EVENTS, ServedResponse, Wire
+from cachecost.live.server.served_api import ServedResponse, Wire
 from cachecost.live.server.state import ServerState
 from cachecost.live.server.threads import ResolvedCall
 
-MAKER = "openai"
 LIMITS = {"max_output_tokens": 16}
 ECHOED: Wire = {
     "instructions": None,
@@ -40,15 +37,11 @@ ECHOED: Wire = {
 """Fields of a request that its response repeats, and their defaults."""
 
 
-class ResponsesApi:
+class ResponsesApi(OpenAIApi):
     """See `ServedApi`."""
 
     name = "responses"
     id_prefix = "resp_"
-    stream_type = EVENTS
-
-    def header_fault(self, headers: Mapping[str, str]) -> ApiError | None:
-        return header_fault(headers)
 
     def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
         if arrived.body.get("prompt") is not None:
@@ -61,26 +54,11 @@ class ResponsesApi:
         body = from_responses(whole)
         return ResolvedCall(body, start=start, host=served.meters.host_of(MAKER, body["model"]))
 
-    def fault(self, arrived: ReceivedCall, resolved: ResolvedCall) -> ApiError | None:
-        return None
-
-    def is_streamed(self, sent: Mapping[str, Any]) -> bool:
-        return bool(sent.get("stream"))
-
-    def with_own_ids(self, content: list[Mapping[str, Any]], body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        return with_own_ids(content)
-
     def keep(self, served: ServerState, arrived: ReceivedCall, resolved: ResolvedCall, answer: ServedResponse) -> None:
         """Store the response, to be continued."""
         whole, response = served.responses.complete(arrived.workspace, arrived.body), self.whole(answer)
         assert not isinstance(whole, ApiError)
         served.responses.keep(arrived.workspace, response["id"], whole, response["output"])
-
-    def status(self, refused: ApiError) -> int:
-        return status_of(refused)
-
-    def error(self, refused: ApiError, request_id: str) -> Wire:
-        return error_body(refused)
 
     def whole(self, answer: ServedResponse) -> Wire:
         assert not isinstance(answer.message, ApiError)
