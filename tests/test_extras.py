@@ -76,6 +76,7 @@ def test_a_command_names_the_extra_and_how_to_install_it(words: list[str], hidde
     assert f"[{extra}]" in command
     assert "Traceback" not in ended.stderr
     assert "internal error" not in ended.stderr
+    assert not Path("f.parquet.parts").exists()
 
 
 def test_a_package_without_an_extra_is_named_itself() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.file_locks import InUse, lock_file
 from cachecost.sweep.store import Store, open_store, parts_folder
+from cachecost.sweep.tables import suffix_of
 
 LOCK = "lock"
 
@@ -18,6 +19,7 @@ LOCK = "lock"
 @contextmanager
 def exclusive_store(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bool) -> Iterator[Store]:
     """What `open_store` opens, while no other process has it. Raises InputError where one does, and as `open_store`."""
+    suffix_of(out)  # what cannot be written leaves no folder
     with _locked(parts_folder(out), f"--out {out}:"):
         yield open_store(out, axes, about, resume)
 
