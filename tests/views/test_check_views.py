@@ -139,6 +139,7 @@ def test_sarif_points_at_the_limit_and_names_the_codes() -> None:
         "max_regression": "the cost has grown more than it may since the baseline",
         "CC105": codes()["tools_changed"].what,
     }
+    assert all(rule["fullDescription"]["text"] and rule["help"]["text"] for rule in run["tool"]["driver"]["rules"])
     assert [(result["ruleId"], result["level"]) for result in run["results"]] == [
         ("max_regression", "error"),
         ("CC105", "error"),

@@ -192,6 +192,17 @@ def point_aligned(cells: Sequence[str]) -> list[str]:
     return [cell + " " * (longest - tail if tail else 0) for cell, tail in zip(cells, tails, strict=True)]
 
 
+def short_session(session: str) -> str:
+    """The first eight digits of a UUID or a digest; any other name as it is."""
+    found = LONG_NAME.fullmatch(session)
+    return (found[1] or found[2]) if found else session
+
+
+def capitalized(words: str) -> str:
+    """The words with a capital first letter; the others stay as they are."""
+    return words[:1].upper() + words[1:]
+
+
 def _token_step(count: int) -> tuple[int, int, str]:
     """(unit, places, suffix) that a count is written with."""
     return next((step[1:] for step in TOKEN_STEPS if count < step[0]), (10**9, 2, "B"))
@@ -236,9 +247,3 @@ def _without_end_zeros(size: Decimal) -> str:
 def _two_places_at_least(size: Decimal) -> str:
     whole, _, places = f"{size:,f}".partition(".")
     return f"{whole}.{places.rstrip('0').ljust(2, '0')}"
-
-
-def short_session(session: str) -> str:
-    """The first eight digits of a UUID or a digest; any other name as it is."""
-    found = LONG_NAME.fullmatch(session)
-    return (found[1] or found[2]) if found else session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cachecost.base.formatting import count_text
+from cachecost.base.formatting import capitalized, count_text
 from cachecost.ledger.assumptions import Assumption
 
 CHANGE, HOLD, UNTRIED = "Would change the answer", "Would not change it", "Not tried"
@@ -22,7 +22,7 @@ def sentence(assumption: Assumption) -> str:
     value = "" if assumption.value is None else f": {_shown(assumption.value)}"
     reasons = "; ".join(part for part in (assumption.why, assumption.source) if part)
     name = assumption.name.removesuffix(".")
-    stated = f"{name[:1].upper()}{name[1:]}{value}{f' ({reasons})' if reasons else ''}."
+    stated = f"{capitalized(name)}{value}{f' ({reasons})' if reasons else ''}."
     return f"{stated} {assumption.effect}" if assumption.effect else stated
 
 

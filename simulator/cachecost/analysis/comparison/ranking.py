@@ -14,7 +14,7 @@ from cachecost.analysis.comparison.sentences import (
     who_is_cheapest,
 )
 from cachecost.analysis.comparison.summary import Line, Summary, is_tied, ranked
-from cachecost.base.formatting import change, percent, quote, rough_dollars, tokens
+from cachecost.base.formatting import capitalized, change, percent, quote, rough_dollars, tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def rank_sentences(summary: Summary) -> list[str]:
         return []
     best, order = summary.best, _in_order(summary)
     if best is None:
-        return [f"{_capital(who_is_cheapest(()))}."]
+        return [f"{capitalized(who_is_cheapest(()))}."]
     if len(order) == 1:
         return [f"{quote(best.name)} is the only strategy that can be compared: {best.answer}."]
     return [_answer(summary, best, order), *_ties(summary, order), *doubt_sentences(summary)]
@@ -107,7 +107,3 @@ def _ties(summary: Summary, order: Sequence[Line]) -> Iterator[str]:
 def _in_order(summary: Summary) -> list[Line]:
     """The lines that are compared, the cheapest first, equals in their own order."""
     return sorted(ranked(summary.lines), key=lambda line: line.effort)
-
-
-def _capital(words: str) -> str:
-    return words[0].upper() + words[1:]

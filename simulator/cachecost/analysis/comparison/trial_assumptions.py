@@ -17,7 +17,7 @@ from cachecost.analysis.comparison.break_even import (
 )
 from cachecost.analysis.comparison.trials import Trials
 from cachecost.analysis.comparison.variant_run import VariantRun
-from cachecost.base.formatting import all_of, dollars, quote, tokens
+from cachecost.base.formatting import all_of, capitalized, dollars, quote, tokens
 from cachecost.ledger.assumptions import Assumption, BreakEven, TriedValue
 from cachecost.ledger.results import Comparison
 from cachecost.scenario.assumed import AssumptionSpec
@@ -94,7 +94,7 @@ def _ends(stated: Assumption, comparison: Comparison, shown: Sequence[str], chan
     """What the strategies cost at both ends of the range, and that the answer stays where it does."""
     low, high = stated.tried
     span = f"from {show_number(low.value)} to {show_number(high.value)}"
-    lead = span[0].upper() + span[1:] if changes else f"{quote(low.best)} stays the cheapest {span}"
+    lead = capitalized(span) if changes else f"{quote(low.best)} stays the cheapest {span}"
     return f"{lead}: {'; '.join(_costs(low, high, comparison, shown[:MOST_COSTS]))}."
 
 

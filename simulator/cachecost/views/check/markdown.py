@@ -11,7 +11,7 @@ from decimal import Decimal
 from textwrap import indent
 from typing import Any
 
-from cachecost.base.formatting import UNKNOWN, change, count_text, dollars, percent
+from cachecost.base.formatting import UNKNOWN, capitalized, change, count_text, dollars, percent
 from cachecost.views.check.change_words import (
     before_and_now,
     cost_words,
@@ -69,7 +69,7 @@ def _headline(check: CheckObject, changed: Sequence[CheckObject]) -> Iterator[st
         others = len({one["scenario"] for one in changed}) - 1
         more = f" {count_text(others, 'more scenario')} changed." if others else ""
         name = escape_markdown(f"{lead['scenario']}, {lead['strategy']}")
-        yield f"{name}. {_sentence(_budget_counts(check))}.{more}"
+        yield f"{name}. {capitalized(_budget_counts(check))}.{more}"
         yield ""
 
 
@@ -103,10 +103,6 @@ def _budget_counts(check: CheckObject) -> str:
         f"{states.count('pass')} hold" if "pass" in states else "",
     ]
     return ", ".join(filter(None, parts)) or "costs have changed"
-
-
-def _sentence(words: str) -> str:
-    return words[0].upper() + words[1:]
 
 
 def _broken_budgets(check: CheckObject, comparisons: Sequence[CheckObject]) -> Iterator[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from cachecost.analysis.explain.codes import codes
+from cachecost.analysis.explain.codes import CauseCode, codes
+from cachecost.base.formatting import capitalized
 from cachecost.base.inert import inert
 from cachecost.base.version import __version__
 from cachecost.views.check.change_words import (
@@ -40,6 +41,7 @@ OTHERS = {
     "fail_under": "the cache hit rate is below that of --fail-under",
     PROMPT_CHANGE: "what is sent changed since the accepted recording, and costs something else",
 }
+ACCEPT = "Undo what made it so, or accept it: `cachecost check --update`, and for a limit, its line in the scenario."
 CheckObject = Mapping[str, Any]
 
 
@@ -48,11 +50,27 @@ def render(check: CheckObject) -> str:
     results = [result for budget in check["budgets"] for result in _results(budget)]
     results += [_change_result(check, one, change) for one, change in placed_changes(check)]
     used = dict.fromkeys(result["ruleId"] for result in results)
-    meanings = {**BUDGETS, **OTHERS, **{code.code: code.what for code in codes().values()}}
-    rules = [{"id": name, "shortDescription": {"text": meanings.get(name, name)}} for name in used]
-    driver = {"name": "cachecost", "version": __version__, "rules": rules}
+    driver = {"name": "cachecost", "version": __version__, "rules": _rules(used)}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _rules(names: Iterable[str]) -> list[dict[str, Any]]:
+    """What each rule means and what to do: GitHub's code scanning requires all three texts."""
+    by_code = {code.code: code for code in codes().values()}
+    return [_rule(name, by_code.get(name)) for name in names]
+
+
+def _rule(name: str, code: CauseCode | None) -> dict[str, Any]:
+    if code is not None:
+        return _described(name, code.what, f"{code.what} {code.why}", f"{capitalized(code.fix)}.")
+    meaning = {**BUDGETS, **OTHERS}.get(name, name)
+    return _described(name, meaning, f"{capitalized(meaning)}.", ACCEPT)
+
+
+def _described(name: str, short: str, full: str, help_text: str) -> dict[str, Any]:
+    texts = {"shortDescription": short, "fullDescription": full, "help": help_text}
+    return {"id": name, **{key: {"text": text} for key, text in texts.items()}}
 
 
 def _results(budget: CheckObject) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 from cachecost.analysis.viewing.what_if import AS_SENT, KINDS, ReplayedAlternative, SessionAlternatives
 from cachecost.analysis.whatif.pauses import pings_worth
 from cachecost.analysis.whatif.presets import list_placing_presets
-from cachecost.base.formatting import exact
+from cachecost.base.formatting import capitalized, exact
 from cachecost.providers.usage import Usage
 from cachecost.views.viewer.columns import NameList, cause_objects, simulated_columns
 from cachecost.views.viewer.recipes import OWN_BREAKPOINTS, ScenarioFacts, command_line, scenario_yaml
@@ -84,7 +84,7 @@ def _words(found: ReplayedAlternative) -> str:
     if not options:
         return "As sent."
     does = "; ".join(option.does for option in options)
-    sentences = [does[:1].upper() + does[1:]]
+    sentences = [capitalized(does)]
     sentences += dict.fromkeys(one.assumption for one in options if one.assumption)
     sentences += dict.fromkeys(f"Not supported by the data: {one.unsupported}" for one in options if one.unsupported)
     sentences += dict.fromkeys(f"{one.name}: {one.unchanged}" for one in options if one.unchanged)
