@@ -11,7 +11,7 @@ from cachecost.live.server.checks import body_fault
 from cachecost.live.server.errors import error_body, invalid, of_status
 from cachecost.live.server.message import as_bytes, events_of
 from cachecost.live.server.model import ApiError
-from cachecost.live.server.served_api import EVENTS, ServedResponse
+from cachecost.live.server.served_api import EVENTS, ServedApi, ServedResponse
 from cachecost.live.server.state import ServerState
 from cachecost.live.server.threads import ResolvedCall
 
@@ -19,7 +19,7 @@ VERSIONS = ("2023-06-01", "2026-10-21")
 VERSION = "anthropic-version"
 
 
-class MessagesApi:
+class MessagesApi(ServedApi):
     """See `ServedApi`."""
 
     name = None
@@ -43,18 +43,9 @@ class MessagesApi:
     def fault(self, arrived: ReceivedCall, resolved: ResolvedCall) -> ApiError | None:
         return body_fault(resolved.body, arrived.version)
 
-    def is_streamed(self, sent: Mapping[str, Any]) -> bool:
-        return bool(sent.get("stream"))
-
-    def with_own_ids(self, content: list[Mapping[str, Any]], body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        return content
-
     def keep(self, served: ServerState, arrived: ReceivedCall, resolved: ResolvedCall, answer: ServedResponse) -> None:
         assert not isinstance(answer.message, ApiError)
         served.threads.keep(arrived.workspace, resolved, answer.message)
-
-    def status(self, refused: ApiError) -> int:
-        return refused.status
 
     def error(self, refused: ApiError, request_id: str) -> dict[str, Any]:
         return error_body(refused, request_id)

@@ -39,7 +39,7 @@ class ServedResponse:
 
 
 class ServedApi(Protocol):
-    """How an API words its calls, answers and errors.
+    """How an API words its calls, answers and errors; each inherits from it what it does not do otherwise.
 
     `name` is what a record calls it (None: the Messages API), `id_prefix` begins the ids of its answers, and
     `stream_type` is the content type of a stream.
@@ -62,23 +62,23 @@ class ServedApi(Protocol):
 
     def fault(self, arrived: ReceivedCall, resolved: ResolvedCall) -> ApiError | None:
         """The first error in a complete call, apart from its prompt."""
-        ...
+        return None
 
     def is_streamed(self, sent: Mapping[str, Any]) -> bool:
         """Whether the answer to a valid body is a stream."""
-        ...
+        return bool(sent.get("stream"))
 
     def with_own_ids(self, content: list[Mapping[str, Any]], body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """The blocks of an answer, with ids of tool calls as this API writes them. `body` is the Messages call."""
-        ...
+        return content
 
     def keep(self, served: ServerState, arrived: ReceivedCall, resolved: ResolvedCall, answer: ServedResponse) -> None:
         """Store what later calls may refer to."""
-        ...
+        return
 
     def status(self, refused: ApiError) -> int:
         """The HTTP status of an error."""
-        ...
+        return refused.status
 
     def error(self, refused: ApiError, request_id: str) -> Wire:
         """The body of an error."""

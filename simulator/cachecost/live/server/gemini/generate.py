@@ -19,7 +19,7 @@ from cachecost.live.server.errors import invalid, of_status
 from cachecost.live.server.gemini.errors import error_body, header_fault, status_of
 from cachecost.live.server.message import encode_json, pieces
 from cachecost.live.server.model import ApiError
-from cachecost.live.server.served_api import EVENTS, ServedResponse, Wire
+from cachecost.live.server.served_api import EVENTS, ServedApi, ServedResponse, Wire
 from cachecost.live.server.state import ServerState
 from cachecost.live.server.threads import ResolvedCall
 
@@ -31,7 +31,7 @@ Block = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class GeminiApi:
+class GeminiApi(ServedApi):
     """Calls of one model; see `ServedApi`. `streams` and `as_events` (else an array) are what the address asks for."""
 
     model: str
@@ -48,14 +48,11 @@ class GeminiApi:
         return header_fault(headers)
 
     def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
-        told = camel_case(arrived.body)
-        if refused := _fault(told):
+        sent = camel_case(arrived.body)
+        if refused := _fault(sent):
             return refused
-        body = from_generate_content(told, self.model)
+        body = from_generate_content(sent, self.model)
         return ResolvedCall(body, start=start, host=served.meters.host_of(MAKER, self.model))
-
-    def fault(self, arrived: ReceivedCall, resolved: ResolvedCall) -> ApiError | None:
-        return None
 
     def is_streamed(self, sent: Mapping[str, Any]) -> bool:
         return self.streams
@@ -65,9 +62,6 @@ class GeminiApi:
         before = (block for message in body["messages"] for block in message["content"])
         counts = Counter(str(block.get("name")) for block in before if block.get("type") == "tool_use")
         return [_with_id(block, counts) for block in content]
-
-    def keep(self, served: ServerState, arrived: ReceivedCall, resolved: ResolvedCall, answer: ServedResponse) -> None:
-        """Nothing is stored."""
 
     def status(self, refused: ApiError) -> int:
         return status_of(refused)
@@ -83,13 +77,13 @@ class GeminiApi:
         return (b"data: %b\r\n\r\n" % chunk for chunk in chunks) if self.as_events else _array(chunks)
 
 
-def _fault(told: Mapping[str, Any]) -> ApiError | None:
+def _fault(sent: Mapping[str, Any]) -> ApiError | None:
     """The first error in a body apart from its prompt, or what of it is not simulated."""
-    config = object_or_empty(told.get("generationConfig"))
+    config = object_or_empty(sent.get("generationConfig"))
     most, candidates = config.get("maxOutputTokens"), config.get("candidateCount")
-    if told.get("cachedContent"):
+    if sent.get("cachedContent"):
         return of_status(403, NO_OBJECTS)
-    if not told.get("contents"):
+    if not sent.get("contents"):
         return invalid(NO_CONTENTS)
     if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
         return invalid("* GenerateContentRequest.generation_config.max_output_tokens: must be a positive integer")

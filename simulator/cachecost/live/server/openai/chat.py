@@ -39,9 +39,6 @@ class ChatApi(OpenAIApi):
         body = from_chat(arrived.body)
         return ResolvedCall(body, start=start, host=served.meters.host_of(MAKER, body["model"]))
 
-    def keep(self, served: ServerState, arrived: ReceivedCall, resolved: ResolvedCall, answer: ServedResponse) -> None:
-        """Nothing is stored."""
-
     def whole(self, answer: ServedResponse) -> Wire:
         assert not isinstance(answer.message, ApiError)
         content = answer.message["content"]

@@ -5,29 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cachecost.live.server.arrival import ReceivedCall
 from cachecost.live.server.model import ApiError
 from cachecost.live.server.openai.blocks import with_own_ids
 from cachecost.live.server.openai.errors import error_body, header_fault, status_of
-from cachecost.live.server.served_api import EVENTS, Wire
-from cachecost.live.server.threads import ResolvedCall
+from cachecost.live.server.served_api import EVENTS, ServedApi, Wire
 
 MAKER = "openai"
 
 
-class OpenAIApi:
+class OpenAIApi(ServedApi):
     """See `ServedApi`."""
 
     stream_type = EVENTS
 
     def header_fault(self, headers: Mapping[str, str]) -> ApiError | None:
         return header_fault(headers)
-
-    def fault(self, arrived: ReceivedCall, resolved: ResolvedCall) -> ApiError | None:
-        return None
-
-    def is_streamed(self, sent: Mapping[str, Any]) -> bool:
-        return bool(sent.get("stream"))
 
     def with_own_ids(self, content: list[Mapping[str, Any]], body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         return with_own_ids(content)
