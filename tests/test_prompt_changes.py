@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.budgets.prompt_changes import PromptChange, PromptComparison, find_prompt_changes
-from cachecost.budgets.request_edits import RequestBuilder, key_by_digest, pair_requests
+from cachecost.budgets.request_edits import EditedRequestBuilder, key_by_digest, pair_requests
 from cachecost.budgets.strategy_replays import ReplayedStrategy, replay_strategies
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.prompts.request import Request
@@ -225,7 +225,7 @@ def test_the_requests_at_both_ends_are_the_recorded_ones(
     for name, spoils in (("old", before), ("new", now)):
         project(folder / name, combined(spoils), ONLY_RECORDED, 3)
     old, new = (list(read_calls(folder / name / "calls.jsonl")) for name in ("old", "new"))
-    builder = RequestBuilder()
+    builder = EditedRequestBuilder()
     for one, other in zip(old, new, strict=True):
         pair = pair_requests(one.request, other.request, key_by_digest)
         edits = set(pair.edits())

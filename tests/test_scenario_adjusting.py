@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results, Rewrite, Switch
+from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import NOTHING, Message
 from cachecost.prompts.wire import text_block
 from cachecost.scenario import from_mapping
@@ -85,20 +85,20 @@ def test_settings_of_earlier_turns_hold_and_their_questions_go() -> None:
     assert begin_at_turn(talk(), 1).inquiries == [ASKED]
 
 
-def said_before(why: str) -> Rewrite:
-    return Rewrite(0, 0, (Message.of("user", (text_block("user", "before"),)),), why)
+def said_before(why: str) -> ThreadRewrite:
+    return ThreadRewrite(0, 0, (Message.of("user", (text_block("user", "before"),)),), why)
 
 
 def test_a_rewrite_means_the_messages_it_meant() -> None:
     """What a recording starts with counts; a rewrite that keeps some of it keeps those that are still sent."""
-    kept = Rewrite(600, 8, (), "edit")  # before, one, a, found, b, two, c, three
+    kept = ThreadRewrite(600, 8, (), "edit")  # before, one, a, found, b, two, c, three
     begun = begin_at_turn(talk(said_before("start"), *TURNS, kept, reply(601, "e")), 2)
     assert threads(begun)[-1] == ["two", "c", "three"]
 
 
 def test_a_rewrite_to_before_the_start_keeps_nothing_of_it() -> None:
     other = Message.of("user", (text_block("user", "other"),))
-    begun = begin_at_turn(talk(*TURNS, Rewrite(600, 2, (other,), "fork"), reply(601, "e")), 2)
+    begun = begin_at_turn(talk(*TURNS, ThreadRewrite(600, 2, (other,), "fork"), reply(601, "e")), 2)
     assert threads(begun)[-1] == ["other"]
 
 

@@ -9,7 +9,7 @@ from cachecost.analysis.optimum.lower_bound import cheapest, fixed_usd
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
 from cachecost.analysis.optimum.proved_reads import proved_reads
 from cachecost.analysis.optimum.rest_of_calls import added_tokens
-from cachecost.analysis.optimum.tree import BlockTree, Event, Tail
+from cachecost.analysis.optimum.tree import BlockTree, CallPass, Tail
 from cachecost.analysis.optimum.ttls import BlockState, Lifetimes
 from cachecost.prompts.blocks import Prefix
 from cachecost.providers.quotes import PER_TOKEN
@@ -24,8 +24,8 @@ def naive_bound(evaluator: PlanEvaluator, pings: bool) -> Decimal:
     return sum(costs, Decimal(0)).scaleb(PER_TOKEN) + fixed_usd(tree, proved) + answers
 
 
-def _calls_of_blocks(tree: BlockTree) -> dict[Prefix, list[Event]]:
-    found: dict[Prefix, list[Event]] = {}
+def _calls_of_blocks(tree: BlockTree) -> dict[Prefix, list[CallPass]]:
+    found: dict[Prefix, list[CallPass]] = {}
     for event in tree.events:
         node = event.deepest
         while node is not None:
@@ -34,7 +34,7 @@ def _calls_of_blocks(tree: BlockTree) -> dict[Prefix, list[Event]]:
     return found
 
 
-def _cost(prefix: Prefix, events: list[Event], blocks: BlocksByCall, ttls: Lifetimes) -> Decimal:
+def _cost(prefix: Prefix, events: list[CallPass], blocks: BlocksByCall, ttls: Lifetimes) -> Decimal:
     lengths = [added_tokens(event.sent.passes[event.index].sizes, prefix) for event in events]
     least = blocks.least(min(lengths), prefix, _list_of(events))
     known: dict[BlockState, Decimal] = {None: Decimal(0)}
@@ -50,7 +50,7 @@ def _cost(prefix: Prefix, events: list[Event], blocks: BlocksByCall, ttls: Lifet
     return min(known.values())
 
 
-def _list_of(events: list[Event]) -> Tail:
+def _list_of(events: list[CallPass]) -> Tail:
     made: Tail | None = None
     for event in reversed(events):
         made = Tail(event, True, True, made)

@@ -18,7 +18,7 @@ from cachecost.analysis.bill.account import BillAccount, account_for
 from cachecost.analysis.bill.savings import (
     LEAD_S,
     MOST_PINGS,
-    KeepAlive,
+    KeepAliveSaving,
     best_keep_alive,
     is_main,
     is_sub_agent,
@@ -152,7 +152,7 @@ def test_keep_alives(seed: int) -> None:
     options = [(saved(chain, Plan(hour), Plan(hour, pings)), -pings) for pings in range(1, MOST_PINGS + 1)]
     best = max(options)
     found = best_keep_alive(account_of(calls_of(chain, Plan(hour))))
-    assert found == (KeepAlive(-best[1], best[0]) if best[0] > 0 else KeepAlive(0, Decimal(0)))
+    assert found == (KeepAliveSaving(-best[1], best[0]) if best[0] > 0 else KeepAliveSaving(0, Decimal(0)))
 
 
 @settings(max_examples=100)

@@ -10,7 +10,7 @@ from itertools import combinations
 
 import pytest
 
-from cachecost.analysis.optimum.exact import Slot, exact
+from cachecost.analysis.optimum.exact import PlanSlot, exact
 from cachecost.analysis.optimum.lower_bound import LowerBound
 from cachecost.analysis.optimum.optimum import optimum_of
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator, PlanStep
@@ -136,14 +136,14 @@ def case(seed: int) -> tuple[Plain, ...]:
     return tuple(calls)
 
 
-def searched(calls: tuple[Plain, ...]) -> tuple[PlanEvaluator, list[Slot]]:
+def searched(calls: tuple[Plain, ...]) -> tuple[PlanEvaluator, list[PlanSlot]]:
     root = Thread()
     bench = PlanEvaluator.of([call_of(one, root) for one in calls if not one.is_optional], terms())
     sent = iter(bench.sent)
     slots = []
     for one in calls:
         found = bench.render_call(call_of(one, root), True) if one.is_optional else next(sent)
-        slots.append(Slot(PlanStep(found, ()), one.is_optional))  # type: ignore[arg-type]
+        slots.append(PlanSlot(PlanStep(found, ()), one.is_optional))  # type: ignore[arg-type]
     return bench, slots
 
 

@@ -25,7 +25,7 @@ from cachecost.conversations.editing.cutting import (
     parse_ranges,
 )
 from cachecost.conversations.editing.diffing import BY_SHAPE, Diff, ItemChange, diff_calls, diff_conversations
-from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
+from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, ThreadRewrite
 from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import reader as request_log
@@ -243,7 +243,7 @@ def test_conversations_are_compared_event_by_event() -> None:
     assert (first.a, first.b, first.place) == (1, 1, "blocks.0")
     assert gone == ItemChange(3, None, told="inquiry")
     with pytest.raises(ValueError, match="compare its calls"):
-        diff_conversations(Conversation("n", (Rewrite(0.0, 0, (), "start"),)), a)
+        diff_conversations(Conversation("n", (ThreadRewrite(0.0, 0, (), "start"),)), a)
 
 
 # ---------------------------------------------------------------------------------------------- cut

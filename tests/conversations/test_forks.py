@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cachecost.base.errors import InputError
 from cachecost.conversations.branching import SyntheticForks
 from cachecost.conversations.distributions import Uniform
-from cachecost.conversations.model import Conversation, Human, Rewrite
+from cachecost.conversations.model import Conversation, Human, ThreadRewrite
 from cachecost.conversations.synthetic import SyntheticInquiries, SyntheticSpec, synthetic
 from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import Thread
@@ -41,13 +41,13 @@ specs = st.builds(
 )
 
 
-def returns(conversation: Conversation) -> list[Rewrite]:
-    return [event for event in conversation.events if isinstance(event, Rewrite)]
+def returns(conversation: Conversation) -> list[ThreadRewrite]:
+    return [event for event in conversation.events if isinstance(event, ThreadRewrite)]
 
 
 def said(conversation: Conversation) -> list[tuple[Any, ...]]:
     """Every event but the returns."""
-    rest = [event for event in conversation.events if not isinstance(event, Rewrite)]
+    rest = [event for event in conversation.events if not isinstance(event, ThreadRewrite)]
     return [(type(event), event.at, [block.digest for block in getattr(event, "blocks", ())]) for event in rest]
 
 
@@ -72,12 +72,12 @@ def test_forks_change_nothing_that_is_said(spec: SyntheticSpec) -> None:
 def test_a_return_comes_right_before_a_human_message_and_shortens_the_branch(spec: SyntheticSpec) -> None:
     events, length = synthetic(spec).events, 0
     for before, event in zip((None, *events), events, strict=False):
-        if isinstance(event, Human) and isinstance(before, Rewrite):
+        if isinstance(event, Human) and isinstance(before, ThreadRewrite):
             assert (before.why, before.messages, before.at) == ("fork", (), event.at)
-        assert not isinstance(before, Rewrite) or isinstance(event, Human)
-        if isinstance(event, Rewrite):
+        assert not isinstance(before, ThreadRewrite) or isinstance(event, Human)
+        if isinstance(event, ThreadRewrite):
             assert 0 <= event.keep < length
-        length = event.keep if isinstance(event, Rewrite) else length + bool(getattr(event, "blocks", ()))
+        length = event.keep if isinstance(event, ThreadRewrite) else length + bool(getattr(event, "blocks", ()))
 
 
 @settings(max_examples=40, deadline=None)

@@ -17,7 +17,7 @@ from shapes import blocks_of, event_shapes, pattern
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
+from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, ThreadRewrite
 from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.request_log import reader as request_log
 from cachecost.conversations.redaction.keys import KEYS
@@ -224,7 +224,7 @@ def test_conversations_are_redacted_everywhere_but_in_what_others_gave_them() ->
 
 def test_a_conversation_found_in_calls_is_refused() -> None:
     with pytest.raises(ValueError, match="rewrite its calls"):
-        Redactor().conversation(Conversation("n", (Rewrite(0.0, 0, (), "start"),)))
+        Redactor().conversation(Conversation("n", (ThreadRewrite(0.0, 0, (), "start"),)))
 
 
 # --------------------------------------------------------------------------------------------- keys

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cachecost.conversations.calls import PlannedCall, RecordedCall
-from cachecost.conversations.model import Aside, Conversation, Human, Inquiry, Reply, Results, Rewrite, Switch
+from cachecost.conversations.model import Aside, Conversation, Human, Inquiry, Reply, Results, Switch, ThreadRewrite
 from cachecost.conversations.sessions import conversations_of
 from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.prompts.blocks import Message, Part, Thread, given_block
@@ -61,7 +61,7 @@ def _block(role: str, said: str) -> Any:
 
 def kinds(session: Conversation) -> list[str]:
     return [
-        f"rewrite {event.why} {event.keep}" if isinstance(event, Rewrite) else type(event).__name__.lower()
+        f"rewrite {event.why} {event.keep}" if isinstance(event, ThreadRewrite) else type(event).__name__.lower()
         for event in session.events
     ]
 

@@ -17,7 +17,7 @@ from cachecost.base.times import day_of
 from cachecost.conversations.calls import Call
 from cachecost.live.driver.journal import Journal
 from cachecost.live.driver.live_run import LiveResult, LiveRun, drive
-from cachecost.live.driver.planning import Options, Plan, plan
+from cachecost.live.driver.planning import LiveOptions, Plan, plan
 from cachecost.live.keys import workspace_of
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.refusals import sent_breakpoints
@@ -238,10 +238,10 @@ SCENARIO: dict[str, Any] = {
 }
 
 
-def small_plan(run: str = "cafe", options: Options | None = None, **over: Any) -> Plan:
+def small_plan(run: str = "cafe", options: LiveOptions | None = None, **over: Any) -> Plan:
     """A plan of a few calls; keyword arguments go over the scenario."""
     scenario = from_mapping({**SCENARIO, **over}, Path())
-    return plan(scenario, Path(), run, START, options or Options(pace=0.5))
+    return plan(scenario, Path(), run, START, options or LiveOptions(pace=0.5))
 
 
 def journal_of(made: Plan, folder: Path) -> Journal:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bodies import Body, assistant, body, marked, text, tool, user
-from cachecost.live.server.diagnostics import Diagnostics
+from cachecost.live.server.diagnostics import AnsweredRequests
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Request
 
@@ -17,7 +17,7 @@ BEFORE = body(user(HELLO), assistant(SAID), tools=[tool(800)], system=[SYSTEM])
 
 
 def told(before: Body, after: Body) -> Any:
-    diagnostics = Diagnostics()
+    diagnostics = AnsweredRequests()
     diagnostics.remember("w", "msg_1", request(before))
     answer = diagnostics.of("w", "msg_1", request(after))
     return None if answer is None else answer["cache_miss_reason"]
@@ -87,7 +87,7 @@ def test_what_the_api_does_not_name_is_unavailable(fields: Body) -> None:
 
 
 def test_only_a_message_of_the_same_workspace_is_found() -> None:
-    diagnostics = Diagnostics()
+    diagnostics = AnsweredRequests()
     diagnostics.remember("w", "msg_1", request(BEFORE))
     missing = {"cache_miss_reason": {"type": "previous_message_not_found"}}
     assert diagnostics.of("other", "msg_1", request(BEFORE)) == missing
@@ -96,7 +96,7 @@ def test_only_a_message_of_the_same_workspace_is_found() -> None:
 
 
 def test_the_oldest_is_forgotten_first() -> None:
-    diagnostics = Diagnostics(most=2)
+    diagnostics = AnsweredRequests(most=2)
     for number in range(3):
         diagnostics.remember("w", f"msg_{number}", request(BEFORE))
     found = [diagnostics.of("w", f"msg_{number}", request(BEFORE)) is None for number in range(3)]

@@ -11,7 +11,7 @@ from driver_fake import SCENARIO, START, small_plan
 from cachecost.live.driver.materials.filling import DIGEST_WORDS, NO_THINKING, UNMATCHED, WORDS, FillerContent, text
 from cachecost.live.driver.materials.nonce import nonce_of, with_nonce
 from cachecost.live.driver.materials.order import faults_in
-from cachecost.live.driver.planning import Options, plan
+from cachecost.live.driver.planning import LiveOptions, plan
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
 from cachecost.prompts.body import body_of
 from cachecost.prompts.request import Breakpoint, Request
@@ -133,7 +133,7 @@ def test_output_is_cut_and_thinking_has_its_budget() -> None:
     assert {step.body["max_tokens"] for step in small_plan().steps} == {16}
     params = {"params": {"thinking": {"type": "enabled", "budget_tokens": 2_000}}}
     source = {**SCENARIO["conversation"], **params}
-    made = plan(from_mapping({**SCENARIO, "conversation": source}, Path()), Path(), "a", START, Options(20))
+    made = plan(from_mapping({**SCENARIO, "conversation": source}, Path()), Path(), "a", START, LiveOptions(20))
     assert {step.body["max_tokens"] for step in made.steps} == {2_020}
 
 

@@ -47,9 +47,9 @@ def test_pauses_are_kept_and_scaled(tmp_path: Path) -> None:
     starts = [call.sent.start for call in result.outcomes[0].calls]
     assert [start - starts[0] for start in starts] == pytest.approx(offsets)
     halved = [step.offset for step in small_plan().strategies[0].steps]
-    from cachecost.live.driver.planning import Options
+    from cachecost.live.driver.planning import LiveOptions
 
-    whole = [step.offset for step in small_plan(options=Options(pace=1.0)).strategies[0].steps]
+    whole = [step.offset for step in small_plan(options=LiveOptions(pace=1.0)).strategies[0].steps]
     assert halved == pytest.approx([offset / 2 for offset in whole])
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from server_fakes import Says, post, served_by
 
-from cachecost.analysis.next_message.requests import KnownConversation, with_model
+from cachecost.analysis.next_message.requests import LastConversation, with_model
 from cachecost.conversations.logs import Logs
 from cachecost.live.log import CallLog
 from cachecost.live.server.meter import Meter
@@ -99,7 +99,7 @@ def compare(seed: int, folder: Path, tokens: str = "tiktoken") -> bool:
             clock.at += draw.choice([3.5, 60.0, 299.0, 301.0, 1800.0])
         clock.at += draw.choice([0.0, 100.0, 299.0, 300.0, 3599.0, 3601.0])
         new = client.text(900)
-        known = KnownConversation(read_workload(Logs([path]), setup_of_server(tokens), tokens))
+        known = LastConversation(read_workload(Logs([path]), setup_of_server(tokens), tokens))
         told = known.next_message(wire(new), clock.at)
         other = MODELS[(MODELS.index(client.model) + 1) % len(MODELS)]
         switched = known.next_message(wire(new), clock.at, with_model(other))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from small_talks import MODEL, result, said, spelled, thought, used, user
 
-from cachecost.conversations.model import Conversation, Human, Reply, Rewrite
+from cachecost.conversations.model import Conversation, Human, Reply, ThreadRewrite
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.strategies.agent import Agent
@@ -228,7 +228,7 @@ def test_adaptive_in_a_plan_sees_a_rewind() -> None:
         Reply(1, (used("c"),)),
         Human(2, (result("c"),)),
         Reply(3, (said("b"),)),
-        Rewrite(4, 2, (), "edit"),
+        ThreadRewrite(4, 2, (), "edit"),
         Human(5, (result("c", "other"),)),
         Reply(6, (said("d"),)),
     )

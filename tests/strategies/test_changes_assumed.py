@@ -8,7 +8,7 @@ import pytest
 from small_talks import SIX_CALLS, conversation, result, said, thought, used, user
 
 from cachecost.conversations.calls import PlannedCall
-from cachecost.conversations.model import Event, Human, Reply, Results, Rewrite
+from cachecost.conversations.model import Event, Human, Reply, Results, ThreadRewrite
 from cachecost.prompts.blocks import Block, Message, given_block
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import AgentChange
@@ -64,7 +64,7 @@ def test_a_recorded_rewrite_goes_on_to_mean_the_shorter_reply() -> None:
     events = (
         Human(0, (user("one"),)),
         Reply(1, long.blocks),
-        Rewrite(2, 1, (long,), "edit"),
+        ThreadRewrite(2, 1, (long,), "edit"),
         Human(3, (user("two"),)),
         Reply(4, (said("bye"),)),
     )
@@ -148,9 +148,9 @@ def test_results_that_were_summed_up_are_missed_as_well() -> None:
 
 
 def test_a_fork_leaves_results_on_purpose() -> None:
-    events = [*looks(2), Rewrite(130, 1, (), "fork"), Reply(131, (said("so"),))]
+    events = [*looks(2), ThreadRewrite(130, 1, (), "fork"), Reply(131, (said("so"),))]
     assert len(planned(Reread(1.0), events=events)) == 5
-    cut = [*looks(2), Rewrite(130, 1, (), "edit"), Reply(131, (said("so"),))]
+    cut = [*looks(2), ThreadRewrite(130, 1, (), "edit"), Reply(131, (said("so"),))]
     assert len(planned(Reread(1.0), events=cut)) == 7
 
 

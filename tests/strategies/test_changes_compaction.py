@@ -9,7 +9,7 @@ import pytest
 from small_talks import MODEL
 
 from cachecost.conversations.calls import PlannedCall
-from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite, Switch
+from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.providers.prices import PriceBook
@@ -205,14 +205,14 @@ def test_a_switch_before_changes_what_the_summary_is_asked_under() -> None:
 
 
 def test_a_fork_back_into_what_was_summed_up_has_its_messages_again() -> None:
-    fork = Rewrite(450, 6, (), "fork")
+    fork = ThreadRewrite(450, 6, (), "fork")
     later = [Human(460, (block("text", "user", "else", 11),)), Reply(461, ())]
     calls = plan(Compaction(every_turns=4, keep_first=0, keep_last=0), conversation(5, fork, *later))
     assert sizes(calls[-1]) == [*TURN, [10], [20, 30], [11]]
 
 
 def test_a_recorded_compaction_is_one_message_of_which_a_turn_starts() -> None:
-    new = Rewrite(150, 0, (Message.of("user", (block("text", "user", "recorded", 60),)),), "compaction")
+    new = ThreadRewrite(150, 0, (Message.of("user", (block("text", "user", "recorded", 60),)),), "compaction")
     told = Conversation("small", (*conversation(2).events, new, *turn(2), *turn(3)), MODEL, TOOLS, SYSTEM)
     calls = plan(Compaction("range", every_turns=3, keep_first=1, keep_last=0), told)
     assert sizes(calls[-2]) == [[60], [10]]

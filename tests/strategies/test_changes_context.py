@@ -11,7 +11,7 @@ import pytest
 from small_talks import MODEL, conversation, fingerprint, question, result, said, thought, used, user
 
 from cachecost.conversations.calls import PlannedCall
-from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite, Switch
+from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -90,16 +90,16 @@ class Doubled(ThreadRewriter):
 
 
 MESSY: tuple[Event, ...] = (
-    Rewrite(0, 0, (Message.of("user", (user("before"),)), Message.of("assistant", (said("yes"),))), "start"),
+    ThreadRewrite(0, 0, (Message.of("user", (user("before"),)), Message.of("assistant", (said("yes"),))), "start"),
     Human(1, (user("one"),)),
     Reply(2, (thought("hm"), used("a"))),
     question(1, 3, tool_use="a"),
     Results(4, (result("a"),)),
     Reply(5, ()),
     Switch(6, OTHER, Part(), Part(), {}),
-    Rewrite(7, 3, (Message.of("user", (user("other"),)),), "fork"),
+    ThreadRewrite(7, 3, (Message.of("user", (user("other"),)),), "fork"),
     Reply(8, (said("done"),)),
-    Rewrite(9, 99, (), "edit"),
+    ThreadRewrite(9, 99, (), "edit"),
     Human(10, (user("two"),)),
     Reply(11, (said("bye"),)),
 )
@@ -164,7 +164,7 @@ def test_going_back_into_what_one_message_stands_for_makes_it_whole_again(keep: 
     rewriter = told(6)
     made = rewriter.replace_range(9, 2, 5, SHORT)
     assert (made.keep, len(made.messages)) == (2, 2)
-    rewriter.take(Rewrite(10, keep, (Message.of("user", (user("new"),)),), "fork"))
+    rewriter.take(ThreadRewrite(10, keep, (Message.of("user", (user("new"),)),), "fork"))
     assert texts(rewriter) == left.split()
     assert rewriter.tokens == sum(-(-block.size // 4) for message in rewriter.sent_messages for block in message.blocks)
     assert rewriter.turns == list(range(len(rewriter.sent_messages)))
@@ -175,7 +175,7 @@ def test_going_back_into_what_was_left_out_brings_it_back(keep: int, left: str) 
     rewriter = told(5)
     rewriter.replace_range(9, 0, 3, ())
     assert texts(rewriter) == ["m3", "m4"]
-    rewriter.take(Rewrite(10, keep, (Message.of("user", (user("new"),)),), "fork"))
+    rewriter.take(ThreadRewrite(10, keep, (Message.of("user", (user("new"),)),), "fork"))
     assert texts(rewriter) == left.split()
 
 
@@ -232,7 +232,7 @@ def test_what_is_no_longer_than_its_placeholder_stays() -> None:
 
 
 def test_after_a_fork_back_cleared_results_stay_cleared_and_gone_ones_are_forgotten() -> None:
-    events = [*turns(4), Rewrite(250, 8, (), "fork"), *turn(5), *turn(6), *turn(7)]
+    events = [*turns(4), ThreadRewrite(250, 8, (), "fork"), *turn(5), *turn(6), *turn(7)]
     calls = planned(Prune(keep_results=1), events)
     assert sizes(calls[-3])[2::4] == [[12], [12], [100], [100]]
     assert sizes(calls[-1])[2::4] == [[12], [12], [12], [100], [100]]
@@ -286,7 +286,7 @@ def test_after_so_many_turns_a_result_is_sent_whole_again() -> None:
 
 
 def test_a_result_that_the_thread_lost_is_sent_whole_again() -> None:
-    events = [*read(0, "y"), *read(1, "x"), Rewrite(90, 3, (), "fork"), *read(2, "x"), *read(3, "y")]
+    events = [*read(0, "y"), *read(1, "x"), ThreadRewrite(90, 3, (), "fork"), *read(2, "x"), *read(3, "y")]
     assert references(events, Deduplicate()) == [False, False, True]
 
 
@@ -419,7 +419,13 @@ def test_snapshots_stay_where_they_were_attached(again: bool, expected: list[int
 @pytest.mark.parametrize("where", ["first_message", "insertion"])
 def test_where_the_message_with_the_files_goes_they_come_with_the_next(where: str) -> None:
     new = Message.of("user", (user("summary"),))
-    events = [*turns(2), Rewrite(100, 0, (new,), "compaction"), *turn(3), Rewrite(300, 1, (), "fork"), *turn(6)]
+    events = [
+        *turns(2),
+        ThreadRewrite(100, 0, (new,), "compaction"),
+        *turn(3),
+        ThreadRewrite(300, 1, (), "fork"),
+        *turn(6),
+    ]
     calls = planned(Attachments(where, tokens=700, change_rate=0), events)  # type: ignore[arg-type]
     assert [sizes(call)[0][0] for call in calls] == [700] * len(calls)
     files = [

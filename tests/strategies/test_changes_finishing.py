@@ -11,7 +11,7 @@ import pytest
 from small_talks import MODEL, conversation, fingerprint, head, question
 
 from cachecost.conversations.calls import PlannedCall
-from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite, Switch
+from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
@@ -147,11 +147,11 @@ def test_next_human_message_waits_for_calls_that_were_added() -> None:
 
 def test_going_back_takes_all_that_stood_for_a_reply() -> None:
     """The fifth message told is the second human one."""
-    fork = [*turns(2), Rewrite(200, 4, (), "fork"), *turn(9)]
+    fork = [*turns(2), ThreadRewrite(200, 4, (), "fork"), *turn(9)]
     back = planned(FinalAnswer(confusion_rate=0.5), fork)[-1].request.thread.messages()
     straight = planned(FinalAnswer(confusion_rate=0.5), [*turn(0), *turn(9)])[-1].request.thread.messages()
     assert [message.digest for message in back[:9]] == [message.digest for message in straight[:9]]
-    inside = planned(FinalAnswer(), [*turn(0), Rewrite(50, 3, (), "fork"), Reply(51, turn(3)[-1].blocks)])  # type: ignore[union-attr]
+    inside = planned(FinalAnswer(), [*turn(0), ThreadRewrite(50, 3, (), "fork"), Reply(51, turn(3)[-1].blocks)])  # type: ignore[union-attr]
     assert shape(inside[3]) == ["text:20", "tool_use:30", "tool_result:100"]
 
 
@@ -176,7 +176,7 @@ def test_a_side_call_goes_on_from_the_thread_as_it_is_sent() -> None:
 
 
 def test_without_turn_ends_only_the_head_is_another() -> None:
-    events = [*turn(0)[:3], question(1, 3), Rewrite(4, 1, (), "edit"), Reply(5, ())]
+    events = [*turn(0)[:3], question(1, 3), ThreadRewrite(4, 1, (), "edit"), Reply(5, ())]
     plain = [fingerprint(call) for call in planned(FinalAnswer(), events)]
     assert [call[11] for call in plain] == [
         fingerprint(call)[11] for call in Agent(name="a").plan(conversation(*events))

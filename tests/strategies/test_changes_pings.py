@@ -10,7 +10,7 @@ import pytest
 from small_talks import MODEL, SIX_CALLS, asked, conversation, question, said, spelled, used, user
 
 from cachecost.conversations.calls import PlannedCall
-from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite
+from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, ThreadRewrite
 from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
@@ -171,7 +171,7 @@ def test_sub_agents_are_not_kept_alive_but_forks_are(prefix: Any, ping_at: float
 
 def test_a_thread_begun_anew_under_its_head_is_the_one_that_is_kept() -> None:
     summary = Message.of("user", (block("user", "summary", 100),))
-    again: list[Event] = [Rewrite(50, 0, (summary,), "compaction"), Reply(60, (said("so"),))]
+    again: list[Event] = [ThreadRewrite(50, 0, (summary,), "compaction"), Reply(60, (said("so"),))]
     session = turns(0)
     calls = plan(replace(session, events=(*session.events, *again)), KeepAlive(times=1))
     assert seen(calls) == [(0, "main"), (60, "main"), (355, "ping")]

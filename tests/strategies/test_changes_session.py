@@ -10,7 +10,7 @@ import pytest
 from small_talks import MODEL, SIX_CALLS, asked, conversation, fingerprint, head, question, result, said, used, user
 
 from cachecost.conversations.calls import PlannedCall
-from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite, Switch
+from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
@@ -63,7 +63,7 @@ def digests(call: PlannedCall) -> list[bytes]:
     return [message.digest for message in call.request.thread.messages()]
 
 
-FORKED = (*turns(2), Rewrite(150, 4, (), "fork"), *turn(3))
+FORKED = (*turns(2), ThreadRewrite(150, 4, (), "fork"), *turn(3))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_messages_sent_twice_are_twice_in_the_thread() -> None:
 
 
 def test_going_back_behind_a_loss_begins_with_what_was_said() -> None:
-    events = [*turns(2), Rewrite(150, 4, (), "fork"), *turn(3)]
+    events = [*turns(2), ThreadRewrite(150, 4, (), "fork"), *turn(3)]
     calls = planned(SessionResume(loss_rate=0.5), events)
     assert shape(calls[2]) == ["text:190 text:20"]
     assert digests(calls[4]) == digests(list(Agent(name="a").plan(conversation(*events)))[4])
@@ -259,7 +259,7 @@ def test_repairs_know_calls_that_are_text() -> None:
 
 
 def test_a_fork_back_takes_failed_attempts_with_it() -> None:
-    events = [*turn(0), Rewrite(150, 1, (), "fork"), *turn(3)[1:]]
+    events = [*turn(0), ThreadRewrite(150, 1, (), "fork"), *turn(3)[1:]]
     calls = planned(Repairs(invalid_tool_rate=0.5), events)
     assert [len(shape(call)) for call in calls] == [1, 3, 5, 1, 3]
 
@@ -307,10 +307,10 @@ def test_a_reminder_that_moves_on_is_in_one_message_of_each_call() -> None:
 
 
 def test_after_a_fork_into_the_last_reminder_the_next_message_has_one() -> None:
-    events = [*turns(2), Rewrite(150, 6, (), "fork"), *turn(1)[2:]]
+    events = [*turns(2), ThreadRewrite(150, 6, (), "fork"), *turn(1)[2:]]
     calls = planned(Reminder(tokens=9, earlier="removed"), events)
     assert shape(calls[-1])[4] == "text:20 text:9"
-    again = [*turns(2), Rewrite(150, 0, (Message.of("user", (user("x"),)),), "fork"), Reply(151, (said("y"),))]
+    again = [*turns(2), ThreadRewrite(150, 0, (Message.of("user", (user("x"),)),), "fork"), Reply(151, (said("y"),))]
     assert shape(planned(Reminder(tokens=9, earlier="removed"), again)[-1]) == ["text:None text:9"]
 
 

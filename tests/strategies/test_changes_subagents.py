@@ -10,7 +10,7 @@ import pytest
 from small_talks import MODEL, conversation, fingerprint, head, question, said, user
 
 from cachecost.conversations.calls import PlannedCall
-from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite, Switch
+from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
@@ -87,7 +87,7 @@ def test_a_share_of_the_runs_that_are_long_enough(least: int, rate: float, subs:
     "events",
     [
         turn(0)[:-1],
-        [*turn(0)[:4], Rewrite(8, 1, (), "edit"), *turn(0)[4:]],
+        [*turn(0)[:4], ThreadRewrite(8, 1, (), "edit"), *turn(0)[4:]],
         [*turn(0)[:4], Switch(8, OTHER, *head(), {}), *turn(0)[4:]],
         turn(0)[1:],
         [*turn(0)[:-1], Reply(17, (given_block("tool_use", "assistant", "no result", 30),)), *turn(1, 0)],
@@ -143,11 +143,11 @@ def test_questions_go_with_the_run_and_switches_before_it_count() -> None:
 
 def test_going_back_into_a_run_brings_it_back() -> None:
     main, _ = conversations(
-        SubAgents(), [*turn(0), Rewrite(90, 3, (), "fork"), Reply(91, (said("else"),)), *turn(2, 0)]
+        SubAgents(), [*turn(0), ThreadRewrite(90, 3, (), "fork"), Reply(91, (said("else"),)), *turn(2, 0)]
     )
     calls = calls_of(main)
     assert shape(calls[2]) == ["text:20", "tool_use:30", "tool_result:1000"]
-    main, _ = conversations(SubAgents(), [*turn(0), Rewrite(90, 7, (), "fork"), Reply(91, (said("else"),))])
+    main, _ = conversations(SubAgents(), [*turn(0), ThreadRewrite(90, 7, (), "fork"), Reply(91, (said("else"),))])
     assert shape(calls_of(main)[-1]) == ["text:20", "tool_use:300", "tool_result:500"]
 
 

@@ -14,7 +14,7 @@ import pytest
 from small_talks import SIX_CALLS, conversation, spelled
 
 from cachecost.conversations.calls import date_call
-from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite
+from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, ThreadRewrite
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.providers.prices import PriceBook
@@ -60,9 +60,9 @@ def long_talk(turns: int = 8, pause: float = 400.0) -> Conversation:
         events += turn(number, START + pause * number + 10 + (4000 if number > 6 else 0))
         if number == 3:
             reminder = Message.of("system", (block("system", "reminder", 150),))
-            events.append(Rewrite(events[-1].at, 99, (reminder,), "insertion"))
+            events.append(ThreadRewrite(events[-1].at, 99, (reminder,), "insertion"))
         if number == 5:
-            events.append(Rewrite(events[-1].at + 1, 14, (), "edit"))
+            events.append(ThreadRewrite(events[-1].at + 1, 14, (), "edit"))
     tools = Part(tuple(block("", f"tool {n}", 600, "tool") for n in range(3)))
     system = Part(tuple(block("system", f"system {n}", size) for n, size in enumerate((50, 1500, 900))))
     return Conversation("long", tuple(events), MODEL, tools, system)

@@ -20,8 +20,8 @@ from cachecost.conversations.model import (
     Inquiry,
     Reply,
     Results,
-    Rewrite,
     Switch,
+    ThreadRewrite,
 )
 from cachecost.conversations.sessions import read_conversations
 from cachecost.conversations.synthetic import SyntheticInquiries, SyntheticPauses, SyntheticSpec, synthetic
@@ -104,7 +104,7 @@ def told() -> Conversation:
         Aside(12, aside, Reply(12, (answer,))),
         Human(200, (said[1], image)),
         Reply(200, (answer,), None, 7),
-        Rewrite(400, 3, (Message.of("assistant", (answer,)), Message.of("user", (said[2],))), "fork"),
+        ThreadRewrite(400, 3, (Message.of("assistant", (answer,)), Message.of("user", (said[2],))), "fork"),
         Reply(400, (thought, answer)),
         Switch(500, MODELS[1], NOTHING, NOTHING, {"thinking": {"type": "enabled", "budget_tokens": 1_024}}),
         Human(3_000, (said[0],)),

@@ -14,7 +14,7 @@ from test_ties import by_layer
 
 import cachecost
 from cachecost.analysis.comparison.ranking import find_ranks, rank_fields, rank_sentences
-from cachecost.analysis.comparison.summary import Line, is_tied, ranked, summarise_ledgers
+from cachecost.analysis.comparison.summary import StrategyLine, is_tied, ranked, summarise_ledgers
 from cachecost.ledger.results import Ledger
 from command_runs import printed
 
@@ -117,7 +117,7 @@ def test_ranks_are_consistent_with_costs(costs: list[tuple[str, str]], margin: f
     assert (found[order[0].name].first, found[order[-1].name].last) == (1, len(lines))
 
 
-def _check_pair(one: Line, other: Line, spread: int, lines: int) -> None:
+def _check_pair(one: StrategyLine, other: StrategyLine, spread: int, lines: int) -> None:
     """Equal costs cannot be told apart, and a rank spreads over no more places than there are."""
     assert one.effort != other.effort or is_tied(one, other)
     assert 0 <= spread < lines

@@ -15,7 +15,7 @@ from typing_extensions import Unpack
 from cachecost.analysis.comparison.answer import verdict_of
 from cachecost.analysis.comparison.ranking import Rank, find_ranks, rank_fields, rank_sentences
 from cachecost.analysis.comparison.sentences import refusal_sentences, rules_sentence, token_sentences
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, Line, Summary, summarise, summarise_ledgers
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, StrategyLine, Summary, summarise, summarise_ledgers
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.projection import DAYS, Monthly, monthly
 from cachecost.api.recordings import Recording, Source, conversations_in, read_source
@@ -264,7 +264,7 @@ def _table(summary: Summary) -> HtmlTable:
     return table
 
 
-def _sums(line: Line) -> dict[str, Any]:
+def _sums(line: StrategyLine) -> dict[str, Any]:
     used = {name: getattr(line.usage, field) for name, field in CLASS_FIELDS.items()}
     return {
         "strategy": line.name,

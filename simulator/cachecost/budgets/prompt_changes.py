@@ -18,7 +18,7 @@ from cachecost.budgets.request_edits import (
     BlockKey,
     ChangeKind,
     Edit,
-    RequestBuilder,
+    EditedRequestBuilder,
     RequestPair,
     key_by_digest,
     key_by_shape,
@@ -185,7 +185,7 @@ class _Replays:
     """Replays of the calls between the accepted ones and today's, under today's rules and prices."""
 
     def __init__(self, now: ReplayedStrategy, pairs: Sequence[_CallPair]) -> None:
-        self._now, self._pairs, self._builder = now, pairs, RequestBuilder()
+        self._now, self._pairs, self._builder = now, pairs, EditedRequestBuilder()
 
     def rows(self, made: set[Edit]) -> Rows:
         """The row of each pair after the changes `made`; None where the call is not made."""

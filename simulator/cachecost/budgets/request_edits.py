@@ -191,7 +191,7 @@ def _message_name(slot: Slot[Message], number: int) -> Hashable:
 
 
 @dataclass(slots=True)
-class RequestBuilder:
+class EditedRequestBuilder:
     """Builds the requests between two versions; what they share is one object, as the simulation expects."""
 
     _parts: dict[tuple[bytes, ...], Part] = field(default_factory=dict)

@@ -26,7 +26,7 @@ State = Literal["absent", "live", "expired", "unreadable"]
 BEFORE_TIME = float("-inf")
 
 
-class Entry(msgspec.Struct, eq=False):
+class CacheEntry(msgspec.Struct, eq=False):
     """A cached prefix. Times are seconds; `touched` is the start of the call that wrote or read it last.
 
     `minimum` is the length in tokens that it must reach, or it was never written (rule 8). It is checked at each
@@ -52,12 +52,12 @@ class Entry(msgspec.Struct, eq=False):
         return "live" if now - self.touched < self.ttl_s else "expired"
 
 
-def new_entry(rules: ModelRules, ttl: str, ttl_s: float, start: float, readable_at: float) -> Entry:
+def new_entry(rules: ModelRules, ttl: str, ttl_s: float, start: float, readable_at: float) -> CacheEntry:
     """The entry that a call which starts at `start` writes. Times and `ttl_s` are seconds."""
-    return Entry(rules.minimum_tokens, ttl, ttl_s, start, start, readable_at)
+    return CacheEntry(rules.minimum_tokens, ttl, ttl_s, start, start, readable_at)
 
 
-def refresh_before_hit(entry: Entry | None, ttl: str, hit_ttl: str, start: float, rules: ModelRules) -> str | None:
+def refresh_before_hit(entry: CacheEntry | None, ttl: str, hit_ttl: str, start: float, rules: ModelRules) -> str | None:
     """Rule 13, for a breakpoint with this TTL at or before the hit. `entry` is the cache's entry there.
 
     Refreshes an entry that can be read. Returns the TTL with which any other is written again at no charge; None: it
@@ -122,7 +122,7 @@ class PrefixCache:
     """Entries of all workspaces; a prefix belongs to one, since its root differs."""
 
     def __init__(self) -> None:
-        self._entries: dict[Key, Entry] = {}
+        self._entries: dict[Key, CacheEntry] = {}
         self._written = 0
 
     def call(
@@ -160,11 +160,11 @@ class PrefixCache:
         entry = self._entries.get(_key(prefix, ttl, rules.assumptions))
         return entry.state(now) if entry else "absent"
 
-    def entry(self, prefix: Prefix, ttl: str, rules: ModelRules) -> Entry:
+    def entry(self, prefix: Prefix, ttl: str, rules: ModelRules) -> CacheEntry:
         """The entry at `prefix`, expired or not. Raises KeyError if there is none."""
         return self._entries[_key(prefix, ttl, rules.assumptions)]
 
-    def entries_back(self, end: Prefix, depth: int, rules: ModelRules) -> Iterator[tuple[Prefix, Entry]]:
+    def entries_back(self, end: Prefix, depth: int, rules: ModelRules) -> Iterator[tuple[Prefix, CacheEntry]]:
         """The entries at `end` and before it, deepest first, of prefixes of more than `depth` blocks.
 
         Expired ones are among them; of one prefix that of the short TTL comes first.
@@ -178,7 +178,7 @@ class PrefixCache:
                     yield node, entry
             node = node.parent
 
-    def entries(self) -> Iterator[tuple[Key, Entry]]:
+    def entries(self) -> Iterator[tuple[Key, CacheEntry]]:
         """All entries by their keys, expired ones included."""
         return iter(self._entries.items())
 
@@ -189,14 +189,14 @@ class PrefixCache:
         other._written = self._written
         return other
 
-    def keep(self, prefix: Prefix, ttl: str, rules: ModelRules, entry: Entry) -> Entry:
+    def keep(self, prefix: Prefix, ttl: str, rules: ModelRules, entry: CacheEntry) -> CacheEntry:
         """Store an entry as if a call had written it."""
         self._entries[_key(prefix, ttl, rules.assumptions)] = entry
         return entry
 
-    def warm(self, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> Entry:
+    def warm(self, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> CacheEntry:
         """Store an entry that can be read at `start`, as if it had been written long ago and used just now."""
-        entry = Entry(rules.minimum_tokens, ttl, rules.ttl_s[ttl], BEFORE_TIME, start, BEFORE_TIME)
+        entry = CacheEntry(rules.minimum_tokens, ttl, rules.ttl_s[ttl], BEFORE_TIME, start, BEFORE_TIME)
         return self.keep(prefix, ttl, rules, entry)
 
     def forget_longer(self, prompt: Prompt, most: int, rules: ModelRules, sizes: PrefixSizes) -> None:
@@ -209,7 +209,7 @@ class PrefixCache:
 
     def find(
         self, breakpoints: tuple[BreakpointPrefix, ...], rules: ModelRules, now: float, sizes: PrefixSizes
-    ) -> tuple[Prefix, Entry] | None:
+    ) -> tuple[Prefix, CacheEntry] | None:
         """Rule 9: the entry that the breakpoints find at `now` (seconds), and its prefix; None: a miss."""
         for breakpoint in reversed(breakpoints):
             for node in lookback_window(breakpoint.prefix, rules):
@@ -220,7 +220,7 @@ class PrefixCache:
 
     def _find_at(
         self, boundaries: tuple[Prefix, ...], rules: ModelRules, now: float, sizes: PrefixSizes
-    ) -> tuple[Prefix, Entry] | None:
+    ) -> tuple[Prefix, CacheEntry] | None:
         """The longest entry that ends at one of the places where the host looks for one."""
         ttls = TTLS if rules.assumptions.ttl_in_key else TTLS[:1]
         for node in sorted(boundaries, key=lambda one: one.depth, reverse=True):
@@ -231,7 +231,7 @@ class PrefixCache:
         return None
 
     def _read(
-        self, found: tuple[Prefix, Entry], breakpoints: tuple[BreakpointPrefix, ...], writer: _WritingCall
+        self, found: tuple[Prefix, CacheEntry], breakpoints: tuple[BreakpointPrefix, ...], writer: _WritingCall
     ) -> None:
         hit, entry = found
         rules, start = writer.rules, writer.start

@@ -69,7 +69,7 @@ class CacheState(Protocol):
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State: ...
 
 
-class ComparedCall(Protocol):
+class ComparableCall(Protocol):
     """An earlier call to compare with: its request, the rendered prompt, and the rules of its host and model."""
 
     @property
@@ -80,7 +80,7 @@ class ComparedCall(Protocol):
     def rules(self) -> ModelRules: ...
 
 
-class CachedCall(ComparedCall, Protocol):
+class CachedCall(ComparableCall, Protocol):
     """An earlier call, and the deepest prefix that it had in the cache."""
 
     @property
@@ -93,7 +93,7 @@ class CachedCall(ComparedCall, Protocol):
 class EarlierEntry:
     """The deepest entry of the earlier call `seen`, and its state: absent, live, expired, unreadable or changed."""
 
-    seen: ComparedCall
+    seen: ComparableCall
     entry: Prefix | None
     state: str
 
@@ -187,7 +187,9 @@ def cause_of_unread(unread: UnreadPrefix, prompt: Prompt, rules: ModelRules) -> 
     return next((cause for applies, cause in causes if applies), "no_breakpoint")
 
 
-def is_fork(request: Request, prompt: Prompt, rules: ModelRules, shared: Prefix, earlier: ComparedCall | None) -> bool:
+def is_fork(
+    request: Request, prompt: Prompt, rules: ModelRules, shared: Prefix, earlier: ComparableCall | None
+) -> bool:
     """Whether the conversation restarts from an earlier place and continues differently; `shared` was sent before.
 
     Replacing the last message while the conversation goes on is no fork, nor is a change before messages that stay.
@@ -207,14 +209,14 @@ def _goes_on_alike(one: Thread, other: Thread, length: int) -> bool:
     return any(node.message.digest in known for node in other.back() if node.length > length and node.message)
 
 
-def find_change_or_compaction(request: Request, prompt: Prompt, seen: ComparedCall, rules: ModelRules) -> Cause:
+def find_change_or_compaction(request: Request, prompt: Prompt, seen: ComparableCall, rules: ModelRules) -> Cause:
     """As `find_change`; changed content is a compaction where the conversation became much shorter."""
     cause = find_change(request, prompt, seen, rules)
     is_shorter = request.thread.length <= SHORTER * seen.request.thread.length
     return "compaction" if cause == "content_changed" and is_shorter else cause
 
 
-def find_change(request: Request, prompt: Prompt, seen: ComparedCall, rules: ModelRules) -> Cause:
+def find_change(request: Request, prompt: Prompt, seen: ComparableCall, rules: ModelRules) -> Cause:
     """The first difference in prompt order: model, speed, tools, cache key and text of system, key of messages."""
     before = seen.request
     has_cache_key = rules.keyed_by is None or prompt.cache_keys != seen.prompt.cache_keys
@@ -238,7 +240,7 @@ def find_change(request: Request, prompt: Prompt, seen: ComparedCall, rules: Mod
     return next((cause for differed, cause in differs if differed), "content_changed")
 
 
-def _is_thinking_stripped(request: Request, prompt: Prompt, seen: ComparedCall) -> bool:
+def _is_thinking_stripped(request: Request, prompt: Prompt, seen: ComparableCall) -> bool:
     """Whether the prompts diverge at a thinking block that is sent again, but not rendered any more."""
     parted = common(seen.prompt.end, prompt.end)
     if parted is None or parted is seen.prompt.end:

@@ -21,7 +21,7 @@ ALIKE_BYTES = 2
 
 
 @value
-class Change:
+class ContentChange:
     """A change since an earlier call. `was` and `now` are what follows the common prefix, `kept` is unchanged of it."""
 
     before: EarlierCall
@@ -55,7 +55,7 @@ class Change:
         return next((node for node in self.now if node.depth > depth), self.now[0]), None
 
 
-def find_change_since(before: EarlierCall, last: Prefix) -> Change | None:
+def find_change_since(before: EarlierCall, last: Prefix) -> ContentChange | None:
     """What changed on the way to `last` since an earlier call cached its prompt; None: nothing, or nothing is left."""
     if before.entry is None:
         return None
@@ -65,7 +65,7 @@ def find_change_since(before: EarlierCall, last: Prefix) -> Change | None:
     depth = parted.depth if parted else 0
     was, now = path(before.entry, depth), path(last, depth)
     kept = unchanged(was, now)
-    return Change(before, was, now, kept) if kept else None
+    return ContentChange(before, was, now, kept) if kept else None
 
 
 def have_one_static(one: Request, other: Request) -> bool:

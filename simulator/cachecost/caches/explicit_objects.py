@@ -7,7 +7,7 @@ new object. A read extends the TTL only if the rules say so. Breakpoints in mess
 
 from __future__ import annotations
 
-from cachecost.caches.breakpoints import Entry, Outcome, State, new_entry
+from cachecost.caches.breakpoints import CacheEntry, Outcome, State, new_entry
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
@@ -18,7 +18,7 @@ class ExplicitObjectCache:
     """Objects of all projects and models. A prefix belongs to one of each: its root or its cache key differs."""
 
     def __init__(self) -> None:
-        self._objects: dict[Prefix, Entry] = {}
+        self._objects: dict[Prefix, CacheEntry] = {}
 
     def call(
         self,

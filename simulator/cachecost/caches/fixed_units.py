@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from copy import copy
 
-from cachecost.caches.breakpoints import Entry, Outcome, State, new_entry
+from cachecost.caches.breakpoints import CacheEntry, Outcome, State, new_entry
 from cachecost.caches.prompt_history import PromptHistory
 from cachecost.caches.reporting import build_outcome, ttl_s_of
 from cachecost.prompts.blocks import Prefix
@@ -27,7 +27,7 @@ class FixedUnitCache:
     """Units of all accounts and models. A prefix belongs to one of each: its root or its cache key differs."""
 
     def __init__(self) -> None:
-        self._units: dict[Prefix, Entry] = {}
+        self._units: dict[Prefix, CacheEntry] = {}
         self._answers = PromptHistory()
 
     def call(

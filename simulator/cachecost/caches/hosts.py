@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cachecost.base.structs import replace, value
-from cachecost.caches.breakpoints import Entry, Outcome, PrefixCache
+from cachecost.caches.breakpoints import CacheEntry, Outcome, PrefixCache
 from cachecost.caches.causes import Cause, cause_of, find_earlier_entry
 from cachecost.caches.inspection import CallInspection
 from cachecost.caches.lineage import Lineage, Relatives
@@ -124,7 +124,7 @@ class SimulatedHosts:
                 self._cache.warm(breakpoint.prefix, breakpoint.ttl, rules, start)
         self._cache.warm(prefix, ttl, rules, start)
 
-    def entry(self, prefix: Prefix, rules: ModelRules) -> Entry | None:
+    def entry(self, prefix: Prefix, rules: ModelRules) -> CacheEntry | None:
         """The entry at `prefix`, expired or not. None on hosts without breakpoints."""
         return self._cache.entry(prefix, rules)
 

@@ -23,7 +23,7 @@ from cachecost.caches.causes import (
     find_change_or_compaction,
     is_fork,
 )
-from cachecost.caches.changes import Change, find_change_since, have_one_static, tokens_between
+from cachecost.caches.changes import ContentChange, find_change_since, have_one_static, tokens_between
 from cachecost.caches.lineage import EarlierCall, Relatives
 from cachecost.caches.losses import Loss
 from cachecost.prompts.blocks import Layer, Prefix
@@ -180,7 +180,7 @@ class CallInspection:
 
     # ------------------------------------------------------------------------------- behind a change
 
-    def _find_changed(self) -> Change | None:
+    def _find_changed(self) -> ContentChange | None:
         """What comes after a block or a parameter that changed since an earlier call."""
         if not self.prompt.breakpoints:
             return None
@@ -192,7 +192,7 @@ class CallInspection:
                 found.append(change)
         return max(found, key=lambda change: change.end.depth, default=None)
 
-    def _loss_by(self, change: Change) -> Loss:
+    def _loss_by(self, change: ContentChange) -> Loss:
         """What is lost by a change, and what of it is new."""
         before, read = change.before, self._read_prefix()
         tokens, whole = change.tokens(read, self.sizes), tokens_between(read, change.end, self.sizes)

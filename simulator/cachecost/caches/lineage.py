@@ -34,7 +34,7 @@ class ConversationLine(msgspec.Struct, eq=False):
 
 
 @value
-class RequestShape:
+class CallShape:
     """What calls are compared by, besides their messages. Calls that are equal in this share one object."""
 
     request: Request
@@ -51,7 +51,7 @@ class EarlierCall:
 
     number: int
     start: float
-    shape: RequestShape
+    shape: CallShape
     thread: Thread
     end: Prefix
     entry: Prefix | None
@@ -80,7 +80,7 @@ class Lineage:
     def __init__(self) -> None:
         self._sent: dict[Prefix, EarlierCall] = {}
         self._at_thread: dict[Thread, EarlierCall] = {}
-        self._shapes: dict[tuple[object, ...], RequestShape] = {}
+        self._shapes: dict[tuple[object, ...], CallShape] = {}
         self._by_first: dict[Thread, ConversationLine] = {}
         self._begun: set[tuple[Thread, str]] = set()
         self._later: set[bytes] = set()
@@ -140,13 +140,13 @@ class Lineage:
         lines.pop(line, None)
         lines[line] = None
 
-    def _shape(self, request: Request, prompt: Prompt, rules: ModelRules) -> RequestShape:
+    def _shape(self, request: Request, prompt: Prompt, rules: ModelRules) -> CallShape:
         """What `find_change` reads of an earlier call, but for its messages, is equal for all calls with this key."""
         same = request.params_id, id(request.tools), id(request.system), id(rules)
         key = (*same, prompt.cache_keys, prompt.head)
         shape = self._shapes.get(key)
         if shape is None:  # it holds all whose id is in the key, so that no other object gets that id
-            shape = self._shapes[key] = RequestShape(request, prompt, rules)
+            shape = self._shapes[key] = CallShape(request, prompt, rules)
         return shape
 
     def _keep_sent(self, call: EarlierCall) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-from cachecost.caches.breakpoints import TTLS, Entry, Outcome, PrefixCache, State
+from cachecost.caches.breakpoints import TTLS, CacheEntry, Outcome, PrefixCache, State
 from cachecost.caches.reporting import round_read
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import Prompt
@@ -130,7 +130,7 @@ class HostCaches:
         if isinstance(breakpoints, PrefixCache):
             breakpoints.forget_longer(prompt, most, rules, sizes)
 
-    def entry(self, prefix: Prefix, rules: ModelRules) -> Entry | None:
+    def entry(self, prefix: Prefix, rules: ModelRules) -> CacheEntry | None:
         """The entry at `prefix`, expired or not; of two TTLs the one used last. None on hosts without breakpoints."""
         breakpoints = self._of(rules)
         if not isinstance(breakpoints, PrefixCache):

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from cachecost.base.structs import value
-from cachecost.caches.breakpoints import TTLS, Entry, Key, PrefixCache
+from cachecost.caches.breakpoints import TTLS, CacheEntry, Key, PrefixCache
 from cachecost.caches.lineage import ConversationLine, EarlierCall, Lineage, Relatives
 from cachecost.prompts.blocks import Prefix, Thread
 from cachecost.prompts.render import BreakpointPrefix, Prompt
@@ -29,12 +29,12 @@ class EntryHistory:
     """The entries of a cache after each call of a replay: of a key, those that differ from the one before."""
 
     def __init__(self) -> None:
-        self._states: dict[Key, list[tuple[int, Entry | None]]] = {}
+        self._states: dict[Key, list[tuple[int, CacheEntry | None]]] = {}
 
     def clear(self) -> None:
         self._states.clear()
 
-    def at(self, key: Key, position: int) -> Entry | None:
+    def at(self, key: Key, position: int) -> CacheEntry | None:
         """The entry after the call at `position`, not to be changed; None: there was none."""
         states = self._states.get(key)
         if states is None:
@@ -42,7 +42,7 @@ class EntryHistory:
         found = bisect_right(states, position, key=POSITION)
         return states[found - 1][1] if found else None
 
-    def add(self, key: Key, position: int, entry: Entry | None) -> bool:
+    def add(self, key: Key, position: int, entry: CacheEntry | None) -> bool:
         """The call at `position` left this entry, which is copied; whether it differs from the one before."""
         states = self._states.get(key)
         if entry is None and states is None:
@@ -63,7 +63,7 @@ class CacheUse:
     is_warm: bool
 
 
-def are_equal(one: Entry | None, other: Entry | None) -> bool:
+def are_equal(one: CacheEntry | None, other: CacheEntry | None) -> bool:
     """Whether two entries behave alike from now on."""
     if one is None or other is None:
         return one is other
@@ -77,7 +77,7 @@ def are_equal(one: Entry | None, other: Entry | None) -> bool:
     )
 
 
-def are_alike(one: Entry | None, other: Entry | None, now: float) -> bool:
+def are_alike(one: CacheEntry | None, other: CacheEntry | None, now: float) -> bool:
     """Whether two entries behave alike from `now` on: when they became readable does not matter any more after that."""
     if are_equal(one, other):
         return True
@@ -86,16 +86,16 @@ def are_alike(one: Entry | None, other: Entry | None, now: float) -> bool:
     return one.touched == other.touched and _have_one_life(one, other) and _is_ready(one, now) and _is_ready(other, now)
 
 
-def _have_one_life(one: Entry, other: Entry) -> bool:
+def _have_one_life(one: CacheEntry, other: CacheEntry) -> bool:
     return one.ttl_s == other.ttl_s and one.ttl == other.ttl and one.minimum == other.minimum
 
 
-def _is_ready(entry: Entry, now: float) -> bool:
+def _is_ready(entry: CacheEntry, now: float) -> bool:
     """Whether the entry can be read from `now` on until it expires."""
     return entry.readable_at <= now and entry.started < now
 
 
-def _answer_alike(one: Entry | None, other: Entry | None, now: float) -> bool:
+def _answer_alike(one: CacheEntry | None, other: CacheEntry | None, now: float) -> bool:
     """Whether a call at `now` finds the same in two entries that differ, and leaves the same where the one of the
     `other` changes."""
     if one is None or other is None or not _have_one_life(one, other):
@@ -103,7 +103,7 @@ def _answer_alike(one: Entry | None, other: Entry | None, now: float) -> bool:
     return one.state(now) == other.state(now) and other.touched < now  # else it is not touched again
 
 
-class TrackedEntries(dict[Key, Entry]):
+class TrackedEntries(dict[Key, CacheEntry]):
     """The entries of a cache; the keys that were looked at or changed are `used`."""
 
     def __init__(self) -> None:
@@ -114,11 +114,11 @@ class TrackedEntries(dict[Key, Entry]):
         self.used.add(key)
         return LOOK_UP(self, key, default)
 
-    def __getitem__(self, key: Key) -> Entry:
+    def __getitem__(self, key: Key) -> CacheEntry:
         self.used.add(key)
         return super().__getitem__(key)
 
-    def __setitem__(self, key: Key, entry: Entry) -> None:
+    def __setitem__(self, key: Key, entry: CacheEntry) -> None:
         self.used.add(key)
         super().__setitem__(key, entry)
 
@@ -136,7 +136,7 @@ class TrackedCache(PrefixCache):
         self.history = EntryHistory()
         self._is_warm = False
 
-    def warm(self, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> Entry:
+    def warm(self, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> CacheEntry:
         self._is_warm = True
         return super().warm(prefix, ttl, rules, start)
 
@@ -163,7 +163,7 @@ class _ChangedEntries(TrackedEntries):
         self.used.add(key)
         return self.look_up(key)
 
-    def look_up(self, key: Key) -> Entry | None:
+    def look_up(self, key: Key) -> CacheEntry | None:
         """The entry of a key as it is now."""
         if key in self.absent:
             return None
@@ -173,13 +173,13 @@ class _ChangedEntries(TrackedEntries):
             dict.__setitem__(self, key, entry)
         return entry
 
-    def __getitem__(self, key: Key) -> Entry:
-        entry: Entry | None = self.get(key)
+    def __getitem__(self, key: Key) -> CacheEntry:
+        entry: CacheEntry | None = self.get(key)
         if entry is None:
             raise KeyError(key)
         return entry
 
-    def __setitem__(self, key: Key, entry: Entry) -> None:
+    def __setitem__(self, key: Key, entry: CacheEntry) -> None:
         self.absent.discard(key)
         super().__setitem__(key, entry)
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cachecost.live.driver.live_run import LiveResult, LiveRun
     from cachecost.live.driver.model import AnsweredCall
     from cachecost.live.driver.money import DollarBudget
-    from cachecost.live.driver.planning import LiveCall, Options, Plan
+    from cachecost.live.driver.planning import LiveCall, LiveOptions, Plan
     from cachecost.scenario import Scenario
 
 JOURNAL = "journal.jsonl"
@@ -222,10 +222,10 @@ class _Live:
             check_name("--strategy", name, known)
         return scenario
 
-    def _options(self) -> Options:
-        from cachecost.live.driver.planning import Options
+    def _options(self) -> LiveOptions:
+        from cachecost.live.driver.planning import LiveOptions
 
-        return Options(self.options["output"], self.options["pace"], self.options["only"])
+        return LiveOptions(self.options["output"], self.options["pace"], self.options["only"])
 
     def _identity(self) -> tuple[str, float]:
         """The id of the run and the time it was planned at, from the journal with --resume."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from cachecost.conversations.distributions import Distribution, draw_whole
-from cachecost.conversations.model import Event, Human, Reply, Results, Rewrite
+from cachecost.conversations.model import Event, Human, Reply, Results, ThreadRewrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Branch:
             self._before_turn.append(self._messages)
         self._messages += isinstance(event, Human | Reply | Results) and bool(event.blocks)
 
-    def go_back(self, turn: int, at: float, random: Random) -> Rewrite | None:
+    def go_back(self, turn: int, at: float, random: Random) -> ThreadRewrite | None:
         """The return to an earlier message before human turn `turn` (from 0); None where the branch goes on.
 
         The draws do not depend on `after`, so that naming a turn changes no other one.
@@ -51,4 +51,4 @@ class Branch:
         kept = max(0, len(self._before_turn) - max(1, back))
         self._messages = self._before_turn[kept]
         del self._before_turn[kept:]
-        return Rewrite(at, self._messages, (), "fork")
+        return ThreadRewrite(at, self._messages, (), "fork")

@@ -60,7 +60,7 @@ class Inquiry:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
+class ThreadRewrite:
     """The thread was rewritten: its first `keep` messages stay, then come `messages`, without a call.
 
     `why` is "start" (said before the recording begins), "fork", "compaction", "edit" or "insertion".
@@ -98,7 +98,7 @@ class Aside:
 
 ConversationState = Human | Reply | Results | Inquiry
 """The events of recorded conversations."""
-Event = ConversationState | Rewrite | Switch | Aside
+Event = ConversationState | ThreadRewrite | Switch | Aside
 """Conversations that are built from calls also have the other events."""
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
-from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite, Switch
+from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.conversations.readers.detect import CALLS, CONVERSATIONS, detect, read_calls
 from cachecost.prompts.blocks import Block, Message, Thread
 
@@ -255,7 +255,7 @@ class _ConversationBuilder:
             keep, new = keep + 1, new[1:]
         last = new.pop() if new and new[-1].role == "user" else None
         if new or (index and not goes_on):
-            self._events.append(Rewrite(at, keep, tuple(new), self._why(turn, index, keep)))
+            self._events.append(ThreadRewrite(at, keep, tuple(new), self._why(turn, index, keep)))
         if last is not None:
             has_results = any(block.kind == "tool_result" for block in last.blocks)
             self._events.append((Results if has_results else Human)(at, last.blocks))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite, Switch
+from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import Message
 from cachecost.strategies.changes.call_rewriting import CallRewriter
 
@@ -39,7 +39,7 @@ class _LaterStart(CallRewriter):
         self._past += isinstance(event, Human)
         if self._past >= self._turn or isinstance(event, Switch):
             return CallRewriter.rewrite_event(self, event)
-        if isinstance(event, Rewrite):
+        if isinstance(event, ThreadRewrite):
             self.recorded_messages[event.keep :] = event.messages
         elif isinstance(event, Human | Reply | Results) and event.blocks:
             return self.replace_event(event, [])

@@ -19,7 +19,7 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class EndpointResponse:
     """What goes back to the client: a status, headers, and a body that is there at once."""
 
     status: int
@@ -37,7 +37,7 @@ class ClientRequest:
     body: bytes = field(repr=False)
 
 
-def respond(served: ServerState, sent: ClientRequest) -> Response:
+def respond(served: ServerState, sent: ClientRequest) -> EndpointResponse:
     """The API's answer. A failure is raised as it is: it is the test that wants to see it."""
     if sent.method != "POST" or sent.path not in (MESSAGES, COUNT):
         return _error_response(not_found("Not Found"), _request_id(served, sent))
@@ -76,10 +76,10 @@ def _request_id(served: ServerState, sent: ClientRequest) -> str:
     return "req_" + served.ids.next(sent.method.encode(), sent.path.encode())
 
 
-def _error_response(refused: ApiError, name: str) -> Response:
+def _error_response(refused: ApiError, name: str) -> EndpointResponse:
     response = _response(encode_json(error_body(refused, name)), name)
-    return Response(refused.status, {**response.headers, **refused.headers}, response.body)
+    return EndpointResponse(refused.status, {**response.headers, **refused.headers}, response.body)
 
 
-def _response(body: bytes, name: str, kind: str = "application/json") -> Response:
-    return Response(200, {"content-type": kind, "content-length": str(len(body)), "request-id": name}, body)
+def _response(body: bytes, name: str, kind: str = "application/json") -> EndpointResponse:
+    return EndpointResponse(200, {"content-type": kind, "content-length": str(len(body)), "request-id": name}, body)

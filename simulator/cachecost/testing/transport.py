@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from cachecost.live.server.state import ServerState
-from cachecost.testing.endpoint import ClientRequest, Response, respond
+from cachecost.testing.endpoint import ClientRequest, EndpointResponse, respond
 
 LIBRARIES = ("httpx2", "httpx")
 
@@ -70,7 +70,7 @@ def _client_request(request: Any, body: bytes) -> ClientRequest:
     return ClientRequest(request.method, request.url.path, headers, body)
 
 
-def _library_response(response: Response, request: Any) -> Any:
+def _library_response(response: EndpointResponse, request: Any) -> Any:
     library = importlib.import_module(_library_of(request))
     return library.Response(response.status, headers=dict(response.headers), content=response.body, request=request)
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import NamedTuple
 
-from cachecost.analysis.bill.cache_states import CacheState
+from cachecost.analysis.bill.cache_states import CachedPrefix
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.evidence import Rewrite, find_evidence
-from cachecost.analysis.bill.rewrites import EarlierCall, find_rewrites
+from cachecost.analysis.bill.rewrites import LastCall, find_rewrites
 from cachecost.analysis.bill.shared_prefixes import SharedPrefixes
 from cachecost.caches.causes import Cause
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
@@ -63,7 +63,7 @@ class BillAccount:
     warm_calls: int = 0
     """First calls that read what was cached before them; that is no loss."""
     warm_tokens: int = 0
-    states: dict[int, dict[int, CacheState]] = field(default_factory=dict)
+    states: dict[int, dict[int, CachedPrefix]] = field(default_factory=dict)
     """The cache after each call, by the `id()` of its file and its number; filled where it is first asked for."""
     _copied: frozenset[int] = frozenset()
     _priced: list[PricedCall] = field(default_factory=list)
@@ -135,7 +135,7 @@ def _find_copies(files: Sequence[SessionFile]) -> frozenset[int]:
 
 
 def _rewrites(account: BillAccount, copied: frozenset[int]) -> Iterator[BilledRewrite]:
-    shared, last_of = SharedPrefixes(), dict[str, EarlierCall]()
+    shared, last_of = SharedPrefixes(), dict[str, LastCall]()
     for file in account.files:
         if file.has_requests:
             continue
@@ -151,7 +151,7 @@ def _rewrites(account: BillAccount, copied: frozenset[int]) -> Iterator[BilledRe
 
 
 def _note_firsts(
-    account: BillAccount, file: SessionFile, shared: SharedPrefixes, last_of: Mapping[str, EarlierCall]
+    account: BillAccount, file: SessionFile, shared: SharedPrefixes, last_of: Mapping[str, LastCall]
 ) -> None:
     """Note the calls of a file that begin a session or an agent, and when others kept their prefix alive."""
     for call in file.calls:

@@ -20,7 +20,7 @@ UNKNOWN_TTLS: Mapping[str, float] = {"5m": 300.0, "1h": 3600.0}
 """Of a model that no rules are known for."""
 
 
-class CacheState(msgspec.Struct, gc=False):
+class CachedPrefix(msgspec.Struct, gc=False):
     """What is cached after a call.
 
     `tokens` is the length of the cached prefix, `ttl` that of its end, `hour_tokens` the length of the part with 1h.
@@ -56,7 +56,7 @@ class CacheState(msgspec.Struct, gc=False):
         return self.ttl_s.get(ttl) or self.ttl_s.get("5m") or UNKNOWN_TTLS[ttl]
 
 
-def state_after(call: BilledCall, before: CacheState | None, rules: ModelRules | None) -> CacheState:
+def state_after(call: BilledCall, before: CachedPrefix | None, rules: ModelRules | None) -> CachedPrefix:
     """The state that the bill of `call` implies; `before` is that after the call that it continues."""
     read, five, hour = call.tokens[1:4]
     tokens = read + five + hour
@@ -66,4 +66,4 @@ def state_after(call: BilledCall, before: CacheState | None, rules: ModelRules |
         tokens = call.total_input
     thought = call.has_thinking or bool(before and before.has_thinking and "human" not in call.events)
     ttl_s = rules.ttl_s if rules is not None else UNKNOWN_TTLS
-    return CacheState(tokens, ttl, hour_tokens, call.start, ttl_s, thought)
+    return CachedPrefix(tokens, ttl, hour_tokens, call.start, ttl_s, thought)

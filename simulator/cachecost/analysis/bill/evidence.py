@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cachecost.analysis.bill.cache_states import CacheState
+from cachecost.analysis.bill.cache_states import CachedPrefix
 from cachecost.base.formatting import duration
 from cachecost.caches.causes import Cause
 from cachecost.conversations.billed_calls import BilledCall
@@ -28,7 +28,7 @@ class Rewrite:
 
     call: BilledCall
     before: BilledCall
-    state: CacheState
+    state: CachedPrefix
     tokens: int
     expected: int
     is_static: bool
@@ -50,70 +50,70 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class CauseEvidence:
     """A cause, and the words for what shows it."""
 
     cause: Cause
     words: str
 
 
-def find_evidence(rewrite: Rewrite) -> Evidence:
+def find_evidence(rewrite: Rewrite) -> CauseEvidence:
     """The cause of a rewrite; `billed_not_explained` where nothing around it tells."""
     return next(
         (found for check in CHECKS if (found := check(rewrite))),
-        Evidence("billed_not_explained", _not_explained(rewrite)),
+        CauseEvidence("billed_not_explained", _not_explained(rewrite)),
     )
 
 
-def _compaction(rewrite: Rewrite) -> Evidence | None:
-    return Evidence("compaction", "the history was compacted") if rewrite.has("compaction") else None
+def _compaction(rewrite: Rewrite) -> CauseEvidence | None:
+    return CauseEvidence("compaction", "the history was compacted") if rewrite.has("compaction") else None
 
 
-def _edit(rewrite: Rewrite) -> Evidence | None:
+def _edit(rewrite: Rewrite) -> CauseEvidence | None:
     if rewrite.has("edit"):
-        return Evidence("content_changed", "the client removed old tool results (micro-compaction)")
+        return CauseEvidence("content_changed", "the client removed old tool results (micro-compaction)")
     return None
 
 
-def _model(rewrite: Rewrite) -> Evidence | None:
+def _model(rewrite: Rewrite) -> CauseEvidence | None:
     if rewrite.call.model == rewrite.before.model:
         return None
-    return Evidence("model_changed", f"model changed from {rewrite.before.model} to {rewrite.call.model}")
+    return CauseEvidence("model_changed", f"model changed from {rewrite.before.model} to {rewrite.call.model}")
 
 
-def _speed(rewrite: Rewrite) -> Evidence | None:
+def _speed(rewrite: Rewrite) -> CauseEvidence | None:
     is_fast, was_fast = "fast" in rewrite.call.modes, "fast" in rewrite.before.modes
     if is_fast == was_fast:
         return None
-    return Evidence("speed_changed", f"fast mode was switched {'on' if is_fast else 'off'}")
+    return CauseEvidence("speed_changed", f"fast mode was switched {'on' if is_fast else 'off'}")
 
 
-def _expired(rewrite: Rewrite) -> Evidence | None:
+def _expired(rewrite: Rewrite) -> CauseEvidence | None:
     idle = rewrite.idle_s
     if idle is None or rewrite.expected >= rewrite.state.tokens:
         return None
     resumed = ", then resumed" if rewrite.has("resume") else ""
-    return Evidence("ttl_expired", f"idle for {duration(idle)}{resumed}, longer than the {rewrite.state.ttl} TTL")
+    return CauseEvidence("ttl_expired", f"idle for {duration(idle)}{resumed}, longer than the {rewrite.state.ttl} TTL")
 
 
-def _fork(rewrite: Rewrite) -> Evidence | None:
+def _fork(rewrite: Rewrite) -> CauseEvidence | None:
     if rewrite.has("fork"):
-        return Evidence("fork", "the conversation continued from an earlier message")
+        return CauseEvidence("fork", "the conversation continued from an earlier message")
     return None
 
 
-def _stripped(rewrite: Rewrite) -> Evidence | None:
+def _stripped(rewrite: Rewrite) -> CauseEvidence | None:
     keeps = rewrite.rules is None or rewrite.rules.keeps_thinking
     if keeps or not rewrite.has("human") or not rewrite.state.has_thinking:
         return None
-    return Evidence("thinking_stripped", "this model drops the thinking of earlier turns when a person writes")
+    return CauseEvidence("thinking_stripped", "this model drops the thinking of earlier turns when a person writes")
 
 
-def _concurrent(rewrite: Rewrite) -> Evidence | None:
+def _concurrent(rewrite: Rewrite) -> CauseEvidence | None:
     start, readable = rewrite.call.start, rewrite.before.answered
     if start is None or readable is None or start >= readable:
         return None
-    return Evidence("concurrent_write", "sent before the call that wrote the prefix had begun to answer")
+    return CauseEvidence("concurrent_write", "sent before the call that wrote the prefix had begun to answer")
 
 
 REASONS: dict[str, Cause] = {
@@ -125,27 +125,29 @@ REASONS: dict[str, Cause] = {
 """The API's `diagnostics.cache_miss_reason` as a cause. Its other values do not say what changed."""
 
 
-def _diagnosed(rewrite: Rewrite) -> Evidence | None:
+def _diagnosed(rewrite: Rewrite) -> CauseEvidence | None:
     cause = REASONS.get(rewrite.call.miss_reason)
     if cause is None:
         return None
     around = _visible(rewrite)
     detail = f"; {around.words}" if around and around.cause == cause else ""
-    return Evidence(cause, f"the API reported {rewrite.call.miss_reason}{detail}")
+    return CauseEvidence(cause, f"the API reported {rewrite.call.miss_reason}{detail}")
 
 
-def _lookback(rewrite: Rewrite) -> Evidence | None:
+def _lookback(rewrite: Rewrite) -> CauseEvidence | None:
     limit = rewrite.rules.lookback_positions if rewrite.rules else LOOKBACK_WITHOUT_RULES
     if rewrite.is_static or rewrite.call.blocks <= limit or not set(rewrite.call.events) <= {"human", "error"}:
         return None
-    return Evidence("lookback_exceeded", f"{rewrite.call.blocks} blocks were added, more than a breakpoint looks back")
+    return CauseEvidence(
+        "lookback_exceeded", f"{rewrite.call.blocks} blocks were added, more than a breakpoint looks back"
+    )
 
 
-def _visible(rewrite: Rewrite) -> Evidence | None:
+def _visible(rewrite: Rewrite) -> CauseEvidence | None:
     """What happened between the two calls, as far as it can change this part of the prompt."""
     for event, cause, part, words in VISIBLE:
         if rewrite.has(event) and _reaches(rewrite, part):
-            return Evidence(cause, words.format(before=rewrite.before, call=rewrite.call))
+            return CauseEvidence(cause, words.format(before=rewrite.before, call=rewrite.call))
     return None
 
 
@@ -172,17 +174,17 @@ VISIBLE: tuple[tuple[str, Cause, str, str], ...] = (
 """Event, cause, what of the static prefix must be lost ("static": surely, "not kept": unless it was read), words."""
 
 
-def _late(rewrite: Rewrite) -> Evidence | None:
+def _late(rewrite: Rewrite) -> CauseEvidence | None:
     """The request began after the record before it, at some time until its answer: perhaps when all had expired."""
     idle = rewrite.state.age(rewrite.call.answered)
     if idle is None or idle < rewrite.state.seconds(rewrite.state.ttl):
         return None
-    return Evidence(
+    return CauseEvidence(
         "ttl_expired", f"answered {duration(idle)} after the call before, longer than the {rewrite.state.ttl} TTL"
     )
 
 
-CHECKS: tuple[Callable[[Rewrite], Evidence | None], ...] = (
+CHECKS: tuple[Callable[[Rewrite], CauseEvidence | None], ...] = (
     _compaction,
     _edit,
     _model,

@@ -34,7 +34,7 @@ NEVER_WRITTEN: frozenset[Cause] = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class _PaidSpan:
     """Tokens of a prompt that were paid for again, and the loss that explains it (None: nothing does)."""
 
     start: int
@@ -63,7 +63,7 @@ def _was_cached(loss: Loss, billed: Sequence[BilledCall | None]) -> bool:
     return before is None or before.cached > 0
 
 
-def _spans(bill: BilledCall, row: CallRow, losses: Sequence[Loss]) -> Iterator[_Span]:
+def _spans(bill: BilledCall, row: CallRow, losses: Sequence[Loss]) -> Iterator[_PaidSpan]:
     """What the bill did not read, in the order of the prompt: what should have been read, then each loss."""
     read, end = bill.read, bill.total_input
     expected = row.usage.read
@@ -73,7 +73,7 @@ def _spans(bill: BilledCall, row: CallRow, losses: Sequence[Loss]) -> Iterator[_
     for limit, loss in ends:
         stop = min(limit, end)
         if stop - at > max(TOLERANCE, ESTIMATE * limit):
-            yield _Span(at, stop, loss)
+            yield _PaidSpan(at, stop, loss)
             at = stop
 
 
@@ -92,7 +92,7 @@ def find_unexplained(number: int, bill: BilledCall, expected: int, prices: CallP
     return Finding(code.code, code.cause, number, Layer.MESSAGES, "", tokens, cost, words, code.fix, paid_again=cost)
 
 
-def _finding(call: Call, bill: BilledCall, row: CallRow, span: _Span, prices: CallPrices) -> Finding:
+def _finding(call: Call, bill: BilledCall, row: CallRow, span: _PaidSpan, prices: CallPrices) -> Finding:
     cost = prices.rewrite_cost(bill, span.end - bill.read)
     before = prices.rewrite_cost(bill, span.start - bill.read)
     tokens = span.end - span.start

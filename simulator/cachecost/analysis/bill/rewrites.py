@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from cachecost.analysis.bill.cache_states import CacheState, state_after
+from cachecost.analysis.bill.cache_states import CachedPrefix, state_after
 from cachecost.analysis.bill.evidence import Rewrite
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.providers.rules import ModelRules
@@ -21,23 +21,23 @@ TOLERANCE = 2
 FindRules = Callable[[BilledCall], ModelRules | None]
 
 
-class EarlierCall(msgspec.Struct, gc=False):
+class LastCall(msgspec.Struct, gc=False):
     """The last call of a session's main thread, the cache after it, and the length of its static prefix."""
 
     call: BilledCall
-    state: CacheState
+    state: CachedPrefix
     static_tokens: int
 
 
-def find_rewrites(file: SessionFile, rules_of: FindRules, last_of: dict[str, EarlierCall]) -> Iterator[Rewrite]:
+def find_rewrites(file: SessionFile, rules_of: FindRules, last_of: dict[str, LastCall]) -> Iterator[Rewrite]:
     """The rewrites of a file, in its order.
 
     `last_of` has the last call of each session whose earlier part is in another file, and is updated: a session that
     is resumed in a new file continues it.
     """
-    known: list[EarlierCall | None] = [None]
+    known: list[LastCall | None] = [None]
     static = [0]
-    ended: dict[str, EarlierCall | None] = {}
+    ended: dict[str, LastCall | None] = {}
     for call in file.calls:
         rules = rules_of(call)
         earlier = _continued(call, known, last_of)
@@ -54,7 +54,7 @@ def find_rewrites(file: SessionFile, rules_of: FindRules, last_of: dict[str, Ear
     _note_ends(ended, last_of)
 
 
-def _note_ends(ended: dict[str, EarlierCall | None], last_of: dict[str, EarlierCall]) -> None:
+def _note_ends(ended: dict[str, LastCall | None], last_of: dict[str, LastCall]) -> None:
     """Note the last calls of sessions; one that implies no prefix makes the next file of the session a beginning."""
     for session, last in ended.items():
         last_of.pop(session, None)
@@ -62,7 +62,7 @@ def _note_ends(ended: dict[str, EarlierCall | None], last_of: dict[str, EarlierC
             last_of[session] = last
 
 
-def _static_tokens(call: BilledCall, earlier: EarlierCall | None, before: int) -> int:
+def _static_tokens(call: BilledCall, earlier: LastCall | None, before: int) -> int:
     """The length of the static prefix: what the first call read; 0 where that is unknown."""
     if earlier is not None:
         return earlier.static_tokens
@@ -71,9 +71,7 @@ def _static_tokens(call: BilledCall, earlier: EarlierCall | None, before: int) -
     return 0 if call.is_summed else call.read
 
 
-def _continued(
-    call: BilledCall, known: list[EarlierCall | None], last_of: dict[str, EarlierCall]
-) -> EarlierCall | None:
+def _continued(call: BilledCall, known: list[LastCall | None], last_of: dict[str, LastCall]) -> LastCall | None:
     """The call that this one continues, in its file or in that of the earlier part of its session."""
     if "clear" in call.events:
         return None
@@ -84,16 +82,14 @@ def _continued(
     return earlier if is_later else None
 
 
-def _after(
-    call: BilledCall, earlier: EarlierCall | None, rules: ModelRules | None, static_tokens: int
-) -> EarlierCall | None:
+def _after(call: BilledCall, earlier: LastCall | None, rules: ModelRules | None, static_tokens: int) -> LastCall | None:
     if call.is_summed:
         return None
     state = state_after(call, earlier.state if earlier else None, rules)
-    return EarlierCall(call, state, static_tokens)
+    return LastCall(call, state, static_tokens)
 
 
-def _rewrite(call: BilledCall, earlier: EarlierCall, rules: ModelRules | None) -> Rewrite:
+def _rewrite(call: BilledCall, earlier: LastCall, rules: ModelRules | None) -> Rewrite:
     tokens = min(call.written + call.tokens[0], earlier.state.tokens - call.read)
     static = earlier.static_tokens
     is_static = call.read < static if static else call.read == 0

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
-from cachecost.analysis.bill.cache_states import CacheState, state_after
+from cachecost.analysis.bill.cache_states import CachedPrefix, state_after
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.providers.quotes import PER_TOKEN
@@ -84,15 +84,15 @@ def saved_by_five_minutes(account: BillAccount, in_scope: InScope) -> Decimal:
     return saved.scaleb(PER_TOKEN)
 
 
-def _states(account: BillAccount) -> Mapping[int, Mapping[int, CacheState]]:
+def _states(account: BillAccount) -> Mapping[int, Mapping[int, CachedPrefix]]:
     """The cache after each call whose usage says it; computed once an account."""
     if not account.states:
         account.states = {id(file): _states_of(file, account.prices) for file in account.files}
     return account.states
 
 
-def _states_of(file: SessionFile, prices: CallPrices) -> dict[int, CacheState]:
-    found: dict[int, CacheState] = {}
+def _states_of(file: SessionFile, prices: CallPrices) -> dict[int, CachedPrefix]:
+    found: dict[int, CachedPrefix] = {}
     for call in file.calls:
         if not call.is_summed:
             before = None if "clear" in call.events else found.get(call.before)
@@ -107,19 +107,19 @@ def _hour_premium(call: BilledCall, prices: CallPrices) -> Decimal:
 
 
 @dataclass(frozen=True, slots=True)
-class KeepAlive:
+class KeepAliveSaving:
     """Keep-alives of at most `pings` after each call, and the USD that they would have saved, their own cost off."""
 
     pings: int
     saved: Decimal
 
 
-def best_keep_alive(account: BillAccount, in_scope: InScope = is_main) -> KeepAlive:
+def best_keep_alive(account: BillAccount, in_scope: InScope = is_main) -> KeepAliveSaving:
     """The number of keep-alives that would have saved most; 0 where none saves anything."""
     pauses = [_PricedPause.of(pause, account.prices) for pause in find_pauses(account) if in_scope(pause.call)]
-    options = [KeepAlive(pings, _saved_by(pauses, pings)) for pings in range(1, MOST_PINGS + 1)]
+    options = [KeepAliveSaving(pings, _saved_by(pauses, pings)) for pings in range(1, MOST_PINGS + 1)]
     best = max(options, key=lambda option: option.saved)
-    return best if best.saved > 0 else KeepAlive(0, ZERO)
+    return best if best.saved > 0 else KeepAliveSaving(0, ZERO)
 
 
 class _PricedPause(NamedTuple):
@@ -183,7 +183,7 @@ def _goes_on_soon(call: BilledCall, following: BilledCall | None) -> bool:
     return following.start - call.start < TTL_SECONDS["5m"] - LEAD_S
 
 
-def _last_pause(call: BilledCall, state: CacheState, elsewhere: Mapping[str, BilledRewrite]) -> Pause:
+def _last_pause(call: BilledCall, state: CachedPrefix, elsewhere: Mapping[str, BilledRewrite]) -> Pause:
     """The pause after the last call of a file; a call in another file may end it."""
     rewrite = elsewhere.get(call.id)
     if rewrite is None:
@@ -192,7 +192,7 @@ def _last_pause(call: BilledCall, state: CacheState, elsewhere: Mapping[str, Bil
 
 
 def _pause(
-    call: BilledCall, state: CacheState, following: BilledCall, ended: Mapping[int, BilledRewrite]
+    call: BilledCall, state: CachedPrefix, following: BilledCall, ended: Mapping[int, BilledRewrite]
 ) -> Pause | None:
     """The pause between two calls, if a keep-alive would be sent in it."""
     age = state.age(following.start)

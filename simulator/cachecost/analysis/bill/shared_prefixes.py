@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from cachecost.analysis.bill.cache_states import UNKNOWN_TTLS
-from cachecost.analysis.bill.evidence import Evidence
+from cachecost.analysis.bill.evidence import CauseEvidence
 from cachecost.base.formatting import duration
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 
@@ -40,7 +40,7 @@ class PrefixRewrite:
 
     first: FirstCall
     tokens: int
-    evidence: Evidence
+    evidence: CauseEvidence
 
 
 @dataclass(slots=True)
@@ -116,9 +116,11 @@ def _estimate(first: FirstCall, writer: FirstCall) -> int:
     return max(0, min(sizes)) if is_same else 0
 
 
-def _evidence(call: BilledCall, writer: FirstCall | None, touches: Sequence[tuple[float, str]]) -> Evidence | None:
+def _evidence(call: BilledCall, writer: FirstCall | None, touches: Sequence[tuple[float, str]]) -> CauseEvidence | None:
     if writer:
-        return Evidence("concurrent_write", "sent before another agent's call with the same prefix had begun to answer")
+        return CauseEvidence(
+            "concurrent_write", "sent before another agent's call with the same prefix had begun to answer"
+        )
     if not call.version:  # the prefixes of different versions differ
         return None
     start = call.start or 0.0
@@ -131,4 +133,4 @@ def _evidence(call: BilledCall, writer: FirstCall | None, touches: Sequence[tupl
         return None
     what = "sub-agent" if call.agent else "session"
     idle = duration(start - touched)
-    return Evidence("cold_start", f"new {what} {idle} after the last one: tools and system prompt had expired")
+    return CauseEvidence("cold_start", f"new {what} {idle} after the last one: tools and system prompt had expired")

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from cachecost.analysis.comparison.apart import apart_verdict
 from cachecost.analysis.comparison.sentences import MANY, cheapest_words, doubt_sentences, join_names, tie_sentence
-from cachecost.analysis.comparison.summary import Line, Summary, ranked, same_order, summarise
+from cachecost.analysis.comparison.summary import StrategyLine, Summary, ranked, same_order, summarise
 from cachecost.base.formatting import UNKNOWN, all_of, change, change_text, percent, quote
 from cachecost.ledger.results import Comparison
 
@@ -53,7 +53,7 @@ def asked_about(summary: Summary, names: Sequence[str]) -> str:
     return f"{'A question' if by_question else 'The conversation'} costs {all_of(costs)}." if costs else ""
 
 
-def _asked_cost(line: Line, base: Line | None, by_question: bool) -> str:
+def _asked_cost(line: StrategyLine, base: StrategyLine | None, by_question: bool) -> str:
     money = line.question_money if by_question else line.answer
     against = change(line.question, base.question) if by_question and base else line.vs_first
     versus = f" ({change_text(against)})" if line is not base and against is not None else ""
@@ -81,7 +81,7 @@ def _answer(summary: Summary, elsewhere: Sequence[Elsewhere], is_asked: bool) ->
         yield tie_sentence(summary, best)
 
 
-def _cheapest(summary: Summary, best: Line) -> Iterator[str]:
+def _cheapest(summary: Summary, best: StrategyLine) -> Iterator[str]:
     """The cheapest, or those that tie; differences that rounding hides are mentioned, too."""
     tied = [line.name for line in summary.equal_lines]
     if len(tied) > 1:
@@ -95,7 +95,7 @@ def _cheapest(summary: Summary, best: Line) -> Iterator[str]:
             yield f"{join_names(near)} {'costs' if len(near) == 1 else 'cost'} more by less than rounding."
 
 
-def _equals(summary: Summary, best: Line) -> Iterator[str]:
+def _equals(summary: Summary, best: StrategyLine) -> Iterator[str]:
     others = [line.name for line in summary.equal_lines if line is not best]
     if others:
         yield f"{join_names(others)} {'costs' if len(others) == 1 else 'cost'} the same."
@@ -105,7 +105,9 @@ def _every(count: int) -> str:
     return "Both" if count == 2 else f"All {count}"
 
 
-def _comparison(elsewhere: Sequence[Elsewhere], best: Line, first: Line, is_asked: bool) -> Iterator[str]:
+def _comparison(
+    elsewhere: Sequence[Elsewhere], best: StrategyLine, first: StrategyLine, is_asked: bool
+) -> Iterator[str]:
     if not is_asked and best.question is not None and first.question is not None:
         costs = f"{best.question_money} through “{best.name}”, {first.question_money} through “{first.name}”"
         yield f"A question costs {costs}."
@@ -114,7 +116,7 @@ def _comparison(elsewhere: Sequence[Elsewhere], best: Line, first: Line, is_aske
     yield f"Over the whole conversation “{best.name}” costs {instead}: {change_text(best.vs_first)}{shares}."
 
 
-def _shares(elsewhere: Sequence[Elsewhere], best: Line) -> str:
+def _shares(elsewhere: Sequence[Elsewhere], best: StrategyLine) -> str:
     """The same saving where it has another figure, as " (43% less with …)"; "" where it is the same everywhere."""
     here = change_text(best.vs_first)
     there = [(summary.line(best.name), variant) for summary, variant in elsewhere]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cachecost.analysis.comparison.summary import Line, Summary
+from cachecost.analysis.comparison.summary import StrategyLine, Summary
 from cachecost.base.formatting import all_of, count_text, quote, tokens
 from cachecost.ledger.conversation_shares import QUESTIONS, SMALL, LessInput
 
@@ -14,7 +14,7 @@ MANY = 4
 """Names that are listed one by one."""
 
 
-def shown_name(line: Line) -> str:
+def shown_name(line: StrategyLine) -> str:
     """The name as tables have it."""
     return f"{line.name} {APART}" if line.is_apart else line.name
 
@@ -28,7 +28,7 @@ def apart_sentences(summary: Summary) -> list[str]:
     return sentences
 
 
-def _reasons(lines: Sequence[Line]) -> str:
+def _reasons(lines: Sequence[StrategyLine]) -> str:
     """ "“a” (sends less: …); “b” and “c” (assume …)"."""
     names: dict[str, list[str]] = {}
     for line in lines:
@@ -36,7 +36,7 @@ def _reasons(lines: Sequence[Line]) -> str:
     return "; ".join(f"{all_of(who)} ({why})" if why else all_of(who) for why, who in names.items())
 
 
-def reason(line: Line) -> str:
+def reason(line: StrategyLine) -> str:
     """Why a strategy is not like the others; "" where only the scenario says so."""
     less = "" if line.less is None else _left_out(line.less)
     return "; ".join(part for part in (less, f"assumes {line.assumes}" if line.assumes else "") if part)
@@ -72,7 +72,7 @@ def apart_verdict(summary: Summary) -> list[str]:
     ]
 
 
-def _verdict(lines: Sequence[Line], words: tuple[str, str]) -> list[str]:
+def _verdict(lines: Sequence[StrategyLine], words: tuple[str, str]) -> list[str]:
     if not lines:
         return []
     names = [quote(line.name) for line in lines]

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from cachecost.analysis.comparison.long_context import long_context_assumption
 from cachecost.analysis.comparison.sentences import cheapest_words, join_names, lead_words, tie_sentence
-from cachecost.analysis.comparison.summary import Line, Summary, best_and_next, complete, ranked, summarise
+from cachecost.analysis.comparison.summary import StrategyLine, Summary, best_and_next, complete, ranked, summarise
 from cachecost.analysis.comparison.trial_assumptions import stated_assumptions
 from cachecost.analysis.comparison.variant_run import VariantRun
 from cachecost.base.errors import CannotEvaluate
@@ -117,11 +117,11 @@ def _never_missed(summary: Summary, asked: Sequence[str]) -> Iterator[Assumption
     yield Assumption(name, "no call is repeated, no answer is worse", effect=" ".join(room))
 
 
-def _leave(lines: Sequence[Line]) -> str:
+def _leave(lines: Sequence[StrategyLine]) -> str:
     return "leaves" if len(lines) == 1 else "leave"
 
 
-def _room(line: Line, first: Line) -> str:
+def _room(line: StrategyLine, first: StrategyLine) -> str:
     """How many more calls a strategy may make until it costs as much as the compared one."""
     lead = first.effort - line.effort
     calls = count_text(int(lead / (line.effort / line.calls)), "more call")
@@ -147,12 +147,12 @@ def _shorter(summary: Summary, asked: Sequence[str]) -> str:
     return " ".join(_needed_words(line, best) for line in shown)
 
 
-def _needed(line: Line, best: Line) -> Decimal:
+def _needed(line: StrategyLine, best: StrategyLine) -> Decimal:
     """The part of its output that a strategy must save to cost as little as the best."""
     return (line.effort - best.effort) / line.cost.output
 
 
-def _needed_words(line: Line, best: Line) -> str:
+def _needed_words(line: StrategyLine, best: StrategyLine) -> str:
     if (needed := _needed(line, best)) >= 1:
         return f"{quote(line.name)} costs more than {quote(best.name)} even without any output."
     return f"{quote(line.name)} costs as little as {quote(best.name)} with {percent(needed)} less output."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
-from cachecost.analysis.comparison.summary import Line, Summary, ranked
+from cachecost.analysis.comparison.summary import StrategyLine, Summary, ranked
 from cachecost.analysis.comparison.variant_run import VariantRun
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.formatting import all_of, dollars, percent, quote, tokens
@@ -75,6 +75,6 @@ def _share(main: VariantRun, ledger: Ledger, extra: Decimal) -> str:
     return f"{share} ({percent(of_questions)} of the {dollars(each)} of a question)"
 
 
-def _without(best: Line, first: Line | None, extra: dict[str, Decimal]) -> str:
+def _without(best: StrategyLine, first: StrategyLine | None, extra: dict[str, Decimal]) -> str:
     cost = dollars(best.effort - extra[best.name])
     return cost if first is None or first is best else f"{cost} instead of {dollars(first.effort - extra[first.name])}"

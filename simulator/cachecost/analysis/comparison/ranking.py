@@ -13,7 +13,7 @@ from cachecost.analysis.comparison.sentences import (
     margin_words,
     who_is_cheapest,
 )
-from cachecost.analysis.comparison.summary import Line, Summary, is_tied, ranked
+from cachecost.analysis.comparison.summary import StrategyLine, Summary, is_tied, ranked
 from cachecost.base.formatting import capitalized, change, percent, quote, rough_dollars, tokens
 
 
@@ -69,7 +69,7 @@ def rank_sentences(summary: Summary) -> list[str]:
     return [_answer(summary, best, order), *_ties(summary, order), *doubt_sentences(summary)]
 
 
-def _answer(summary: Summary, best: Line, order: Sequence[Line]) -> str:
+def _answer(summary: Summary, best: StrategyLine, order: Sequence[StrategyLine]) -> str:
     """The cheapest, or those that cannot be told apart, and their lead over the next that can."""
     winners = summary.best_lines
     following = next((line for line in order if line not in winners), None)
@@ -84,7 +84,7 @@ def _answer(summary: Summary, best: Line, order: Sequence[Line]) -> str:
     return f"{names} are indistinguishable: {quote(best.name)} has {lead_words(best, widest)}{over}{lead}."
 
 
-def _lead(summary: Summary, best: Line, line: Line) -> str:
+def _lead(summary: Summary, best: StrategyLine, line: StrategyLine) -> str:
     """How much less `best` costs than a line, in that line's share: "$0.44 (8%, ±$0.03) less than “b”"."""
     less = line.effort - best.effort
     share = percent(-(change(best.effort, line.effort) or 0))
@@ -94,7 +94,7 @@ def _lead(summary: Summary, best: Line, line: Line) -> str:
     return f"{rough_dollars(less)} ({', '.join(filter(None, (share, margin)))}) less than {quote(line.name)}"
 
 
-def _ties(summary: Summary, order: Sequence[Line]) -> Iterator[str]:
+def _ties(summary: Summary, order: Sequence[StrategyLine]) -> Iterator[str]:
     """The strategies that cost the same to the last digit, apart from the cheapest where the answer says it."""
     groups = [list(group) for _, group in groupby(order, key=lambda line: line.effort)]
     is_said = len(summary.equal_lines) == len(summary.best_lines)
@@ -104,6 +104,6 @@ def _ties(summary: Summary, order: Sequence[Line]) -> Iterator[str]:
         yield f"Equal to the last digit: {'; '.join(words)}."
 
 
-def _in_order(summary: Summary) -> list[Line]:
+def _in_order(summary: Summary) -> list[StrategyLine]:
     """The lines that are compared, the cheapest first, equals in their own order."""
     return sorted(ranked(summary.lines), key=lambda line: line.effort)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from cachecost.analysis.comparison.summary import (
-    Line,
     Refusal,
+    StrategyLine,
     Summary,
     best_and_next,
     complete,
@@ -66,13 +66,13 @@ def cheapest_words(summary: Summary) -> str:
     return f"{join_names(summary.winners)} are the cheapest, within the error margin of each other"
 
 
-def lead_words(best: Line, line: Line) -> str:
+def lead_words(best: StrategyLine, line: StrategyLine) -> str:
     """How far `best` leads, and how far that may be wrong: "a lead of $0.79 against ±$0.81"."""
     margin = error_of_difference(best, line)
     return f"a lead of {rough_dollars(line.effort - best.effort)} against ±{rough_dollars(margin)}"
 
 
-def margin_words(one: Line, other: Line) -> str:
+def margin_words(one: StrategyLine, other: StrategyLine) -> str:
     """The error margin of the difference of two lines: "±$0.03"; "" where it has none."""
     margin = error_of_difference(one, other)
     return f"±{rough_dollars(margin)}" if margin else ""
@@ -85,7 +85,7 @@ def doubt_sentences(summary: Summary) -> list[str]:
     return ["Hits are best effort here, and the ranges overlap: which one is the cheapest is not certain."]
 
 
-def tie_sentence(summary: Summary, best: Line, also: Line | None = None) -> str:
+def tie_sentence(summary: Summary, best: StrategyLine, also: StrategyLine | None = None) -> str:
     """The strategies that `best` leads by less than the error margin, `also` among them; "" where there is none."""
     near = [line for line in summary.best_lines if line not in summary.equal_lines]
     if not near:
@@ -127,7 +127,7 @@ def rules_sentence(comparison: Comparison) -> str:
 
 def token_sentences(summary: Summary) -> list[str]:
     """Where the token counts come from, and what their error band is in dollars: one sentence a source."""
-    groups: dict[str, list[Line]] = {}
+    groups: dict[str, list[StrategyLine]] = {}
     for line in complete(summary.lines):
         groups.setdefault(line.token_source, []).append(line)
     return [_token_sentence(source, lines, summary.first) for source, lines in groups.items()]
@@ -185,11 +185,11 @@ def question_title(summary: Summary) -> str:
     return f"One question costs {least} ({_quote_name(cheap)}) to {most} ({_quote_name(expensive)})"
 
 
-def _quote_name(line: Line) -> str:
+def _quote_name(line: StrategyLine) -> str:
     return quote(line.name)
 
 
-def _dollars_of(known: tuple[Decimal, Line]) -> Decimal:
+def _dollars_of(known: tuple[Decimal, StrategyLine]) -> Decimal:
     return known[0]
 
 
@@ -213,7 +213,7 @@ def _order(summary: Summary, main: Summary) -> str:
     return "same" if summary.winners == main.winners else "ties"
 
 
-def _token_sentence(source: str, lines: Sequence[Line], first: Line | None) -> str:
+def _token_sentence(source: str, lines: Sequence[StrategyLine], first: StrategyLine | None) -> str:
     margins = {line.error_margin for line in lines}
     if not any(margins):
         return f"{source or 'counted'}, exact"
@@ -227,7 +227,7 @@ def _token_sentence(source: str, lines: Sequence[Line], first: Line | None) -> s
     return f"{sentence}, ±{rough_dollars(widest)} on a difference (errors are correlated){_lead_margin(lines)}"
 
 
-def _lead_margin(lines: Sequence[Line]) -> str:
+def _lead_margin(lines: Sequence[StrategyLine]) -> str:
     """What the cheapest strategy leads by, and the error margin of that difference."""
     found = best_and_next(lines)
     if found is None:
@@ -237,5 +237,5 @@ def _lead_margin(lines: Sequence[Line]) -> str:
     return f", ±{margin} on the lead of {rough_dollars(second.effort - best.effort)}"
 
 
-def _refusal(line: Line, refusal: Refusal) -> str:
+def _refusal(line: StrategyLine, refusal: Refusal) -> str:
     return f"{line.name}: {refusal.calls:,} of {count_text(line.calls, 'call')} {refusal.word}: {refusal.reason}"

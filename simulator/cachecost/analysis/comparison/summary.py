@@ -43,7 +43,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StrategyLine:
     """One strategy of a comparison.
 
     `total` (USD) is None if every call was refused, or no price is known; `vs_first` is a ratio (−0.32) of efforts,
@@ -145,13 +145,13 @@ class Summary:
     """A comparison as its lines, in the scenario's order; those that are compared apart come last."""
 
     comparison: Comparison
-    lines: tuple[Line, ...]
-    first: Line | None
-    best: Line | None
+    lines: tuple[StrategyLine, ...]
+    first: StrategyLine | None
+    best: StrategyLine | None
     """The cheapest of the lines that are compared, of equals the first; None if there is none."""
 
     @property
-    def best_lines(self) -> tuple[Line, ...]:
+    def best_lines(self) -> tuple[StrategyLine, ...]:
         """The lines that tie with `best`, itself first: its lead over them is within the error margin of their
         difference. Empty if there is none.
         """
@@ -162,7 +162,7 @@ class Summary:
         return (best, *others)
 
     @property
-    def equal_lines(self) -> tuple[Line, ...]:
+    def equal_lines(self) -> tuple[StrategyLine, ...]:
         """The lines that cost exactly as little as `best`, itself among them; empty if there is none."""
         return tuple(line for line in self.best_lines if self.best is not None and line.effort == self.best.effort)
 
@@ -187,7 +187,7 @@ class Summary:
         return any(line.questions for line in self.lines)
 
     @property
-    def apart(self) -> tuple[Line, ...]:
+    def apart(self) -> tuple[StrategyLine, ...]:
         """The lines that are not compared with the others."""
         return tuple(line for line in self.lines if line.is_apart)
 
@@ -222,7 +222,7 @@ class Summary:
         """Names of the strategies that are compared, the cheapest first; equals in the scenario's order."""
         return [line.name for line in sorted(ranked(self.lines), key=lambda line: line.effort)]
 
-    def line(self, name: str) -> Line | None:
+    def line(self, name: str) -> StrategyLine | None:
         return next((line for line in self.lines if line.name == name), None)
 
 
@@ -249,32 +249,32 @@ def summarise_ledgers(ledgers: Sequence[Ledger]) -> Summary:
     return summarise(Comparison("", "", "", date.min, {}, list(ledgers), ledgers[0].strategy))
 
 
-def _in_columns(lines: Sequence[Line]) -> tuple[Line, ...]:
+def _in_columns(lines: Sequence[StrategyLine]) -> tuple[StrategyLine, ...]:
     """The lines with the precision of the columns that they make together."""
     costs = dollar_places(amount for line in lines for amount in (line.total, line.most))
     questions = dollar_places(amount for line in lines for amount in (line.question, line.question_most))
     return tuple(replace(line, places=costs, question_places=questions) for line in lines)
 
 
-def complete(lines: Sequence[Line]) -> list[Line]:
+def complete(lines: Sequence[StrategyLine]) -> list[StrategyLine]:
     """The lines without a refused call: those that can be compared."""
     return [line for line in lines if not line.refused]
 
 
-def ranked(lines: Sequence[Line]) -> list[Line]:
+def ranked(lines: Sequence[StrategyLine]) -> list[StrategyLine]:
     """The lines that are compared with one another: complete, and none apart. Where all are apart, all of them."""
     whole = complete(lines)
     return [line for line in whole if not line.is_apart] or whole
 
 
-def best_and_next(lines: Sequence[Line]) -> tuple[Line, Line] | None:
+def best_and_next(lines: Sequence[StrategyLine]) -> tuple[StrategyLine, StrategyLine] | None:
     """The cheapest of the lines that are compared, and the cheapest that costs more; None where there is none."""
     order = sorted(ranked(lines), key=lambda line: line.effort)
     second = next((line for line in order if line.effort > order[0].effort), None)
     return None if second is None else (order[0], second)
 
 
-def error_of_difference(one: Line, other: Line) -> Decimal:
+def error_of_difference(one: StrategyLine, other: StrategyLine) -> Decimal:
     """± USD on the difference of two lines, from the token counts.
 
     Both count the same text in the same way, so within a layer an error scales the difference too. The layers hold
@@ -283,7 +283,7 @@ def error_of_difference(one: Line, other: Line) -> Decimal:
     return sum((abs(mine - theirs) for mine, theirs in zip(one.errors, other.errors, strict=True)), ZERO)
 
 
-def is_tied(one: Line, other: Line) -> bool:
+def is_tied(one: StrategyLine, other: StrategyLine) -> bool:
     """Whether two lines cannot be told apart: their difference is within its error margin. Symmetric."""
     difference = abs(one.effort - other.effort)
     return not difference or (one.is_priced and other.is_priced and difference <= error_of_difference(one, other))
@@ -302,7 +302,7 @@ def same_order(one: Summary, other: Summary) -> bool:
     return True
 
 
-def shared_notes(lines: Sequence[Line]) -> list[tuple[str, list[str]]]:
+def shared_notes(lines: Sequence[StrategyLine]) -> list[tuple[str, list[str]]]:
     """Each note once, with the strategies that have it, in order of appearance."""
     found: dict[str, list[str]] = {}
     for line in lines:
@@ -311,12 +311,12 @@ def shared_notes(lines: Sequence[Line]) -> list[tuple[str, list[str]]]:
     return list(found.items())
 
 
-def _line(ledger: Ledger, effort: Decimal, reference: Decimal | None) -> Line:
+def _line(ledger: Ledger, effort: Decimal, reference: Decimal | None) -> StrategyLine:
     cost, asked = ledger.cost, ledger.inquiries
     questions = len({row.inquiry for row in asked})
     refusals = _refusals(ledger)
     all_refused = bool(refusals) and ledger.errors == len(ledger.rows)
-    return Line(
+    return StrategyLine(
         name=ledger.strategy,
         calls=len(ledger.rows),
         usage=ledger.usage,

@@ -19,7 +19,7 @@ from cachecost.analysis.next_message.alternatives import (
 )
 from cachecost.analysis.next_message.billed_models import BilledModel, FindModel, model_of_state, models_in
 from cachecost.analysis.next_message.history import session_state
-from cachecost.analysis.next_message.requests import KnownConversation, message_of_size, with_effort, with_model
+from cachecost.analysis.next_message.requests import LastConversation, message_of_size, with_effort, with_model
 from cachecost.analysis.next_message.state import SessionState
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
@@ -48,7 +48,7 @@ class NextSession:
 
     state: SessionState
     find: FindModel
-    conversation: KnownConversation | None = None
+    conversation: LastConversation | None = None
 
     @property
     def is_simulated(self) -> bool:
@@ -71,7 +71,7 @@ class NextSession:
             raise CannotEvaluate(f"no price known for {name} on host {self.state.host}: `cachecost models` lists them")
         return found
 
-    def _simulated(self, found: NextChoice, known: KnownConversation, asked: NextRequest) -> NextChoice:
+    def _simulated(self, found: NextChoice, known: LastConversation, asked: NextRequest) -> NextChoice:
         """The same with the simulation's figures where a request can be simulated."""
         at = asked.at if known.is_timed else known.last.start
         new = self.state.typical_new_tokens if asked.new_tokens is None else asked.new_tokens
@@ -92,7 +92,7 @@ class NextSession:
         return replace(found, message=now, alternatives=tuple(rows))
 
 
-def _effort_row(row: NextAlternative, known: KnownConversation, message: Message, at: float) -> NextAlternative:
+def _effort_row(row: NextAlternative, known: LastConversation, message: Message, at: float) -> NextAlternative:
     """The row with the usage of another level; as it is where the host refuses the parameter."""
     config = known.last.request.params.get("output_config") or {}
     level = EFFORTS[config.get("effort") == EFFORTS[0]]
@@ -113,7 +113,7 @@ def next_session(account: BillAccount, key: str, workload: Workload | None = Non
     size = measure_compactions(account) if not state.summary_tokens else None
     state = replace(state, summary_tokens=size.summary) if size else state
     is_whole = workload is not None and timeline[-1].file.has_requests
-    return NextSession(state, find, KnownConversation(workload) if workload is not None and is_whole else None)
+    return NextSession(state, find, LastConversation(workload) if workload is not None and is_whole else None)
 
 
 def _static_warm_until(account: BillAccount, key: str, state: SessionState, find: FindModel) -> float | None:

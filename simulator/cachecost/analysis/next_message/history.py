@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-from cachecost.analysis.bill.cache_states import CacheState, state_after
+from cachecost.analysis.bill.cache_states import CachedPrefix, state_after
 from cachecost.analysis.next_message.billed_models import BilledModel, FindModel, cost_of_call
 from cachecost.analysis.next_message.state import DEFAULT_TTLS, SUMMARY_TOKENS, SessionState
 from cachecost.base.structs import replace
@@ -74,19 +74,19 @@ def _after_events(state: SessionState, pending: Collection[str]) -> SessionState
     return replace(state, prompt_tokens=static + kept, cached_tokens=static, hour_tokens=min(static, state.hour_tokens))
 
 
-def _cache_after(main: Sequence[BilledCall], find: FindModel) -> CacheState:
+def _cache_after(main: Sequence[BilledCall], find: FindModel) -> CachedPrefix:
     """The cache after the last call. What came before the last write for an hour, or else the last write, is no part
     of it."""
     hours = (at for at in range(len(main) - 1, -1, -1) if main[at].tokens[3])
     writes = (at for at in range(len(main) - 1, -1, -1) if main[at].tokens[2])
     begin = next(hours, None)
     begin = next(writes, len(main) - 1) if begin is None else begin
-    state: CacheState | None = None
+    state: CachedPrefix | None = None
     for call in main[begin:]:
         state = state_after(call, None if "clear" in call.events else state, None)
     assert state is not None
     model, last = find(main[-1], ""), main[-1]
-    return CacheState(
+    return CachedPrefix(
         last.total_input if model.is_automatic else state.tokens,
         state.ttl,
         state.hour_tokens,

@@ -44,7 +44,7 @@ def with_effort(effort: str) -> RequestChange:
     return change
 
 
-class KnownConversation:
+class LastConversation:
     """The last conversation of a workload, which a next message continues.
 
     Raises CannotEvaluate where no call of it shows what was sent.
@@ -65,7 +65,7 @@ class KnownConversation:
         """Whether it is known when the calls were made."""
         return self.last.timestamp is not None
 
-    def with_answer(self, output_tokens: int) -> KnownConversation:
+    def with_answer(self, output_tokens: int) -> LastConversation:
         """The same conversation; the answer to the next message has so many tokens."""
         made = copy(self)
         made._output_tokens = output_tokens

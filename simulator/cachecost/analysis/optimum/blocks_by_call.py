@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator
 from cachecost.analysis.optimum.proved_reads import ProvedRead
 from cachecost.analysis.optimum.rest_of_calls import RestOfCalls, added_tokens, tokens_in
-from cachecost.analysis.optimum.tree import ANY_CALL, BlockInCall, Event, Node, Tail
+from cachecost.analysis.optimum.tree import ANY_CALL, BlockInCall, BlockNode, CallPass, Tail
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import BreakpointPrefix
 from cachecost.prompts.request import TTL
@@ -50,7 +50,7 @@ class BlocksByCall:
         self._marks: list[_Marks] = [_Marks(ANY_CALL, NO_MARKS)]
         self._made: dict[tuple[Tail, int], Tail] = {}
 
-    def list_for(self, node: Node, tail: Tail, pings: bool) -> tuple[Tail, int]:
+    def list_for(self, node: BlockNode, tail: Tail, pings: bool) -> tuple[Tail, int]:
         """The list of the calls of a block, one token of which costs a share of the block, and the number of shares.
 
         With `pings`, also what the block adds to these counts.
@@ -114,11 +114,11 @@ class BlocksByCall:
             self._marks.append(marks)
         return self._numbers[marks]
 
-    def block_in_call(self, event: Event, prefix: Prefix, tokens: int, least: int) -> BlockInCall:
+    def block_in_call(self, event: CallPass, prefix: Prefix, tokens: int, least: int) -> BlockInCall:
         """A block with so many tokens in a call, `least` in a ping, and what bills say of it there."""
         return BlockInCall(tokens, least, self._warm_ttl(event, prefix), self._held(event, prefix))
 
-    def _warm_ttl(self, event: Event, prefix: Prefix) -> TTL | None:
+    def _warm_ttl(self, event: CallPass, prefix: Prefix) -> TTL | None:
         """The TTL of what was cached of a block before its first call. Before its end a breakpoint may choose it."""
         warm = self._warm[event.sent] if event.index == 0 else None
         if warm is None or (prefix.tokens, prefix.depth) > (warm.prefix.tokens, warm.prefix.depth):
@@ -126,7 +126,7 @@ class BlocksByCall:
         is_before = prefix.depth < warm.prefix.depth and "1h" in event.sent.rules.accepted_ttls
         return "1h" if is_before else warm.ttl
 
-    def _held(self, event: Event, prefix: Prefix) -> Literal["read", "lost"] | None:
+    def _held(self, event: CallPass, prefix: Prefix) -> Literal["read", "lost"] | None:
         """What the bill says of reading a block, where that is not what the simulation says."""
         most, proved = event.sent.call.most_read, self._proved.get(event.sent)
         if most is not None and event.index == 0:
@@ -152,6 +152,6 @@ class BlocksByCall:
         return self._head_sizes_by_head[head]
 
 
-def _before(event: Event, prefix: Prefix) -> int:
+def _before(event: CallPass, prefix: Prefix) -> int:
     """Tokens up to the block that ends `prefix`."""
     return event.tokens(prefix.parent) if prefix.parent is not None else 0

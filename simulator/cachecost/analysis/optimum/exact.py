@@ -21,9 +21,9 @@ from cachecost.analysis.optimum.plan_evaluator import (
     PlanStep,
     accepts_breakpoints,
 )
-from cachecost.analysis.optimum.tree import BlockTree, Node, Tail
+from cachecost.analysis.optimum.tree import BlockNode, BlockTree, Tail
 from cachecost.analysis.optimum.ttls import BlockState, HeldBlock, Lifetimes
-from cachecost.caches.breakpoints import Entry
+from cachecost.caches.breakpoints import CacheEntry
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import BreakpointPrefix
 from cachecost.providers.quotes import PER_TOKEN
@@ -33,7 +33,7 @@ MOST_CALLS, MOST_BLOCKS, MOST_TRIES = 8, 12, 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class PlanSlot:
     """A call that is made, or with `is_optional` one that may be."""
 
     step: PlanStep
@@ -64,13 +64,17 @@ def is_small(evaluator: PlanEvaluator) -> bool:
     return few and all(sent.prompt.end.depth <= MOST_BLOCKS for sent in evaluator.sent)
 
 
-def exact(evaluator: PlanEvaluator, slots: Sequence[Slot], known_usd: Decimal, most_tries: int = MOST_TRIES) -> Exact:
+def exact(
+    evaluator: PlanEvaluator, slots: Sequence[PlanSlot], known_usd: Decimal, most_tries: int = MOST_TRIES
+) -> Exact:
     """The cheapest legal plan of `slots`, in their order, if it is cheaper than `known_usd`; else no steps."""
     return _Search(evaluator, slots, known_usd, most_tries).search()
 
 
 class _Search:
-    def __init__(self, evaluator: PlanEvaluator, slots: Sequence[Slot], known_usd: Decimal, most_tries: int) -> None:
+    def __init__(
+        self, evaluator: PlanEvaluator, slots: Sequence[PlanSlot], known_usd: Decimal, most_tries: int
+    ) -> None:
         self._evaluator = evaluator
         self._slots = slots
         self._best = Exact(None, known_usd, True)
@@ -87,7 +91,7 @@ class _Search:
                 self._best = Exact(list(one.steps), one.usd, True)
         return replace(self._best, is_finished=self._left > 0)
 
-    def _next(self, number: int, slot: Slot, grown: list[_PartialPlan]) -> list[_PartialPlan]:
+    def _next(self, number: int, slot: PlanSlot, grown: list[_PartialPlan]) -> list[_PartialPlan]:
         bound = self._bounds[number + 1]
         kept: dict[frozenset[tuple[object, ...]], _PartialPlan] = {}
         for one in grown:
@@ -103,7 +107,7 @@ class _Search:
                     kept[key] = made
         return list(kept.values())
 
-    def _options(self, slot: Slot, one: _PartialPlan) -> Iterator[_PartialPlan]:
+    def _options(self, slot: PlanSlot, one: _PartialPlan) -> Iterator[_PartialPlan]:
         if slot.is_optional:
             yield one
         for breakpoints in breakpoint_sets(slot.step):
@@ -136,7 +140,7 @@ def breakpoint_sets(step: PlanStep) -> Iterator[Breakpoints]:
 class _Bound:
     """A lower bound of the cost of the remaining calls, given what is cached before them."""
 
-    def __init__(self, evaluator: PlanEvaluator, slots: Sequence[Slot], has_extras: bool) -> None:
+    def __init__(self, evaluator: PlanEvaluator, slots: Sequence[PlanSlot], has_extras: bool) -> None:
         sent = [slot.step.sent for slot in slots if not slot.is_optional]
         tree = BlockTree(sent)
         self.start = slots[0].step.sent.start if slots else float("inf")
@@ -166,11 +170,11 @@ class _Bound:
                 node = node.parent
         return self._fixed + sum((self._cost(node, tail, states) for node, tail in self._tails), ZERO).scaleb(PER_TOKEN)
 
-    def _cost(self, node: Node, tail: Tail, states: dict[Prefix, BlockState]) -> Decimal:
+    def _cost(self, node: BlockNode, tail: Tail, states: dict[Prefix, BlockState]) -> Decimal:
         return self._ttls.cost(tail, states.get(node.prefix)) * own_tokens(node)
 
 
-def _join_entry(state: BlockState, entry: Entry) -> HeldBlock:
+def _join_entry(state: BlockState, entry: CacheEntry) -> HeldBlock:
     """The state of a block that several entries hold: the best of each property, which is an upper bound."""
     is_strict = entry.readable_at <= entry.started
     ready = max(entry.readable_at, entry.started)

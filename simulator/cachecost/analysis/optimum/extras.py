@@ -18,7 +18,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
 )
 from cachecost.analysis.optimum.tree import BlockTree
 from cachecost.analysis.optimum.ttls import ttl_seconds
-from cachecost.caches.breakpoints import Entry
+from cachecost.caches.breakpoints import CacheEntry
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import derive_call
 from cachecost.prompts.blocks import Layer, Message, Prefix, Thread
@@ -37,7 +37,7 @@ class TouchTrackingCache(PlanCache):
 
     def __init__(self, warm: WarmPrefixes) -> None:
         super().__init__(warm)
-        self._by: dict[Prefix, tuple[PlanStep, TTL, Entry]] = {}
+        self._by: dict[Prefix, tuple[PlanStep, TTL, CacheEntry]] = {}
 
     def take(self, done: StepResult) -> None:
         """Record what a step used: its breakpoints, and its hit."""
@@ -49,7 +49,7 @@ class TouchTrackingCache(PlanCache):
             if self.state(prefix, ttl, rules, done.step.sent.start) != "absent":
                 self._by[prefix] = (done.step, ttl, copy(self.entry(prefix, ttl, rules)))
 
-    def before(self, prefix: Prefix) -> Entry | None:
+    def before(self, prefix: Prefix) -> CacheEntry | None:
         """The entry at `prefix` as the previous step left it."""
         return self._by[prefix][2] if prefix in self._by else None
 
@@ -134,7 +134,7 @@ def _propose(extra: list[PlanStep], fixed: dict[BareCall, Breakpoints]) -> Itera
         yield Proposal(extra, fixed)
 
 
-def _find_expired(cache: TouchTrackingCache, done: StepResult) -> tuple[Prefix, Entry] | None:
+def _find_expired(cache: TouchTrackingCache, done: StepResult) -> tuple[Prefix, CacheEntry] | None:
     """The deepest entry of a call's prompt that expired before it; None if there is none."""
     sent, stop = done.step.sent, done.outcome.hit
     node: Prefix | None = sent.prompt.end

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cachecost.analysis.optimum.tree import BlockTree, Event, Node, Tail
+from cachecost.analysis.optimum.tree import BlockNode, BlockTree, CallPass, Tail
 from cachecost.prompts.blocks import Prefix
 
 FAR = 400
@@ -19,8 +19,8 @@ class BlockRange:
     `later` are those calls. `parting_s` is the start of the next call that shares these and no more (None: none does).
     """
 
-    end: Node
-    start: Node | None
+    end: BlockNode
+    start: BlockNode | None
     later: Tail | None
     parting_s: float | None
 
@@ -33,33 +33,33 @@ class FutureUse:
 
     def __init__(self, tree: BlockTree) -> None:
         self.events = {event.sent: event for event in reversed(tree.events)}
-        self._stops: dict[Prefix, Node | None] = {}
+        self._stops: dict[Prefix, BlockNode | None] = {}
         self._cursors: dict[Prefix, tuple[int, Tail | None]] = {}
-        self._known: dict[Event, list[BlockRange]] = {}
+        self._known: dict[CallPass, list[BlockRange]] = {}
         self._tree = tree
         for node in tree.nodes.values():
             self._stops[node.prefix] = self._stop(node.parent)
 
-    def _stop(self, node: Node | None) -> Node | None:
+    def _stop(self, node: BlockNode | None) -> BlockNode | None:
         """The next block up where calls diverge: several blocks follow it, or a later call ends there."""
         if node is None or self._is_stop(node):
             return node
         return self._stops[node.prefix]
 
-    def _is_stop(self, node: Node) -> bool:
+    def _is_stop(self, node: BlockNode) -> bool:
         if len(node.children) > 1:
             return True
         first = node.children[0].above if node.children else None
         return bool(node.ends) and first is not None and node.ends[-1].number > first.event.number
 
-    def ranges(self, event: Event) -> list[BlockRange]:
+    def ranges(self, event: CallPass) -> list[BlockRange]:
         """The blocks of a call that can be cached, from the deepest up."""
         known = self._known.get(event)
         if known is None:
             known = self._known[event] = list(self._iter_ranges(event))
         return known
 
-    def _iter_ranges(self, event: Event) -> Iterator[BlockRange]:
+    def _iter_ranges(self, event: CallPass) -> Iterator[BlockRange]:
         node = self._tree.node(event.deepest)
         below: Tail | None = None
         while node is not None:
@@ -68,7 +68,7 @@ class FutureUse:
             yield BlockRange(node, start, later, _parting(later, below))
             node, below = start, later
 
-    def _after(self, node: Node, number: int) -> Tail | None:
+    def _after(self, node: BlockNode, number: int) -> Tail | None:
         """The calls through `node` after the `number`-th."""
         asked, tail = self._cursors.get(node.prefix, (-1, node.above))
         if number < asked:

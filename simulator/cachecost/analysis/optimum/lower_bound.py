@@ -40,7 +40,7 @@ from functools import cached_property
 from cachecost.analysis.optimum.blocks_by_call import BlocksByCall
 from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator
 from cachecost.analysis.optimum.proved_reads import ProvedRead, proved_reads
-from cachecost.analysis.optimum.tree import BlockTree, Node, Tail
+from cachecost.analysis.optimum.tree import BlockNode, BlockTree, Tail
 from cachecost.analysis.optimum.ttls import Cheapest, Lifetimes
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
@@ -121,7 +121,7 @@ def are_alike(evaluator: PlanEvaluator) -> bool:
     return not evaluator.terms.bills and all(sent.call.most_read is None for sent in evaluator.sent)
 
 
-def own_tokens(node: Node) -> int:
+def own_tokens(node: BlockNode) -> int:
     """Tokens that a block adds, as counted."""
     return node.prefix.tokens - (node.prefix.parent.tokens if node.prefix.parent else 0)
 

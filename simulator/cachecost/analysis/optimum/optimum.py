@@ -8,7 +8,7 @@ from decimal import Decimal
 from itertools import islice
 
 from cachecost.analysis.optimum.assumptions import AssumptionResult, compare_assumptions
-from cachecost.analysis.optimum.exact import Slot, exact, is_small
+from cachecost.analysis.optimum.exact import PlanSlot, exact, is_small
 from cachecost.analysis.optimum.extras import proposals
 from cachecost.analysis.optimum.future_use import FutureUse
 from cachecost.analysis.optimum.latency import LatencyFit, Load, fit_of, load_of
@@ -228,7 +228,7 @@ class _Finder:
             return plan, usd == self._limit
         if self._pings or not is_small(self._evaluator):
             return plan, False
-        found = exact(self._evaluator, [Slot(PlanStep(sent, ())) for sent in self._evaluator.sent], usd)
+        found = exact(self._evaluator, [PlanSlot(PlanStep(sent, ())) for sent in self._evaluator.sent], usd)
         return found.steps or plan, found.is_finished
 
     def _readings(self, plan: list[PlanStep], presets: Sequence[PresetResult]) -> list[AssumptionResult]:

@@ -14,7 +14,7 @@ from msgspec.structs import astuple
 from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanCache, PlanEvaluator, PlanStep, StepResult
 from cachecost.analysis.optimum.planner import Choices, PlanEntries, PlannedCall, Planner
 from cachecost.analysis.optimum.ttls import READABLE, HeldBlock
-from cachecost.caches.breakpoints import BEFORE_TIME, Entry
+from cachecost.caches.breakpoints import BEFORE_TIME, CacheEntry
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.providers.rules import ModelRules
@@ -50,7 +50,7 @@ class _WatchedEntries(dict[EntryKey, Any]):
         super().__setitem__(key, entry)
 
 
-class _ChangedEntries(_WatchedEntries):
+class _ChangedPlanEntries(_WatchedEntries):
     """The entries that a changed plan looked at in its `number`-th call, and those that differ from the plan's."""
 
     def __init__(self, run: PlanRun) -> None:
@@ -83,13 +83,13 @@ class _WatchedCache(PlanCache):
 class _ChangedCache(PlanCache):
     """A cache of a changed plan. What starts warm is what started warm in the plan."""
 
-    def __init__(self, run: PlanRun, entries: _ChangedEntries) -> None:
+    def __init__(self, run: PlanRun, entries: _ChangedPlanEntries) -> None:
         super().__init__(WarmPrefixes())
         self._run = run
         self._entries = entries
 
     def find_warm(self, prompt: Prompt) -> BreakpointPrefix | None:
-        return self._run.found_by(cast("_ChangedEntries", self._entries).number)
+        return self._run.found_by(cast("_ChangedPlanEntries", self._entries).number)
 
     def start_warm(self, prompt: Prompt, rules: ModelRules, start: float) -> None:
         self.start_with(self.find_warm(prompt), prompt, rules, start)
@@ -232,7 +232,7 @@ class _ChangedRun:
     def __init__(self, run: PlanRun, changes: Changes) -> None:
         self._run = run
         self._new = changes
-        self._entries = _ChangedEntries(run)
+        self._entries = _ChangedPlanEntries(run)
         self._runner = Runner(run, _ChangedCache(run, self._entries), self._entries)
         self._waiting = list(changes)
         heapify(self._waiting)
@@ -274,12 +274,12 @@ class _ChangedRun:
             heappush(self._waiting, float(following))
 
 
-def snapshot_of(entry: Entry | HeldBlock | None) -> Snapshot:
-    return astuple(entry) if isinstance(entry, Entry) else entry
+def snapshot_of(entry: CacheEntry | HeldBlock | None) -> Snapshot:
+    return astuple(entry) if isinstance(entry, CacheEntry) else entry
 
 
-def _restore(snapshot: Snapshot) -> Entry | HeldBlock | None:
-    return snapshot if snapshot is None or isinstance(snapshot, HeldBlock) else Entry(*snapshot)
+def _restore(snapshot: Snapshot) -> CacheEntry | HeldBlock | None:
+    return snapshot if snapshot is None or isinstance(snapshot, HeldBlock) else CacheEntry(*snapshot)
 
 
 def _useful(snapshot: Snapshot, start: float) -> Snapshot:

@@ -22,7 +22,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
     StepResult,
     accepts_breakpoints,
 )
-from cachecost.analysis.optimum.tree import Event, Tail
+from cachecost.analysis.optimum.tree import CallPass, Tail
 from cachecost.analysis.optimum.ttls import (
     READABLE,
     BlockState,
@@ -65,7 +65,7 @@ class _Span(NamedTuple):
     later: Tail | None
 
 
-def _spans(event: Event, ranges: Sequence[BlockRange]) -> Iterator[_Span]:
+def _spans(event: CallPass, ranges: Sequence[BlockRange]) -> Iterator[_Span]:
     for one in ranges:
         begin = event.tokens(one.start.prefix) if one.start else 0
         yield _Span(begin, event.tokens(one.end.prefix), one.later)
@@ -74,7 +74,7 @@ def _spans(event: Event, ranges: Sequence[BlockRange]) -> Iterator[_Span]:
 class _SpanPrices:
     """What the blocks of a call cost now and later, USD per 10**6 tokens; `held` is the TTL of what it reads."""
 
-    def __init__(self, ttls: Lifetimes, event: Event, spans: Sequence[_Span], held: TTL | None) -> None:
+    def __init__(self, ttls: Lifetimes, event: CallPass, spans: Sequence[_Span], held: TTL | None) -> None:
         self._ttls = ttls
         self._spans = spans
         self._end = max((span.end for span in spans), default=0)
@@ -123,9 +123,9 @@ class Choices:
         self._future = future
         self._ttls = ttls
         self._habits = habits
-        self._known: dict[tuple[Event, Prefix | None, TTL | None], Breakpoints] = {}
+        self._known: dict[tuple[CallPass, Prefix | None, TTL | None], Breakpoints] = {}
 
-    def breakpoints(self, event: Event, hit: Prefix | None, held: TTL | None) -> Breakpoints:
+    def breakpoints(self, event: CallPass, hit: Prefix | None, held: TTL | None) -> Breakpoints:
         """Those of a call that can read up to `hit`, of which the entry has the TTL `held`; None: it reads nothing."""
         known = self._known.get((event, hit, held))
         if known is None:
@@ -136,7 +136,7 @@ class Choices:
             self._known[event, hit, held] = known
         return known
 
-    def _ends(self, event: Event, ranges: Sequence[BlockRange], hit: Prefix | None) -> Iterator[Prefix]:
+    def _ends(self, event: CallPass, ranges: Sequence[BlockRange], hit: Prefix | None) -> Iterator[Prefix]:
         """Where a write could end: the deepest block, where calls diverge, and the first block after the hit."""
         least, depth = event.sent.rules.minimum_tokens, hit.depth if hit else 0
         found = [node for one in ranges if (node := find_markable(one.end.prefix)) is not None]
@@ -151,7 +151,7 @@ class Choices:
 
     def _best(
         self,
-        event: Event,
+        event: CallPass,
         ranges: Sequence[BlockRange],
         hit: Prefix | None,
         held: TTL | None,
@@ -172,7 +172,7 @@ class Choices:
         tokens = {node: event.tokens(node) if node else 0 for node in (None, hit, *ends)}
         return min(options, key=lambda one: spans.price(tokens[hit], tokens[one[0]], tokens[one[1]]))
 
-    def _fits(self, event: Event, hour: Prefix | None, last: Prefix | None) -> bool:
+    def _fits(self, event: CallPass, hour: Prefix | None, last: Prefix | None) -> bool:
         accepted = [self._habits.only] if self._habits.only else list(event.sent.rules.accepted_ttls)
         if hour is not None and "1h" not in accepted:
             return False
@@ -180,7 +180,7 @@ class Choices:
 
     def _fill_breakpoints(
         self,
-        event: Event,
+        event: CallPass,
         ranges: Sequence[BlockRange],
         hit: Prefix | None,
         held: TTL | None,
@@ -200,7 +200,7 @@ class Choices:
         return self._assign_ttls(event, sorted(kept, key=lambda node: node.depth), hit, held, hour)
 
     def _find_shared(
-        self, event: Event, ranges: Sequence[BlockRange], last: Prefix | None, hit: Prefix | None
+        self, event: CallPass, ranges: Sequence[BlockRange], last: Prefix | None, hit: Prefix | None
     ) -> list[Prefix]:
         """Blocks up to the last breakpoint where a later call diverges, the most useful first."""
         depth = max((node.depth for node in (last, hit) if node), default=0)
@@ -216,7 +216,7 @@ class Choices:
         return [node for _, _, node in sorted(found, key=lambda one: one[:2])]
 
     def _assign_ttls(
-        self, event: Event, nodes: Sequence[Prefix], hit: Prefix | None, held: TTL | None, hour: Prefix | None
+        self, event: CallPass, nodes: Sequence[Prefix], hit: Prefix | None, held: TTL | None, hour: Prefix | None
     ) -> list[BreakpointPrefix]:
         """TTLs in the order that the API requires: 1h up to the last block that needs it, 5m after it."""
         accepted = [self._habits.only] if self._habits.only else list(event.sent.rules.accepted_ttls)
@@ -275,13 +275,13 @@ class Planner:
                 self._shallow(breakpoint, read, sent, event)
         return done
 
-    def _write_entry(self, sent: BareCall, event: Event | None, ttl: TTL) -> HeldBlock:
+    def _write_entry(self, sent: BareCall, event: CallPass | None, ttl: TTL) -> HeldBlock:
         if event is not None:
             return write_block(event, ttl)
         first = sent.call.ready_s
         return HeldBlock(sent.start, ttl, sent.start + first, first <= 0)
 
-    def _shallow(self, breakpoint: BreakpointPrefix, read: HeldBlock, sent: BareCall, event: Event | None) -> None:
+    def _shallow(self, breakpoint: BreakpointPrefix, read: HeldBlock, sent: BareCall, event: CallPass | None) -> None:
         alive = self._entries.alive(breakpoint.prefix, sent)
         if alive:
             self._entries.held[breakpoint.prefix] = HeldBlock(sent.start, alive.ttl, READABLE, False)
@@ -299,7 +299,7 @@ class Planner:
         held = self._entries.alive(hit, sent) if hit is not None else None
         return self._choices.breakpoints(event, hit, held.ttl if held is not None else None)
 
-    def _deepest_alive(self, event: Event) -> Prefix | None:
+    def _deepest_alive(self, event: CallPass) -> Prefix | None:
         node = event.deepest
         while node is not None:
             if self._entries.alive(node, event.sent):
@@ -329,6 +329,6 @@ def find_markable(prefix: Prefix) -> Prefix | None:
     return node
 
 
-def is_reached(event: Event, breakpoints: Iterable[Prefix], hit: Prefix) -> bool:
+def is_reached(event: CallPass, breakpoints: Iterable[Prefix], hit: Prefix) -> bool:
     """Whether the lookback from one of the breakpoints finds the hit (rule 9)."""
     return any(is_within_lookback(breakpoint, hit, event.sent.rules) for breakpoint in breakpoints)

@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from cachecost.analysis.optimum.plan_evaluator import BareCall
-from cachecost.analysis.optimum.tree import Event, Tail
+from cachecost.analysis.optimum.tree import CallPass, Tail
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.sizes import Place, PrefixSizes
 
@@ -23,7 +23,7 @@ class _SameLengths(NamedTuple):
 class _Special(NamedTuple):
     """A special call, then the later ones."""
 
-    event: Event
+    event: CallPass
     later: _Special | None
 
 
@@ -43,9 +43,9 @@ class RestOfCalls:
         """Whether a bill says more of the blocks of this call than their lengths."""
         return tail.event.sent in self._is_special
 
-    def special(self, tail: Tail) -> list[Event]:
+    def special(self, tail: Tail) -> list[CallPass]:
         """The special calls of a list, in its order."""
-        found, one = list[Event](), self._rest(tail).special
+        found, one = list[CallPass](), self._rest(tail).special
         while one is not None:
             found.append(one.event)
             one = one.later

@@ -18,7 +18,7 @@ from cachecost.prompts.request import TTL
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Event:
+class CallPass:
     """A pass of a call: when it starts and first answers, and the deepest block of it that can be cached (None: none).
 
     `known` is the deepest block of it that an earlier pass has, too; `number` counts passes from 0 in the order made.
@@ -67,7 +67,7 @@ class Tail:
 
     def __init__(
         self,
-        event: Event,
+        event: CallPass,
         may_extend: bool,
         may_be_extended: bool,
         following: Tail | None,
@@ -89,17 +89,17 @@ class Tail:
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class BlockNode:
     """A block that some call can cache, in the tree of such blocks.
 
     `above` is the list of calls through it as blocks before it see them, `own` as itself does.
     """
 
     prefix: Prefix
-    parent: Node | None
-    children: list[Node] = field(default_factory=list)
-    ends: list[Event] = field(default_factory=list)
-    begins: list[Event] = field(default_factory=list)
+    parent: BlockNode | None
+    children: list[BlockNode] = field(default_factory=list)
+    ends: list[CallPass] = field(default_factory=list)
+    begins: list[CallPass] = field(default_factory=list)
     above: Tail | None = None
     own: Tail | None = None
 
@@ -108,15 +108,15 @@ class BlockTree:
     """The blocks that can be cached, and the calls through each."""
 
     def __init__(self, sent: Sequence[BareCall]) -> None:
-        self.nodes: dict[Prefix, Node] = {}
-        self.events: list[Event] = []
+        self.nodes: dict[Prefix, BlockNode] = {}
+        self.events: list[CallPass] = []
         self._interned: dict[tuple[int, bool, bool, int], Tail] = {}
         for one in sent:
             for index, moment in enumerate(pass_times(one.start, one.call.ready_s, len(one.passes))):
                 self._enter(one, index, *moment)
         self._list()
 
-    def node(self, prefix: Prefix | None) -> Node | None:
+    def node(self, prefix: Prefix | None) -> BlockNode | None:
         return self.nodes.get(prefix) if prefix is not None else None
 
     def _enter(self, sent: BareCall, index: int, start: float, first_token_s: float) -> None:
@@ -126,7 +126,7 @@ class BlockTree:
         while node is not None and node not in self.nodes:
             new.append(node)
             node = node.parent
-        event = Event(len(self.events), sent, index, start, first_token_s, last, node if new else last)
+        event = CallPass(len(self.events), sent, index, start, first_token_s, last, node if new else last)
         self.events.append(event)
         for prefix in reversed(new):
             self._add(prefix)
@@ -137,7 +137,7 @@ class BlockTree:
 
     def _add(self, prefix: Prefix) -> None:
         parent = self.node(prefix.parent)
-        made = self.nodes[prefix] = Node(prefix, parent)
+        made = self.nodes[prefix] = BlockNode(prefix, parent)
         if parent is not None:
             parent.children.append(made)
 
@@ -152,7 +152,7 @@ class BlockTree:
             node.own = self._patch_tail(node, node.above)
         self._interned.clear()
 
-    def _tail(self, event: Event, may_extend: bool, may_be_extended: bool, following: Tail | None) -> Tail:
+    def _tail(self, event: CallPass, may_extend: bool, may_be_extended: bool, following: Tail | None) -> Tail:
         key = (event.number, may_extend, may_be_extended, id(following))
         found = self._interned.get(key)
         if found is None:
@@ -176,7 +176,7 @@ class BlockTree:
             rest = self._tail(tail.event, tail.may_extend, tail.may_be_extended, rest)
         return rest
 
-    def _patch_tail(self, node: Node, tail: Tail | None) -> Tail | None:
+    def _patch_tail(self, node: BlockNode, tail: Tail | None) -> Tail | None:
         """The list for `node` itself: a call that ends with it cannot extend it, nor a keep-alive before a new one."""
         ends = {event.number for event in node.ends}
         begins = {event.number for event in node.begins}

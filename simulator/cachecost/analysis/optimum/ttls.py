@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from cachecost.analysis.optimum.plan_evaluator import BareCall
-from cachecost.analysis.optimum.tree import ANY_CALL, Event, Tail
+from cachecost.analysis.optimum.tree import ANY_CALL, CallPass, Tail
 from cachecost.prompts.request import TTL
 from cachecost.providers.prices import Prices
 from cachecost.providers.usage import ZERO
@@ -230,7 +230,7 @@ def _is_dear(prices: Prices) -> bool:
     return prices.read > prices.input or prices.read > prices.write_5m
 
 
-def pings_for(event: Event, state: HeldBlock, may_be_extended: bool) -> Iterator[tuple[int, TTL]]:
+def pings_for(event: CallPass, state: HeldBlock, may_be_extended: bool) -> Iterator[tuple[int, TTL]]:
     """How many keep-alives bridge the time from the last use to a call, and the TTL after them."""
     gap, life = event.start - state.touched, ttl_seconds(event.sent, state.ttl)
     yield int(gap // life), state.ttl
@@ -238,7 +238,7 @@ def pings_for(event: Event, state: HeldBlock, may_be_extended: bool) -> Iterator
         yield 1 + int((gap - life) // ttl_seconds(event.sent, "1h")), "1h"
 
 
-def writes(event: Event, prices: Prices) -> Iterator[tuple[TTL, Decimal]]:
+def writes(event: CallPass, prices: Prices) -> Iterator[tuple[TTL, Decimal]]:
     """The TTLs with which a call can write a block, and their prices."""
     if "5m" in event.sent.rules.accepted_ttls:
         yield "5m", prices.write_5m
@@ -255,23 +255,23 @@ def is_ready(state: BlockState, now: float) -> bool:
     return state is not None and (now > state.ready if state.is_strict else now >= state.ready)
 
 
-def is_alive(state: BlockState, event: Event) -> bool:
+def is_alive(state: BlockState, event: CallPass) -> bool:
     """Whether a call can read what holds a block (rules 11, 12)."""
     if state is None or not is_ready(state, event.start):
         return False
     return event.start - state.touched < ttl_seconds(event.sent, state.ttl)
 
 
-def write_block(event: Event, ttl: TTL) -> HeldBlock:
+def write_block(event: CallPass, ttl: TTL) -> HeldBlock:
     return HeldBlock(event.start, ttl, event.start + event.first_token_s, event.first_token_s <= 0)
 
 
-def _warm_block(event: Event, ttl: TTL, state: BlockState) -> HeldBlock:
+def _warm_block(event: CallPass, ttl: TTL, state: BlockState) -> HeldBlock:
     """The block where a call is the first to send what was cached before the recording began."""
     return _merge_entries(HeldBlock(event.start, ttl, READABLE, False), state)
 
 
-def _touch_block(state: HeldBlock, event: Event, ttl: TTL) -> HeldBlock:
+def _touch_block(state: HeldBlock, event: CallPass, ttl: TTL) -> HeldBlock:
     """The block, kept alive by this call; what could be read can still be read."""
     return HeldBlock(max(state.touched, event.start), ttl, READABLE, False)
 

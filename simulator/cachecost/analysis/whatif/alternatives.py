@@ -60,7 +60,7 @@ class Combination:
 
 
 @dataclass(frozen=True, slots=True)
-class BreakEven:
+class TTLBreakEven:
     """When the 1h TTL breaks even (the formula is in `pauses.py`), and the recording's pauses.
 
     `needed` is how many tokens must be written again after pauses of 5 to 60 minutes for each token that is new, in
@@ -126,7 +126,7 @@ class WhatifReport:
     simulated: Decimal
     billed: Decimal | None
     alternatives: list[Alternative] = field(default_factory=list)
-    break_even: BreakEven | None = None
+    break_even: TTLBreakEven | None = None
     jointly: Combination | None = None
     asked: Combination | None = None
     actions: list[Action] = field(default_factory=list)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.analysis.replays.steps import conversation_of
-from cachecost.analysis.whatif.alternatives import BreakEven
+from cachecost.analysis.whatif.alternatives import TTLBreakEven
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO
 from cachecost.providers.prices import Prices
@@ -89,7 +89,7 @@ def pings_worth(prices: Prices) -> int | None:
 
 def break_even(
     rules: ModelRules, prices: Prices, found: RecordedPauses, at_5m: Sequence[Usage], at_1h: Sequence[Usage]
-) -> BreakEven | None:
+) -> TTLBreakEven | None:
     """The edge for a model, and where the recording stands: it is replayed with all breakpoints at 5m, and all at 1h.
 
     What is written more at five minutes than at an hour was written again after a pause. None where nothing is cached,
@@ -102,7 +102,7 @@ def break_even(
     new = sum(usage.write for usage in at_1h)
     again = sum(usage.write for usage in at_5m) - new
     counts = (found.between(float("-inf"), short), found.between(short, hour), found.between(hour))
-    return BreakEven(
+    return TTLBreakEven(
         rules.model,
         limit,
         Decimal(again) / new if new else None,

@@ -11,7 +11,7 @@ from cachecost.analysis.bill.held_losses import hold_losses
 from cachecost.analysis.replays.replays import Progress, Replays, quiet
 from cachecost.analysis.replays.steps import cost
 from cachecost.analysis.whatif.action_costs import price_actions
-from cachecost.analysis.whatif.alternatives import Alternative, BreakEven, WhatifReport
+from cachecost.analysis.whatif.alternatives import Alternative, TTLBreakEven, WhatifReport
 from cachecost.analysis.whatif.assumptions import find_reversals, other_readings
 from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.joint import best_together, jointly
@@ -121,7 +121,9 @@ def _with_readings(
     return [replace(alternative, depends_on=tuple(told.get(alternative.name, ()))) for alternative in alternatives]
 
 
-def _break_even(profile: RecordingProfile, pricing: AlternativePricing, options: Sequence[Option]) -> BreakEven | None:
+def _break_even(
+    profile: RecordingProfile, pricing: AlternativePricing, options: Sequence[Option]
+) -> TTLBreakEven | None:
     if profile.main is None or profile.prices is None:
         return None
     ttls: Iterator[Option] = (option for option in options if option.name in ("ttl=5m", "ttl=1h"))

@@ -19,7 +19,7 @@ from cachecost.commands.project_defaults import project_defaults
 PLACES = {name: row.place for rows in COMMAND_GROUPS.values() for name, row in rows.items()}
 
 
-class CommandFailed(Exception):
+class NoAnswer(Exception):
     """A command that printed no answer; the text is what it printed to stderr."""
 
 
@@ -34,7 +34,7 @@ def run_for_json(name: str, words: Sequence[str]) -> list[dict[str, Any]]:
     told = _text(err).splitlines()
     answers = _parse(_text(out)) if code != ExitCode.INTERNAL_ERROR else []
     if not answers:
-        raise CommandFailed("\n".join(told) or f"cachecost {name} ended with exit code {code}")
+        raise NoAnswer("\n".join(told) or f"cachecost {name} ended with exit code {code}")
     return [{**answer, "diagnostics": told} for answer in answers]
 
 

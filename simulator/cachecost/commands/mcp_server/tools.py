@@ -22,7 +22,7 @@ from cachecost.commands.mcp_server.answers import (
     cut_answer,
     is_model,
 )
-from cachecost.commands.mcp_server.captured_command import CommandFailed, run_for_json
+from cachecost.commands.mcp_server.captured_command import NoAnswer, run_for_json
 from cachecost.conversations.input_files import is_url
 from cachecost.providers.rulefile import near_model
 
@@ -152,7 +152,7 @@ def _run(name: str, words: Sequence[str]) -> list[dict[str, Any]]:
     try:
         with _ONE_AT_A_TIME:
             return run_for_json(name, words)
-    except CommandFailed as error:
+    except NoAnswer as error:
         raise ToolError(str(error)) from None
 
 

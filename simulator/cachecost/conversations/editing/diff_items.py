@@ -35,7 +35,7 @@ class PlacedBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class DiffItem:
     """A call, an event, or the head of a conversation (number 0).
 
     `key` is equal where the requests are, `answer` where the responses are; `blocks` gives the blocks of both.
@@ -71,14 +71,14 @@ class ItemBuilder:
     words: bool = True
     _threads: dict[Thread, bytes] = field(default_factory=dict)
 
-    def of_calls(self, calls: Iterable[RecordedCall]) -> list[Item]:
+    def of_calls(self, calls: Iterable[RecordedCall]) -> list[DiffItem]:
         starts = StartTimes()
         return [
             self._call(number, call, starts.next_if_unusual(call.start, call.timestamp))
             for number, call in enumerate(calls, 1)
         ]
 
-    def of_conversation(self, conversation: Conversation) -> list[Item]:
+    def of_conversation(self, conversation: Conversation) -> list[DiffItem]:
         """The head, then the events. Raises ValueError for a conversation found in calls."""
         events = [event for event in conversation.events if isinstance(event, ConversationState)]
         if len(events) < len(conversation.events):
@@ -87,7 +87,7 @@ class ItemBuilder:
 
     # ----------------------------------------------------------------------------------------- calls
 
-    def _call(self, number: int, call: RecordedCall, start_s: float | None) -> Item:
+    def _call(self, number: int, call: RecordedCall, start_s: float | None) -> DiffItem:
         sent = self._fields(_request_fields(call.request))
         key = self._key(
             sorted(sent.items()),
@@ -102,7 +102,7 @@ class ItemBuilder:
             **_bill_fields(call),
         }
         answer = tuple(map(self.identity, call.response))
-        return Item(number, key, answer, fields, lambda: _blocks_of_call(call))
+        return DiffItem(number, key, answer, fields, lambda: _blocks_of_call(call))
 
     def _thread(self, thread: Thread) -> bytes:
         new: list[Thread] = []
@@ -132,17 +132,17 @@ class ItemBuilder:
 
     # ---------------------------------------------------------------------------------- conversations
 
-    def _head(self, conversation: Conversation) -> Item:
+    def _head(self, conversation: Conversation) -> DiffItem:
         fields = self._fields({"model": conversation.model, **_params(conversation.params)})
         parts = (conversation.tools, conversation.system)
         key = self._key(sorted(fields.items()), *map(self._part, parts))
-        return Item(0, key, (), fields, lambda: _blocks_of_parts(*parts))
+        return DiffItem(0, key, (), fields, lambda: _blocks_of_parts(*parts))
 
-    def _event(self, number: int, event: ConversationState) -> Item:
+    def _event(self, number: int, event: ConversationState) -> DiffItem:
         blocks = (event.question, event.answer) if isinstance(event, Inquiry) else event.blocks
         fields = self._fields({"event": EVENTS[type(event)], "at": iso(event.at), **_details(event)})
         key = self._key(EVENTS[type(event)], *map(self.identity, blocks))
-        return Item(number, key, (), fields, lambda: (PlacedBlock((4, n), block) for n, block in enumerate(blocks)))
+        return DiffItem(number, key, (), fields, lambda: (PlacedBlock((4, n), block) for n, block in enumerate(blocks)))
 
 
 def _blocks_of_parts(tools: Part, system: Part) -> Iterator[PlacedBlock]:

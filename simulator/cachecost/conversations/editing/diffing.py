@@ -17,7 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.editing.diff_items import Identity, Item, ItemBuilder, PlacedBlock, by_shape, place_name
+from cachecost.conversations.editing.diff_items import (
+    DiffItem,
+    Identity,
+    ItemBuilder,
+    PlacedBlock,
+    by_shape,
+    place_name,
+)
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.detect import CONVERSATIONS, detect, read_calls, read_conversation
@@ -99,18 +106,18 @@ def _blocks_of_conversation(conversation: Conversation) -> Iterator[Block]:
     return (spot.block for item in ItemBuilder().of_conversation(conversation) for spot in item.blocks())
 
 
-def _diff(kind: str, a: list[Item], b: list[Item], notes: list[str], identity: Identity) -> Diff:
+def _diff(kind: str, a: list[DiffItem], b: list[DiffItem], notes: list[str], identity: Identity) -> Diff:
     pairs = [(one, other, _change(one, other, identity)) for one, other in _pairs(a, b)]
     equal = sum(change is None and one is not None and one.number > 0 for one, _, change in pairs)
     changes = [change for _, _, change in pairs if change]
     return Diff(kind, (_count_numbered(a), _count_numbered(b)), equal, changes, notes)
 
 
-def _count_numbered(items: list[Item]) -> int:
+def _count_numbered(items: list[DiffItem]) -> int:
     return sum(item.number > 0 for item in items)
 
 
-def _pairs(a: list[Item], b: list[Item]) -> Iterator[tuple[Item | None, Item | None]]:
+def _pairs(a: list[DiffItem], b: list[DiffItem]) -> Iterator[tuple[DiffItem | None, DiffItem | None]]:
     """Items that belong together: equal keys first; between those, in order."""
     ours, theirs = [item.key for item in a], [item.key for item in b]
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False)))
@@ -125,7 +132,7 @@ def _pairs(a: list[Item], b: list[Item]) -> Iterator[tuple[Item | None, Item | N
     yield from zip(a[len(a) - tail :], b[len(b) - tail :], strict=True)
 
 
-def _change(a: Item | None, b: Item | None, identity: Identity) -> ItemChange | None:
+def _change(a: DiffItem | None, b: DiffItem | None, identity: Identity) -> ItemChange | None:
     if a is None or b is None:
         return ItemChange(a.number if a else None, b.number if b else None, told=_describe(a or b))
     fields = {
@@ -151,7 +158,7 @@ def _first_difference(
     return None, None, None
 
 
-def _describe(item: Item | None) -> str:
+def _describe(item: DiffItem | None) -> str:
     fields = item.fields if item else {}
     messages = fields.get("messages")
     told = (fields.get("event"), fields.get("model"), f"{messages} messages" if messages is not None else None)

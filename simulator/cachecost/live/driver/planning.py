@@ -38,7 +38,7 @@ BATCH = "Batch calls are sent one by one, at the price of ordinary calls."
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class LiveOptions:
     """Options of a run. `pace` scales pauses; `output` is the most output tokens of a call."""
 
     output: int = 16
@@ -124,7 +124,9 @@ class Plan:
         return found
 
 
-def plan(scenario: Scenario, folder: Path, run: str, now: float, options: Options, prices: Path | None = None) -> Plan:
+def plan(
+    scenario: Scenario, folder: Path, run: str, now: float, options: LiveOptions, prices: Path | None = None
+) -> Plan:
     """What `cachecost live` would send from `now` on. Raises CannotEvaluate, InputError."""
     if scenario.host != HOST:
         raise CannotEvaluate(f"live supports only Anthropic's API; the scenario's host is {scenario.host}")
@@ -147,7 +149,7 @@ class _Planner:
     terms: ReplaySetup
     run: str
     now: float
-    options: Options
+    options: LiveOptions
 
     def plan_strategy(self, spec: StrategySpec | str, conversations: list[Any]) -> PlannedStrategy:
         """The calls of one strategy. They share a message tree and a nonce."""

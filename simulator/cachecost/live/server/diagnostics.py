@@ -28,7 +28,7 @@ BYTES_PER_TOKEN = 4
 """The API's figure is "a byte-length estimate" as well."""
 
 
-class Diagnostics:
+class AnsweredRequests:
     """Remembers what was answered, by workspace and message id."""
 
     def __init__(self, most: int = MOST_KEPT) -> None:

@@ -16,7 +16,7 @@ from cachecost.live.callbacks import ignore
 from cachecost.live.log import moment
 from cachecost.live.server.catalogue import models_of
 from cachecost.live.server.conversations import ConversationIndex
-from cachecost.live.server.diagnostics import Diagnostics
+from cachecost.live.server.diagnostics import AnsweredRequests
 from cachecost.live.server.errors import NOT_FOUND, invalid, not_a_message, unknown_model
 from cachecost.live.server.model import ApiError, CallCharge, ClientCall, ModelAnswer
 from cachecost.live.server.threads import thread_error
@@ -78,7 +78,7 @@ class Meter:
         self._renderers: dict[str, Renderer] = {}
         self._intake = Intake(keep_content=True)
         self._simulation = Simulation(setup)
-        self._diagnostics = Diagnostics()
+        self._diagnostics = AnsweredRequests()
         self._conversations = ConversationIndex()
         self.unread = Unread()
         self.taken: list[MeteredCall] = []

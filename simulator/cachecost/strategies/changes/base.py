@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar
 
 from cachecost.conversations.calls import PlannedCall
-from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite
+from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, ThreadRewrite
 from cachecost.prompts.blocks import Block, Thread, digest_of
 from cachecost.strategies.model_facts import Facts
 
@@ -75,14 +75,14 @@ class GrowingThread:
             self._grow("assistant", event.blocks)
         elif isinstance(event, Human | Results):
             self._grow("user", event.blocks)
-        elif isinstance(event, Rewrite):
+        elif isinstance(event, ThreadRewrite):
             self._rewrite(event)
 
     def _grow(self, role: str, blocks: tuple[Block, ...]) -> None:
         if blocks:
             self.thread = self.thread.saying(role, blocks)
 
-    def _rewrite(self, event: Rewrite) -> None:
+    def _rewrite(self, event: ThreadRewrite) -> None:
         self.thread = self.thread.up_to(event.keep)
         for message in event.messages:
             self.thread = self.thread.then(message)

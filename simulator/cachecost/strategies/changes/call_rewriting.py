@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Rewrite
+from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, ThreadRewrite
 from cachecost.prompts.blocks import Block, Message, given_block
 from cachecost.strategies.changes.base import GrowingThread, estimate_tokens, placeholder_for
 from cachecost.strategies.changes.thread_rewriting import ThreadRewriter
@@ -81,7 +81,7 @@ def find_tool_calls(events: Sequence[Event]) -> list[bool]:
     follows: Event | None = None
     for event in reversed(events):
         calls.append(isinstance(event, Reply) and bool(event.blocks) and _calls(event, follows))
-        if isinstance(event, Human | Reply | Results | Rewrite):
+        if isinstance(event, Human | Reply | Results | ThreadRewrite):
             follows = event
     return calls[::-1]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite, Switch
+from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import Block, Part, Thread, given_block
 from cachecost.strategies.changes.base import AgentChange, GrowingThread
 from cachecost.strategies.model_facts import Facts
@@ -64,7 +64,7 @@ class FanOut(AgentChange):
     def _children(self, conversation: Conversation, thread: Thread, reply: Reply, place: str) -> Iterator[Conversation]:
         at = reply.at + self.after_s
         own = Part((given_block("text", "system", f"child: {self.system_tokens}", self.system_tokens),))
-        told: tuple[Event, ...] = (Rewrite(at, 0, tuple(thread.messages()), "fork"),)
+        told: tuple[Event, ...] = (ThreadRewrite(at, 0, tuple(thread.messages()), "fork"),)
         pending = tuple(_pending(f"{place}/{n}") for n, block in enumerate(reply.blocks) if block.kind == "tool_use")
         for number in range(1, self.children + 1):
             name = f"{place}/{number}"

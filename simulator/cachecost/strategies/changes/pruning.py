@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from cachecost.conversations.model import Conversation, Event, Human, Reply, Rewrite
+from cachecost.conversations.model import Conversation, Event, Human, Reply, ThreadRewrite
 from cachecost.prompts.blocks import Message
 from cachecost.strategies.changes.base import AgentChange, estimate_tokens, placeholder_for
 from cachecost.strategies.changes.thread_rewriting import ThreadRewriter
@@ -89,7 +89,7 @@ class _PruneRewriter(ThreadRewriter):
             while places and places[-1].message >= keep:
                 places.pop()
 
-    def _clear_old(self, at: float) -> Iterator[Rewrite]:
+    def _clear_old(self, at: float) -> Iterator[ThreadRewrite]:
         """The thread with its old calls cleared, where that is due and worth it."""
         options, old = self._options, self._old()
         if self._head + self.tokens <= options.above_tokens:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from cachecost.conversations.model import Conversation, Event, Reply, Rewrite
+from cachecost.conversations.model import Conversation, Event, Reply, ThreadRewrite
 from cachecost.prompts.blocks import Message, given_block
 from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.call_rewriting import CallRewriter
@@ -55,7 +55,7 @@ class _ReminderRewriter(CallRewriter):
         if self._last is not None and self._last >= keep:
             self._last = None
 
-    def _move_reminder(self, at: float) -> Iterable[Rewrite]:
+    def _move_reminder(self, at: float) -> Iterable[ThreadRewrite]:
         """The reminder in the latest message that can have it, and in no other."""
         latest = self._latest()
         if latest is None or latest == self._last:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from cachecost.conversations.model import Conversation, Event, Reply, Results, Rewrite
+from cachecost.conversations.model import Conversation, Event, Reply, Results, ThreadRewrite
 from cachecost.prompts.blocks import Block, Message
 from cachecost.strategies.changes.base import AgentChange, placeholder_for
 from cachecost.strategies.changes.call_rewriting import CallRewriter, assumed_block
@@ -46,7 +46,7 @@ class _RereadRewriter(CallRewriter):
         self._again: dict[bytes, Message] = {}
 
     def rewrite_event(self, event: Event) -> Iterable[Event]:
-        if isinstance(event, Rewrite) and event.why in SHORTENED:
+        if isinstance(event, ThreadRewrite) and event.why in SHORTENED:
             self._missing += [block for block in self._cut(event) if self._is_missed()]
             return [*CallRewriter.rewrite_event(self, event), *self._clear_again(event.at)]
         if isinstance(event, Reply) and event.blocks and self._missing:
@@ -54,7 +54,7 @@ class _RereadRewriter(CallRewriter):
             return self.replace_event(event, [*self._read_again(event.at, missing), event])
         return CallRewriter.rewrite_event(self, event)
 
-    def _cut(self, event: Rewrite) -> list[Block]:
+    def _cut(self, event: ThreadRewrite) -> list[Block]:
         """The results that are in the thread before the rewrite, not after it, and were never cut before."""
         left = {block.digest for block in _results(event.messages)} | self._gone
         cut = [block for block in _results(self.recorded_messages[event.keep :]) if block.digest not in left]
@@ -69,7 +69,7 @@ class _RereadRewriter(CallRewriter):
             cleared = placeholder_for(result, "cleared", self._options.placeholder_tokens)
             self._again[Message.of("user", (result,)).digest] = Message.of("user", (cleared,))
 
-    def _clear_again(self, at: float) -> Iterator[Rewrite]:
+    def _clear_again(self, at: float) -> Iterator[ThreadRewrite]:
         found = enumerate(self.sent_messages)
         cleared = {place: self._again[message.digest] for place, message in found if message.digest in self._again}
         if cleared:

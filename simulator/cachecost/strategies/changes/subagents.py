@@ -6,7 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from cachecost.conversations.model import Aside, Conversation, Event, Human, Inquiry, Reply, Results, Rewrite, Switch
+from cachecost.conversations.model import (
+    Aside,
+    Conversation,
+    Event,
+    Human,
+    Inquiry,
+    Reply,
+    Results,
+    Switch,
+    ThreadRewrite,
+)
 from cachecost.prompts.blocks import Block, Part, given_block
 from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.call_rewriting import STEP_S, CallRewriter, assumed_block, find_tool_calls, message_of
@@ -103,7 +113,7 @@ class _DelegationRewriter(CallRewriter):
         if place == 0 or not isinstance(events[place - 1], Human) or not isinstance(events[place], Reply):
             return place
         stop = place
-        while stop < len(events) and not isinstance(events[stop], Human | Rewrite | Switch):
+        while stop < len(events) and not isinstance(events[stop], Human | ThreadRewrite | Switch):
             stop += 1
         results = [n for n in range(place, stop) if isinstance(events[n], Results)]
         end = results[-1] + 1 if results else place
@@ -167,7 +177,7 @@ class _DelegationRewriter(CallRewriter):
             yield Human(at, (assumed_block("text", "user", "task", call.blocks, tokens),))
             return
         messages = (*self._thread.thread.messages(), message_of(call))
-        yield Rewrite(at, 0, messages, "fork")
+        yield ThreadRewrite(at, 0, messages, "fork")
         yield Results(at, (assumed_block("tool_result", "user", "you are the sub-agent", call.blocks, 20),))
 
     def _part(self, kind: str, role: str, tokens: int | None, parents: Part) -> Part:

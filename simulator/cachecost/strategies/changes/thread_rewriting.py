@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Rewrite
+from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, ThreadRewrite
 from cachecost.prompts.blocks import Message
 from cachecost.strategies.changes.base import estimate_tokens
 from cachecost.strategies.model_facts import Facts
@@ -68,7 +68,7 @@ class ThreadRewriter:
 
     def take(self, event: Event) -> Event:
         """Go on by one event; what it is now."""
-        if isinstance(event, Rewrite):
+        if isinstance(event, ThreadRewrite):
             return self._rewrite(event)
         if not isinstance(event, Human | Reply | Results) or not event.blocks:
             return event
@@ -76,7 +76,7 @@ class ThreadRewriter:
         sent = self._send(told)
         return event if sent is told else replace(event, blocks=sent.blocks)
 
-    def replace_range(self, at: float, start: int, stop: int, messages: Sequence[Message]) -> Rewrite:
+    def replace_range(self, at: float, start: int, stop: int, messages: Sequence[Message]) -> ThreadRewrite:
         """Say `messages` in place of `sent[start:stop]`, and all after these once more."""
         span = (self.spans[start][0], max(upto for _, upto in self.spans[start:stop]))
         return self.resend(
@@ -87,18 +87,20 @@ class ThreadRewriter:
             "compaction",
         )
 
-    def replace_messages(self, at: float, other: dict[int, Message]) -> Rewrite:
+    def replace_messages(self, at: float, other: dict[int, Message]) -> ThreadRewrite:
         """Say each message of `other` in the place that it names, and all after the first of them once more."""
         first = min(other)
         messages = [other.get(place, self.sent_messages[place]) for place in range(first, len(self.sent_messages))]
         return self.resend(at, first, messages, self.spans[first:], "edit")
 
-    def resend(self, at: float, keep: int, messages: Sequence[Message], spans: Sequence[Span], why: str) -> Rewrite:
+    def resend(
+        self, at: float, keep: int, messages: Sequence[Message], spans: Sequence[Span], why: str
+    ) -> ThreadRewrite:
         """Go on with `messages` after the first `keep` messages sent."""
         self._drop(keep)
         for message, span in zip(messages, spans, strict=True):
             self._append(message, span)
-        return Rewrite(at, keep, tuple(messages), why)
+        return ThreadRewrite(at, keep, tuple(messages), why)
 
     def _send(self, told: Message) -> Message:
         self.recorded_messages.append(told)
@@ -113,7 +115,7 @@ class ThreadRewriter:
         self.spans.append(span)
         self.tokens += tokens_of((message,))
 
-    def _rewrite(self, event: Rewrite) -> Rewrite:
+    def _rewrite(self, event: ThreadRewrite) -> ThreadRewrite:
         told = min(event.keep, len(self.recorded_messages))
         keep, once_more = self._split_at(told)
         self.forget(keep)

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from cachecost.conversations.model import Conversation, Event, Reply, Rewrite, Switch
+from cachecost.conversations.model import Conversation, Event, Reply, Switch, ThreadRewrite
 from cachecost.prompts.blocks import Message
 from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.thread_rewriting import Span, ThreadRewriter, model_window, starts_turn
@@ -81,7 +81,7 @@ class _TruncationRewriter(ThreadRewriter):
         human = bisect_left(self._humans, bisect_left(self._ends, surplus) + 1)
         return self._humans[min(human, len(self._humans) - 1)] if self._humans else 0
 
-    def _cut_to(self, at: float, cut: int) -> Iterator[Rewrite]:
+    def _cut_to(self, at: float, cut: int) -> Iterator[ThreadRewrite]:
         """Send the messages told from `cut` on."""
         start = self.spans[0][0] if self.spans else len(self.recorded_messages)
         if cut != start and self.recorded_messages:

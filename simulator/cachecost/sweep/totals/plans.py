@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from cachecost.base.structs import identity_struct
 from cachecost.conversations.calls import PlannedCall
-from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, Rewrite
+from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, ThreadRewrite
 from cachecost.prompts.blocks import Block, Thread
 from cachecost.prompts.refusals import SentBreakpoints, as_sent, sent_breakpoints
 from cachecost.prompts.request import TTL, Breakpoint, Request
@@ -215,7 +215,7 @@ def _blocks(conversation: Conversation) -> Iterator[Block]:
     for event in conversation.events:
         if isinstance(event, Human | Reply | Results):
             yield from event.blocks
-        elif isinstance(event, Rewrite):
+        elif isinstance(event, ThreadRewrite):
             for message in event.messages:
                 yield from message.blocks
         elif isinstance(event, Inquiry):

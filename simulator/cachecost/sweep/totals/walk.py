@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import NamedTuple
 
-from cachecost.caches.breakpoints import Entry, new_entry, refresh_before_hit
+from cachecost.caches.breakpoints import CacheEntry, new_entry, refresh_before_hit
 from cachecost.prompts.refusals import refusal
 from cachecost.prompts.request import TTL
 from cachecost.providers.prices import Prices
@@ -49,7 +49,7 @@ class _TotalsWalk:
         self._table = table
         self._depths = table.depths
         self._sizes = table.sizes
-        self._entries: list[Entry | None] = [None] * len(table.depths)
+        self._entries: list[CacheEntry | None] = [None] * len(table.depths)
         self._answers = [_call_rules(sort, ttl) for sort in table.sorts]
         self._bills = [_Bill(prices) for prices in table.prices]
 
@@ -130,7 +130,7 @@ class _CallRules:
         self.minimum = rules.minimum_tokens
         self.ttls = ttls
 
-    def entry(self, ttl: str, start: float, first_token_s: float) -> Entry:
+    def entry(self, ttl: str, start: float, first_token_s: float) -> CacheEntry:
         """What a call that starts now writes."""
         return new_entry(self.rules, ttl, self.rules.ttl_s[ttl], start, start + first_token_s)
 

@@ -23,7 +23,7 @@ GAPS_UP_TO = 140
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class StackedBar:
     """A bar: its parts in USD from the bottom up, and what it says."""
 
     parts: Sequence[Decimal]
@@ -43,7 +43,7 @@ class BarChart:
     width: int
     parts: list[tuple[str, str, str]]
     gaps: str
-    bars: Sequence[Bar]
+    bars: Sequence[StackedBar]
     top: str
     axis: Sequence[str]
     table: Table
@@ -63,7 +63,7 @@ def bar_chart(
     anchor: str,
     title: str,
     says: str,
-    bars: Sequence[Bar],
+    bars: Sequence[StackedBar],
     names: Sequence[tuple[str, str]],
     axis: Sequence[str],
     table: Table,
@@ -85,7 +85,7 @@ def bar_chart(
 
 
 def _part_paths(
-    bars: Sequence[Bar], names: Sequence[tuple[str, str]], highest: Decimal
+    bars: Sequence[StackedBar], names: Sequence[tuple[str, str]], highest: Decimal
 ) -> Iterator[tuple[str, str, str]]:
     """Class, path and name of the parts that occur, the uppermost first."""
     for number in reversed(range(len(names))):

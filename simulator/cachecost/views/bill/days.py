@@ -9,7 +9,7 @@ from cachecost.analysis.bill.account import BillAccount
 from cachecost.analysis.bill.summary import BillRow, summarize
 from cachecost.base.formatting import CENTS, count_text, dollars
 from cachecost.providers.usage import ZERO
-from cachecost.views.bill.bar_chart import Bar, BarChart, bar_chart
+from cachecost.views.bill.bar_chart import BarChart, StackedBar, bar_chart
 from cachecost.views.bill.tables import rows_table
 
 PARTS = (("read", "necessary"), ("rewritten", "rewritten"))
@@ -41,10 +41,10 @@ def _axis(keys: Sequence[str]) -> Sequence[str]:
     return [keys[0]] if len(keys) == 1 else [keys[0], keys[-1]]
 
 
-def _bar(key: str, row: BillRow | None) -> Bar:
+def _bar(key: str, row: BillRow | None) -> StackedBar:
     if row is None:
-        return Bar((ZERO, ZERO), f"{key}: no calls")
+        return StackedBar((ZERO, ZERO), f"{key}: no calls")
     says = f"{key}: {dollars(row.cost, CENTS)} in {count_text(row.calls, 'call')}"
     if row.rewritten:
         says += f", {dollars(row.rewritten, CENTS)} of it rewritten"
-    return Bar((row.necessary, row.rewritten), says)
+    return StackedBar((row.necessary, row.rewritten), says)

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cachecost.analysis.comparison.sentences import dollars_title, question_title
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, Line, Summary, ranked
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, StrategyLine, Summary, ranked
 from cachecost.base.formatting import percent
 from cachecost.ledger.results import ZERO, Cost
 from cachecost.views.charts.palette import CLASS_COLOURS, INK, MUTED, RULE
@@ -98,7 +98,10 @@ def question_figure(summary: Summary) -> Figure:
 
 
 def _groups(
-    summary: Summary, lines: Sequence[Line], look: Callable[[Line], Hashable], end: Callable[[Line], Decimal]
+    summary: Summary,
+    lines: Sequence[StrategyLine],
+    look: Callable[[StrategyLine], Hashable],
+    end: Callable[[StrategyLine], Decimal],
 ) -> list[LineGroup]:
     """A bar a strategy; where they are many, one for all that are alike, and for those that are near."""
     kept = [line for line in (summary.first, summary.best) if line is not None]
@@ -106,7 +109,7 @@ def _groups(
     return group_lines(lines, own, end, kept)
 
 
-def _group_bar(group: LineGroup, bar: Bar, end: Callable[[Line], Decimal]) -> Bar:
+def _group_bar(group: LineGroup, bar: Bar, end: Callable[[StrategyLine], Decimal]) -> Bar:
     """The bar of the first, up to the longest of the others. It has a remark only where it stands for all of them."""
     ends = [end(line) for line in group.lines]
     if min(ends) == max(ends):
@@ -115,15 +118,15 @@ def _group_bar(group: LineGroup, bar: Bar, end: Callable[[Line], Decimal]) -> Ba
     return replace(bar, name=group.name, label=label, remark="" if "–" in label else bar.remark, reach=float(max(ends)))
 
 
-def _session_end(line: Line) -> Decimal:
+def _session_end(line: StrategyLine) -> Decimal:
     return line.cost.total if line.is_priced else Decimal(line.usage.total_input + line.usage.output_tokens)
 
 
-def _question_end(line: Line) -> Decimal:
+def _question_end(line: StrategyLine) -> Decimal:
     return line.question or ZERO
 
 
-def _session_bar(line: Line, summary: Summary) -> Bar:
+def _session_bar(line: StrategyLine, summary: Summary) -> Bar:
     change = percent(line.vs_first, signed=True) if line.vs_first is not None else ""
     remark, strong = _remark(line) or change, line in summary.best_lines
     parts = _parts(line.cost, 1) if summary.is_priced else _tokens(line, summary)
@@ -131,13 +134,13 @@ def _session_bar(line: Line, summary: Summary) -> Bar:
     return Bar(line.name, parts, label, remark, strong, bool(line.refused) or line.is_apart)
 
 
-def _question_bar(line: Line, *, strong: bool) -> Bar:
+def _question_bar(line: StrategyLine, *, strong: bool) -> Bar:
     """Without a length where a refused call leaves the cost of a question unknown."""
     parts = _parts(line.question_cost, line.questions) if line.question is not None else {}
     return Bar(line.name, parts, line.question_money, _remark(line), strong, pale=line.is_apart)
 
 
-def _remark(line: Line) -> str:
+def _remark(line: StrategyLine) -> str:
     """Why a bar is not compared with the others; "" where it is."""
     if line.refused:
         return f"{line.refused:,} of {line.calls:,} calls refused"
@@ -148,7 +151,7 @@ def _parts(cost: Cost, among: int) -> dict[str, float]:
     return {name: float(amount / among) for name, amount in cost.by_class().items()}
 
 
-def _tokens(line: Line, summary: Summary) -> dict[str, float]:
+def _tokens(line: StrategyLine, summary: Summary) -> dict[str, float]:
     return {name: float(getattr(line.usage, CLASS_FIELDS[name])) for name in summary.classes}
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from rich.text import Text
 
-from cachecost.analysis.comparison.summary import Line
+from cachecost.analysis.comparison.summary import StrategyLine
 from cachecost.ledger.results import ZERO
 from cachecost.views.charts.palette import CLASS_COLOURS
 
@@ -16,7 +16,7 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 FULL = "█"
 
 
-def dollar_bar(line: Line, largest: Decimal, width: int) -> Text:
+def dollar_bar(line: StrategyLine, largest: Decimal, width: int) -> Text:
     """The line's dollars as a part of `width` cells, to an eighth of a cell; something for every cent above zero."""
     if not line.total or not largest:
         return Text()
@@ -32,7 +32,7 @@ def legend(classes: Sequence[str], names: dict[str, str]) -> Text:
     return Text(" ").join(Text(names[name], style=CLASS_COLOURS[name]) for name in classes)
 
 
-def _segments(line: Line, cells: int) -> list[tuple[int, int]]:
+def _segments(line: StrategyLine, cells: int) -> list[tuple[int, int]]:
     """Where each token class begins and ends, in whole cells; the ends are rounded, so they meet."""
     ends, so_far = [0], ZERO
     for name in CLASS_COLOURS:

@@ -8,7 +8,7 @@ from io import StringIO
 from json import dumps
 from typing import Any
 
-from cachecost.analysis.comparison.summary import Line, Summary, best_and_next, error_of_difference, summarise
+from cachecost.analysis.comparison.summary import StrategyLine, Summary, best_and_next, error_of_difference, summarise
 from cachecost.base.formatting import exact
 from cachecost.ledger.assumptions import Assumption, BreakEven, TriedValue
 from cachecost.ledger.conversation_shares import QUESTIONS, LessInput
@@ -65,7 +65,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _strategy(line: Line) -> dict[str, Any]:
+def _strategy(line: StrategyLine) -> dict[str, Any]:
     return {
         "name": line.name,
         "calls": line.calls,
@@ -109,7 +109,7 @@ def _lead(summary: Summary) -> dict[str, str] | None:
     return {"over": second.name, "usd": exact(lead), "error_usd": exact(margin)}
 
 
-def _dollars(line: Line) -> dict[str, Any]:
+def _dollars(line: StrategyLine) -> dict[str, Any]:
     """None, and the share of the input that was read, where no price is known."""
     if not line.is_priced:
         share = None if line.cache_hit_rate is None else exact(round(line.cache_hit_rate, 6))

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from cachecost.analysis.comparison.sentences import cumulative_title
-from cachecost.analysis.comparison.summary import Line, Summary
+from cachecost.analysis.comparison.summary import StrategyLine, Summary
 from cachecost.base.formatting import dollars
 from cachecost.ledger.results import ZERO, Ledger
 from cachecost.views.charts.palette import LINE_COLOURS, RULE
@@ -116,7 +116,7 @@ def _curves(summary: Summary) -> list[Curve]:
     return [_curve(group, running, numbers[group.name], summary.best) for group in groups]
 
 
-def _curve(group: LineGroup, running: dict[str, list[float]], number: int, best: Line | None) -> Curve:
+def _curve(group: LineGroup, running: dict[str, list[float]], number: int, best: StrategyLine | None) -> Curve:
     money = group.money(lambda line: line.total, group.line.places)
     label = f"{cut(group.name, NAME_WIDTH, SMALL_SIZE)}  {money}"
     colour, dashed = LINE_COLOURS[number % len(LINE_COLOURS)], number >= len(LINE_COLOURS)

@@ -6,22 +6,22 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.comparison.summary import Line
+from cachecost.analysis.comparison.summary import StrategyLine
 from cachecost.base.formatting import dollar_range
 
 MOST_NAMED = 12
 """Lines or bars of one chart."""
-Amount = Callable[[Line], Decimal | None]
+Amount = Callable[[StrategyLine], Decimal | None]
 
 
 @dataclass(frozen=True, slots=True)
 class LineGroup:
     """Strategies that are one line or bar of a chart; the first lends it its figures."""
 
-    lines: Sequence[Line]
+    lines: Sequence[StrategyLine]
 
     @property
-    def line(self) -> Line:
+    def line(self) -> StrategyLine:
         return self.lines[0]
 
     @property
@@ -44,11 +44,14 @@ def group_name(names: Sequence[str]) -> str:
 
 
 def group_lines(
-    lines: Sequence[Line], look: Callable[[Line], Hashable], end: Callable[[Line], Decimal], kept: Sequence[Line] = ()
+    lines: Sequence[StrategyLine],
+    look: Callable[[StrategyLine], Hashable],
+    end: Callable[[StrategyLine], Decimal],
+    kept: Sequence[StrategyLine] = (),
 ) -> list[LineGroup]:
     """At most twelve groups in the order of their first lines: lines of the same `look`, then those whose `end`s are
     nearest. Lines of `kept` stay apart from one another and lend their group its name."""
-    found: dict[Hashable, list[Line]] = {}
+    found: dict[Hashable, list[StrategyLine]] = {}
     for line in lines:
         found.setdefault(look(line), []).append(line)
     groups = sorted(found.values(), key=lambda group: (bool(group[0].refused), end(group[0])))
@@ -61,7 +64,10 @@ def group_lines(
 
 
 def _gap(
-    group: Sequence[Line], other: Sequence[Line], end: Callable[[Line], Decimal], kept: Sequence[Line]
+    group: Sequence[StrategyLine],
+    other: Sequence[StrategyLine],
+    end: Callable[[StrategyLine], Decimal],
+    kept: Sequence[StrategyLine],
 ) -> tuple[bool, bool, Decimal]:
     """How little two neighbours belong together: refused lines and those of `kept` stay apart as long as others do."""
     both_kept = all(any(line in kept for line in lines) for lines in (group, other))

@@ -24,7 +24,7 @@ from cachecost.analysis.comparison.summary import (
     CLASS_FIELDS,
     CLASS_NAMES,
     LIFETIMES,
-    Line,
+    StrategyLine,
     Summary,
     shared_notes,
     summarise,
@@ -204,23 +204,23 @@ def _columns(summary: Summary, with_ranks: bool) -> list[Column]:
     return sorted(columns, key=lambda column: FIRST.index(column.key) if column.key in FIRST else len(FIRST))
 
 
-def _error_margins(lines: Sequence[Line]) -> list[str]:
+def _error_margins(lines: Sequence[StrategyLine]) -> list[str]:
     """In the precision of the costs: "±$0.04", "<$0.01"."""
     places = next((line.places for line in lines), None)
     cells = [dollars(None if line.total is None else line.error, places) for line in lines]
     return [cell if cell.startswith(("<", UNKNOWN)) else f"±{cell}" for cell in cells]
 
 
-def _length(line: Line, summary: Summary) -> Decimal:
+def _length(line: StrategyLine, summary: Summary) -> Decimal:
     """How long the bar of a line is: in USD, or in tokens where no price is known."""
     return line.cost.total if summary.is_priced else sum(_tokens_by_class(line, summary).values(), Decimal(0))
 
 
-def _tokens_by_class(line: Line, summary: Summary) -> dict[str, Decimal]:
+def _tokens_by_class(line: StrategyLine, summary: Summary) -> dict[str, Decimal]:
     return {name: Decimal(getattr(line.usage, CLASS_FIELDS[name])) for name in summary.classes}
 
 
-def _bar(line: Line, largest: Decimal, summary: Summary) -> list[tuple[str, str, str]]:
+def _bar(line: StrategyLine, largest: Decimal, summary: Summary) -> list[tuple[str, str, str]]:
     parts = line.cost.by_class() if summary.is_priced else _tokens_by_class(line, summary)
     names = CLASS_NAMES if summary.is_priced else summary.class_names
     return [

@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cachecost.analysis.comparison.summary import Line, Summary
+from cachecost.analysis.comparison.summary import StrategyLine, Summary
 from cachecost.base.formatting import dollars, times
 from cachecost.views.charts.palette import LINE_COLOURS, MUTED, PAPER, RULE
 from cachecost.views.charts.style import (
@@ -71,7 +71,7 @@ def providers_figure(summaries: Sequence[Summary], headed: bool = True) -> Figur
     return figure
 
 
-def _usd(line: Line | None, *, has_questions: bool) -> tuple[Decimal, Decimal] | None:
+def _usd(line: StrategyLine | None, *, has_questions: bool) -> tuple[Decimal, Decimal] | None:
     """What is compared, and its upper end."""
     if line is None or line.refused:
         return None
@@ -83,7 +83,7 @@ def _strategies(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
     """Strategies with what they are called in the legend; those that cost the same everywhere are one."""
     main = summaries[0]
 
-    def look(line: Line) -> tuple[object, ...]:
+    def look(line: StrategyLine) -> tuple[object, ...]:
         return tuple(_usd(summary.line(line.name), has_questions=main.has_questions) for summary in summaries)
 
     kept = [line for line in (main.first, main.best) if line is not None]

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from cachecost.analysis.comparison.apart import shown_name
 from cachecost.analysis.comparison.sentences import MOST_COLUMNS, assumptions_set, variant_name, variant_rows
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, Line, Summary, ranked
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, StrategyLine, Summary, ranked
 from cachecost.base.formatting import (
     UNKNOWN,
     change,
@@ -77,7 +77,7 @@ def strategy_table(summary: Summary) -> Table:
     return Table(columns, strong=_best_rows(summary))
 
 
-def _sent_cell(line: Line) -> str:
+def _sent_cell(line: StrategyLine) -> str:
     """How much of the compared strategy's conversation it sends in the same calls; "all" where it sees no less."""
     less = line.less
     if less is None:
@@ -262,7 +262,7 @@ def _class_column(summary: Summary, name: str) -> Column:
     return Column(key, summary.class_names[name], token_column(counts), rank=rank)
 
 
-def _comparison_cells(lines: Sequence[Line]) -> list[str]:
+def _comparison_cells(lines: Sequence[StrategyLine]) -> list[str]:
     """Each line against the first; a cross where refused calls make it not comparable."""
     cells = percent_column([line.vs_first for line in lines], signed=True)
     return [REFUSED if line.refused else cell for line, cell in zip(lines, cells, strict=True)]
@@ -276,7 +276,7 @@ def _best_rows(summary: Summary) -> frozenset[int]:
     return true_rows(line in summary.best_lines for line in summary.lines)
 
 
-def _question_cells(line: Line, summary: Summary) -> list[str]:
+def _question_cells(line: StrategyLine, summary: Summary) -> list[str]:
     counts = [shown_name(line), f"{line.questions:,}", f"{line.question_calls:,}"]
     if line.question is None and (line.is_priced or any(line.refusals)):
         return [*counts, *([UNKNOWN] * (len(summary.classes) + 2))]
@@ -286,11 +286,11 @@ def _question_cells(line: Line, summary: Summary) -> list[str]:
     return [*counts, *(tokens(round(mean)) for mean in means), line.question_money, against]
 
 
-def _outside_layers(line: Line) -> Decimal:
+def _outside_layers(line: StrategyLine) -> Decimal:
     return line.cost.total - line.cost.output - sum(line.by_layer.values(), ZERO)
 
 
-def _layer_cells(line: Line, with_rest: bool) -> list[str]:
+def _layer_cells(line: StrategyLine, with_rest: bool) -> list[str]:
     rest = [_outside_layers(line)] if with_rest else []
     amounts = [*(line.by_layer.get(layer, ZERO) for layer in Layer), *rest, line.cost.output, line.cost.total]
     return [shown_name(line), *(dollars(None if line.total is None else amount) for amount in amounts)]

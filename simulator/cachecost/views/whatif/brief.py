@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import IO
 
-from cachecost.analysis.whatif.alternatives import Alternative, BreakEven, WhatifReport
+from cachecost.analysis.whatif.alternatives import Alternative, TTLBreakEven, WhatifReport
 from cachecost.base.formatting import change_text, count_text, dollars, percent, rough_dollars
 from cachecost.views.see_also import see_also
 from cachecost.views.streams import report_console
@@ -89,7 +89,7 @@ def _others(whatif: WhatifReport) -> Iterator[str]:
         yield f"1h TTL     {words}"
 
 
-def _break_even(edge: BreakEven) -> str:
+def _break_even(edge: TTLBreakEven) -> str:
     if edge.needed_pauses is None:
         return ""
     return f"breaks even at {edge.needed_pauses:.1f} pauses of 5–60 min; you have {edge.pauses[1]:,}"

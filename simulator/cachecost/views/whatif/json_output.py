@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from cachecost.analysis.whatif.alternatives import Action, Alternative, BreakEven, Combination, WhatifReport
+from cachecost.analysis.whatif.alternatives import Action, Alternative, Combination, TTLBreakEven, WhatifReport
 from cachecost.base.formatting import exact
 
 FORMAT = 1
@@ -89,7 +89,7 @@ def _action(one: Action) -> dict[str, Any]:
     }
 
 
-def _break_even(edge: BreakEven | None) -> dict[str, Any] | None:
+def _break_even(edge: TTLBreakEven | None) -> dict[str, Any] | None:
     if edge is None:
         return None
     return {

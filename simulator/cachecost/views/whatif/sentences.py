@@ -10,8 +10,8 @@ from cachecost.analysis.whatif.alternatives import (
     YES,
     Action,
     Alternative,
-    BreakEven,
     Combination,
+    TTLBreakEven,
     WhatifReport,
 )
 from cachecost.base.formatting import all_of, change, count_text, dollar_change, dollars, percent, short_session, tokens
@@ -120,7 +120,7 @@ def action_lines(action: Action) -> Iterator[str]:
     yield f"  assumed: {action.assumption}"
 
 
-def break_even_lines(edge: BreakEven) -> Iterator[str]:
+def break_even_lines(edge: TTLBreakEven) -> Iterator[str]:
     """When an hour pays, and what the pauses were."""
     short, middle, long = edge.pauses
     yield (

@@ -21,7 +21,7 @@ from cachecost.live.server.answers.blocks import (
     wants_thinking,
 )
 from cachecost.live.server.answers.schema import minimal
-from cachecost.live.server.answers.tools import ToolCall, answering_call, harmless_call, harmless_calls
+from cachecost.live.server.answers.tools import HarmlessCall, answering_call, harmless_call, harmless_calls
 from cachecost.live.server.model import ClientCall, ModelAnswer
 
 THOUGHT = "A simulated model thinks one short thought, so that its block is sent back."
@@ -61,7 +61,7 @@ class AgentAnswerer:
             content.append(text(_words(body, made)))
         return ModelAnswer(content, stop_reason(content))
 
-    def _next(self, body: Item, made: int, ready: Sequence[ToolCall]) -> ToolCall | None:
+    def _next(self, body: Item, made: int, ready: Sequence[HarmlessCall]) -> HarmlessCall | None:
         """The next call of this turn; None if the turn is done, or no tool is harmless."""
         if made >= self._tool_calls or _choice(body).get("type") in ("none", "tool"):
             return None
@@ -72,7 +72,7 @@ def _choice(body: Item) -> Item:
     return mapping(body.get("tool_choice"))
 
 
-def _forced_call(body: Item, made: int, enough: int, ready: Sequence[ToolCall]) -> ToolCall | None:
+def _forced_call(body: Item, made: int, enough: int, ready: Sequence[HarmlessCall]) -> HarmlessCall | None:
     """The call that `tool_choice` forces; None if it forces none, or one that may do harm.
 
     With `any`, the tool for a structured answer comes after `enough` others.
@@ -87,12 +87,12 @@ def _forced_call(body: Item, made: int, enough: int, ready: Sequence[ToolCall]) 
     return None
 
 
-def _only_one(body: Item) -> ToolCall | None:
+def _only_one(body: Item) -> HarmlessCall | None:
     offered = items(body.get("tools"))
     return harmless_call(offered[0], is_forced=True) if len(offered) == 1 else None
 
 
-def _least_called(ready: Sequence[ToolCall], body: Item) -> ToolCall | None:
+def _least_called(ready: Sequence[HarmlessCall], body: Item) -> HarmlessCall | None:
     """The least called tool; of several, the one that is offered first."""
     called = Counter(str(block.get("name")) for block in _tool_uses(body))
     return min(ready, key=lambda call: called[call.name], default=None)

@@ -57,18 +57,18 @@ BASH = "bash_"
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class HarmlessCall:
     name: str
     arguments: Mapping[str, Any]
 
 
-def harmless_calls(body: Item, allowed: Collection[str] = ()) -> list[ToolCall]:
+def harmless_calls(body: Item, allowed: Collection[str] = ()) -> list[HarmlessCall]:
     """A harmless call of each tool that has one, and of those `allowed`, in the order they are offered."""
     made = (harmless_call(tool, allowed=allowed) for tool in items(body.get("tools")))
     return [call for call in made if call is not None]
 
 
-def harmless_call(tool: Item, is_forced: bool = False, allowed: Collection[str] = ()) -> ToolCall | None:
+def harmless_call(tool: Item, is_forced: bool = False, allowed: Collection[str] = ()) -> HarmlessCall | None:
     """A call of `tool` that changes nothing; None if its name does not say so and is not `allowed`.
 
     A client that forces a tool wants its arguments as the answer (structured output): then any name without a word of
@@ -78,19 +78,19 @@ def harmless_call(tool: Item, is_forced: bool = False, allowed: Collection[str] 
     if not name or tool.get("defer_loading") is True:
         return None
     if str(tool.get("type") or "custom") != "custom":
-        return ToolCall(name, {"command": COMMAND}) if str(tool["type"]).startswith(BASH) else None
+        return HarmlessCall(name, {"command": COMMAND}) if str(tool["type"]).startswith(BASH) else None
     schema = mapping(tool.get("input_schema"))
     if "".join(_words(name)) in SHELLS:
         return _shell_call(name, schema)
     if name in allowed:
-        return ToolCall(name, _arguments(name, schema))
+        return HarmlessCall(name, _arguments(name, schema))
     if not (_only_looks(name) or (is_forced and _says_nothing_bad(name))):
         return None
     arguments = _arguments(name, schema)
-    return None if _names_a_change(arguments) else ToolCall(name, arguments)
+    return None if _names_a_change(arguments) else HarmlessCall(name, arguments)
 
 
-def answering_call(body: Item) -> ToolCall | None:
+def answering_call(body: Item) -> HarmlessCall | None:
     """A call of the tool that takes the structured answer, if one is offered."""
     named = (tool for tool in items(body.get("tools")) if OUTPUTS.intersection(_words(str(tool.get("name") or ""))))
     return next(filter(None, (harmless_call(tool, is_forced=True) for tool in named)), None)
@@ -124,14 +124,14 @@ def _only_looks(name: str) -> bool:
     return bool(words) and _says_nothing_bad(name) and (words[0] in READS or words[-1] in READS)
 
 
-def _shell_call(name: str, schema: Item) -> ToolCall | None:
+def _shell_call(name: str, schema: Item) -> HarmlessCall | None:
     """A call with the fixed command; None if the shell's parameters are not recognized."""
     needed = set(required_names(schema))
     for key, told in mapping(schema.get("properties")).items():
         others = [_words(str(other)) for other in needed - {key}]
         if "".join(_words(key)) in COMMANDS and all(SHELL_OPTIONS.issuperset(words) for words in others):
             is_list = str(mapping(told).get("type")).lower() == "array"
-            return ToolCall(name, {**_arguments(name, schema), key: COMMAND.split() if is_list else COMMAND})
+            return HarmlessCall(name, {**_arguments(name, schema), key: COMMAND.split() if is_list else COMMAND})
     return None
 
 
