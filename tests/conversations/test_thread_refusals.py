@@ -64,9 +64,8 @@ def goes_on(second: int, before: int = 0, marks: int = 1, **fields: Any) -> Row:
 def rows_of(path: Path, *lines: Row, host: str = "anthropic") -> list[CallRow]:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     calls = list(read_calls(path))
-    simulation = Simulation(ReplaySetup(BOOK, PriceBook(), tokens="bytes", host=host))
-    simulation.learn_all(calls)
-    return list(simulation.rows(calls))
+    setup = ReplaySetup(BOOK, PriceBook(), tokens="bytes", host=host, bills=calls)
+    return list(Simulation(setup, preparer=setup.preparer()).rows(calls))
 
 
 def errors_of(path: Path, *lines: Row, host: str = "anthropic") -> list[str | None]:

@@ -5,14 +5,13 @@ The list that lies between the two versions, with some of the changes made and o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
-Identity = Callable[[Item], Hashable]
 
 
 @dataclass(eq=False, slots=True)

@@ -94,11 +94,6 @@ class Simulation:
         """Sentences on what a host does not support or has no price for, each once."""
         self._number = 0
 
-    def learn_all(self, calls: Sequence[RecordedCall], may_start_warm: bool = True) -> None:
-        """As `CallPreparer.learn_all`."""
-        self._preparer.learn_all(calls, may_start_warm)
-        self._warm = self._preparer.warm.copy()
-
     def learn(self, number: int, call: Call, billed: Usage) -> None:
         """Learn from the bill of the `number`-th call (from 1)."""
         self._preparer.learn(number, call, billed)

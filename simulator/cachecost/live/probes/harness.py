@@ -78,7 +78,6 @@ class ProbeRun:
     def __init__(self, sender: Sender, clock: Clock, priced: PricedProbe, nonce: str) -> None:
         self.priced = priced
         self.taken: list[AnsweredCall] = []
-        self.waited_s = 0.0
         self._sender = sender
         self._clock = clock
         self._nonce = nonce
@@ -136,7 +135,6 @@ class ProbeRun:
 
     async def _sleep(self, seconds: float) -> None:
         if seconds > 0:
-            self.waited_s += seconds
             await self._clock.sleep(seconds)
 
 

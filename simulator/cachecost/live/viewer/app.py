@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -23,7 +23,6 @@ from cachecost.live.viewer.static_files import INDEX, content_type
 from cachecost.live.viewer.threads import run_in_thread
 from cachecost.views.viewer.inert_json import inert_json
 
-Endpoint = Callable[[Request], Awaitable[Response]]
 JSON = "application/json"
 MOST_DIGITS = 10
 STATUS: tuple[tuple[type[Exception], int], ...] = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 
 from cachecost.analysis.bill.timeline import LONG_IDLE_S, TimelineCall, fold_timeline
 from cachecost.base.formatting import CENTS, count_text, dollars, duration, percent
@@ -62,11 +61,6 @@ def session_sentence(calls: Sequence[TimelineCall]) -> str:
     share = f" ({percent(again / cost)})" if cost else ""
     most = f"{'most' * (sum(1 for one in calls if one.rewrite) > 1)} at call {worst.number:,}".strip()
     return f"{words}, {dollars(again, CENTS)}{share} of it rewritten, {most} ({short_cause(worst.cause)})"
-
-
-def rewritten_usd(calls: Sequence[TimelineCall]) -> Decimal:
-    """USD that a session paid to write again what had been cached."""
-    return sum((one.dollars.rewritten for one in calls), ZERO)
 
 
 def happenings_table(calls: Sequence[TimelineCall]) -> Table:

@@ -10,7 +10,6 @@ from xml.sax.saxutils import escape
 from cachecost.base.formatting import UNKNOWN, dollars, percent
 from cachecost.views.charts.palette import INK, MUTED, PAGE_COLOURS, PAPER
 
-SHOWS = ("hit-rate", "cost", "both")
 COLOURS = {"pass": PAGE_COLOURS["good"], "fail": PAGE_COLOURS["bad"], "not_comparable": MUTED}
 HEIGHT, PADDING, RADIUS, BASELINE = 20, 7, 3, 14
 SIZE = 11

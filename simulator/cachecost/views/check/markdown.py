@@ -31,7 +31,6 @@ from cachecost.views.tables.table import build_table
 
 MARKER = "<!-- cachecost -->"
 """By this first line the comment is found again, and updated in place."""
-HEADERS = ("scenario", "strategy", "baseline", "now", "change", "cache hit rate")
 SHOWN = 3
 """Changes of a strategy that are not folded."""
 CheckObject = Mapping[str, Any]
