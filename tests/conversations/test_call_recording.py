@@ -15,6 +15,7 @@ from shapes import block_shape
 
 from cachecost.base.errors import InputError
 from cachecost.conversations import call_recording
+from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.conversations.content_free import ContentFree
@@ -54,9 +55,12 @@ def _no_ctok(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def recorded(log: Path, content: Any = "keep", count: Any = cl100k_only, title: Title = TITLE) -> bytes:
     stream = BytesIO()
-    key = KEY if content == "digest" else None
-    call_recording.write(title, request_log.calls(log), stream, content, key, count)
+    call_recording.write(title, request_log.calls(log), stream, blocks(content, count))
     return stream.getvalue()
+
+
+def blocks(content: str, count: Any = cl100k_only, key: bytes = KEY) -> BlockWriter:
+    return BlockWriter(ContentFree(key), count) if content == "digest" else BlockWriter()
 
 
 def log_file(folder: Path, rows: list[dict[str, Any]]) -> Path:
@@ -135,7 +139,7 @@ def test_taking_the_words_out_later_is_the_same(tmp_path: Path, rows: list[dict[
     log = log_file(tmp_path, rows)
     kept = saved(tmp_path, recorded(log))
     stream = BytesIO()
-    call_recording.write(TITLE, calls.calls(kept), stream, "digest", KEY, cl100k_only)
+    call_recording.write(TITLE, calls.calls(kept), stream, blocks("digest"))
     assert stream.getvalue() == recorded(log, "digest")
 
 
@@ -143,7 +147,7 @@ def test_a_recording_without_content_can_be_recorded_again_under_another_key(tmp
     once = recorded(log_file(tmp_path, SMALL[:3]), "digest")
     path = saved(tmp_path, once)
     stream = BytesIO()
-    call_recording.write(TITLE, calls.calls(path), stream, "digest", b"another", cl100k_only)
+    call_recording.write(TITLE, calls.calls(path), stream, blocks("digest", key=b"another"))
     twice = stream.getvalue()
     assert replayed(calls.calls(path), "tiktoken") == replayed(calls.calls(saved(tmp_path, twice)), "tiktoken")
     one, two = ({line.get("digest") for line in map(json.loads, data.splitlines())} - {None} for data in (once, twice))
@@ -517,7 +521,7 @@ def test_session_project_and_agent_are_stored_and_their_names_only_as_content(tm
     (call,) = request_log.calls(log_file(tmp_path, SMALL[:1]))
     named = replace(call, session="s-1", project="/home/me/app", agent="a7")
     stream = BytesIO()
-    call_recording.write(TITLE, [named, call], stream, content, KEY, cl100k_only)
+    call_recording.write(TITLE, [named, call], stream, blocks(content))
     first, second = calls.calls(saved(tmp_path, stream.getvalue()))
     word = ContentFree(KEY).word if content == "digest" else str
     assert (first.session, first.project, first.agent) == (word("s-1"), word("/home/me/app"), word("a7"))

@@ -14,8 +14,10 @@ from random_logs import lines, logs
 
 from cachecost.base.errors import InputError
 from cachecost.conversations import call_recording, recording
+from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.editing.cutting import (
     CallSelection,
     concat,
@@ -53,7 +55,7 @@ def read(folder: Path, *rows: dict[str, Any], digest: bytes = b"") -> list[Recor
     told = request_log.calls(saved(folder / "log.jsonl", *rows))
     if not digest:
         return list(told)
-    call_recording.write(Title("n"), told, folder / "digest.jsonl", "digest", digest)
+    call_recording.write(Title("n"), told, folder / "digest.jsonl", BlockWriter(ContentFree(digest)))
     return list(calls.calls(folder / "digest.jsonl"))
 
 

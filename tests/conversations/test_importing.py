@@ -10,7 +10,7 @@ import pytest
 from shapes import blocks_of, event_shapes, pattern, whole
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.importing import import_files
+from cachecost.conversations.importing import ImportOptions, import_files
 from cachecost.conversations.input_files import WATCH
 from cachecost.conversations.readers.detect import READERS, detect
 from cachecost.conversations.recording import read
@@ -46,7 +46,7 @@ def count(block: Block) -> tuple[dict[str, int], str]:
 def test_a_file_becomes_a_recording(tmp_path: Path) -> None:
     path, out = jp_file(tmp_path), tmp_path / "out.jsonl"
     said: list[str] = []
-    report = import_files([path], out, source="here", licence="MIT", warn=said.append)
+    report = import_files([path], out, ImportOptions(source="here", licence="MIT", warn=said.append))
     made = read(out)
     assert (made.name, made.source, made.licence) == ("jp-17700000001", "here", "MIT")
     assert [type(event).__name__ for event in made.events] == ["Human", "Reply", "Inquiry", "Results", "Reply"]
@@ -73,7 +73,7 @@ def test_a_file_becomes_a_recording(tmp_path: Path) -> None:
 
 def test_content_free_holds_no_word_of_the_file_nor_of_its_name(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
-    import_files([jp_file(tmp_path)], out, "digest", count=count)
+    import_files([jp_file(tmp_path)], out, ImportOptions("digest", count=count))
     data = out.read_text()
     for word in ("secret", "hidden", "toolu", "title", str(tmp_path)):
         assert word not in data
@@ -86,7 +86,7 @@ def test_content_free_twice_is_the_same_and_from_another_source_nothing_matches(
     other = jp_file(tmp_path, "other.json", [*EVENTS, {"type": "turn_start", "timestamp": f"{AT}9"}])
     outs = [tmp_path / name for name in ("a.jsonl", "b.jsonl", "c.jsonl")]
     for source, out in zip((path, path, other), outs, strict=True):
-        import_files([source], out, "digest")
+        import_files([source], out, ImportOptions("digest"))
     assert outs[0].read_bytes() == outs[1].read_bytes()
     one, two = (read(out) for out in (outs[0], outs[2]))
     assert event_shapes(one) == event_shapes(two)
@@ -97,8 +97,8 @@ def test_content_free_twice_is_the_same_and_from_another_source_nothing_matches(
 
 def test_a_recording_of_ours_can_lose_its_words_later(tmp_path: Path) -> None:
     kept, bare = tmp_path / "kept.jsonl", tmp_path / "bare.jsonl"
-    import_files([jp_file(tmp_path)], kept, "keep", source="here")
-    report = import_files([kept], bare, "digest", count=count)
+    import_files([jp_file(tmp_path)], kept, ImportOptions("keep", source="here"))
+    report = import_files([kept], bare, ImportOptions("digest", count=count))
     assert (report.imported[0].format, report.imported[0].reason) == (
         "recording",
         "its first line says format and kind",
@@ -207,7 +207,7 @@ def test_files_that_become_one_recording_are_read_once(tmp_path: Path) -> None:
     sizes: list[int] = []
     said: list[str] = []
     token = WATCH.set(sizes.append)
-    report = import_files([tmp_path], tmp_path / "out.jsonl", warn=said.append)
+    report = import_files([tmp_path], tmp_path / "out.jsonl", ImportOptions(warn=said.append))
     WATCH.reset(token)
     assert sum(one.calls for one in report.imported) == 2
     assert sum(sizes) == sum((tmp_path / f"{name}.jsonl").stat().st_size for name in ("a", "b"))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.atomic_files import CannotWrite
-from cachecost.conversations.importing import import_files
+from cachecost.conversations.importing import ImportOptions, import_files
 from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook
@@ -37,7 +37,7 @@ def count(block: Block) -> tuple[dict[str, int], str]:
 
 def test_a_log_becomes_a_recording_with_its_bill(tmp_path: Path) -> None:
     log, out = log_file(tmp_path, ROW, ROW, {**ROW, "status": 529}), tmp_path / "out.jsonl"
-    report = import_files([log], out, "digest", count=count, licence="MIT", prices=PRICES)
+    report = import_files([log], out, ImportOptions("digest", count=count, licence="MIT", prices=PRICES))
     (one,) = report.imported
     assert (one.format, one.reason) == ("request-log", 'its first line has a "request"')
     assert (one.file, one.recording, one.name, one.calls, one.inquiries) == (str(log), str(out), "mine", 3, 0)
@@ -64,8 +64,8 @@ def test_a_log_becomes_a_recording_with_its_bill(tmp_path: Path) -> None:
 
 def test_a_recording_of_calls_can_lose_its_words_later(tmp_path: Path) -> None:
     log, kept, bare = log_file(tmp_path, ROW, ROW), tmp_path / "kept.jsonl", tmp_path / "bare.jsonl"
-    import_files([log], kept, source="here")
-    report = import_files([kept], bare, "digest", count=count, licence="MIT", prices=PRICES)
+    import_files([log], kept, ImportOptions(source="here"))
+    report = import_files([kept], bare, ImportOptions("digest", count=count, licence="MIT", prices=PRICES))
     (one,) = report.imported
     assert (one.format, one.name, one.calls) == ("calls", "mine", 2)
     assert "secret" in kept.read_text() and "secret" not in bare.read_text()
@@ -81,7 +81,7 @@ def test_a_block_in_several_files_is_counted_once(tmp_path: Path) -> None:
         return count(block)
 
     logs = [log_file(tmp_path, ROW, name="a.jsonl"), log_file(tmp_path, ROW, ROW, name="b.jsonl")]
-    import_files(logs, tmp_path / "out", "digest", count=counting)
+    import_files(logs, tmp_path / "out", ImportOptions("digest", count=counting))
     assert [block.size for block in counted] == [31]
 
 
@@ -101,7 +101,7 @@ def test_a_log_that_is_still_being_written_is_imported_and_it_is_said(tmp_path: 
     log = tmp_path / "mine.jsonl"
     log.write_text(json.dumps(ROW) + "\n" + json.dumps(ROW)[:99])
     said: list[str] = []
-    assert import_files([log], tmp_path / "out.jsonl", warn=said.append).calls == 1
+    assert import_files([log], tmp_path / "out.jsonl", ImportOptions(warn=said.append)).calls == 1
     assert said == [f"{log}:2 the last line is still being written: skipped"]
 
 

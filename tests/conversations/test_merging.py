@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.conversations.importing import ImportReport, import_files
+from cachecost.conversations.importing import ImportOptions, ImportReport, import_files
 from cachecost.conversations.readers.call_recording.reader import calls
 from cachecost.conversations.readers.claude_code.reader import LACKS
 from conversations.test_transcript_reader import CALL, RESULT, SAYS, Line, answer, user
@@ -29,7 +29,7 @@ def project(folder: Path, **files: list[Line]) -> Path:
 
 def imported(folder: Path, *sources: Path) -> tuple[ImportReport, list[str]]:
     said: list[str] = []
-    return import_files(sources, folder / "all.jsonl", warn=said.append), said
+    return import_files(sources, folder / "all.jsonl", ImportOptions(warn=said.append)), said
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_a_damaged_log_among_others_is_refused_and_the_others_are_whole(tmp_path
 
 def test_without_words_the_key_comes_from_all_files(tmp_path: Path, logs: Path) -> None:
     def digests(*sources: Path) -> set[str]:
-        import_files(sources, tmp_path / "free.jsonl", "digest")
+        import_files(sources, tmp_path / "free.jsonl", ImportOptions("digest"))
         lines = [json.loads(line) for line in (tmp_path / "free.jsonl").read_text().splitlines()]
         return {line["digest"] for line in lines if "digest" in line}
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cachecost.conversations.bills import BillTotal
-from cachecost.conversations.importing import import_files
+from cachecost.conversations.importing import ImportOptions, import_files
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.sessions import conversations_of
 from cachecost.providers.prices import PriceBook
@@ -109,7 +109,7 @@ def test_a_call_whose_thread_began_before_the_log_is_named(tmp_path: Path) -> No
     ]
     import_files([log], tmp_path / "made.jsonl")
     assert replayed(tmp_path / "made.jsonl", "bytes", code=3) == made
-    import_files([log], tmp_path / "free.jsonl", "digest")
+    import_files([log], tmp_path / "free.jsonl", ImportOptions("digest"))
     free = replayed(tmp_path / "free.jsonl", "bytes", code=3)
     assert ["message thread" in one.get("error", {}).get("message", "") for one in free] == [True, True, False]
 

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from shapes import block_shape, blocks_of, event_shapes, pattern, whole
 
 from cachecost.base.errors import InputError
+from cachecost.conversations.block_table import BlockWriter
+from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results
 from cachecost.conversations.recording import read, sniff, write
 from cachecost.prompts.blocks import Block, Part, given_block
@@ -74,7 +76,7 @@ conversations = st.builds(
 
 def written(conversation: Conversation, content: Any = "keep", key: bytes | None = None, count: Any = None) -> bytes:
     stream = BytesIO()
-    write(conversation, stream, content, key, count)
+    write(conversation, stream, BlockWriter(ContentFree(key or b""), count) if content == "digest" else None)
     return stream.getvalue()
 
 
@@ -222,7 +224,7 @@ def test_a_file_is_whole_or_absent(tmp_path: Path) -> None:
         raise RuntimeError("in the middle")
 
     with pytest.raises(RuntimeError, match="in the middle"):
-        write(small(), path, "digest", KEY, count)
+        write(small(), path, BlockWriter(ContentFree(KEY), count))
     assert path.read_bytes() == before
     assert [child.name for child in tmp_path.iterdir()] == ["a.jsonl"]
 

@@ -16,7 +16,9 @@ from jsonschema import Draft202012Validator
 from random_logs import lines, logs
 
 from cachecost.conversations import call_recording, recording
+from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import TOKENS, Title
+from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results
 from cachecost.conversations.readers.call_recording.reader import TTLS
 from cachecost.conversations.readers.request_log import reader as request_log
@@ -86,6 +88,10 @@ def test_every_bundled_recording_validates() -> None:
     assert not list(faults(line for path in paths for line in parsed(path.read_bytes())))
 
 
+def blocks(content: str) -> BlockWriter:
+    return BlockWriter(ContentFree(b"k") if content == "digest" else None, lambda block: ({"cl100k": 3}, "code"))
+
+
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(logs())
 def test_what_is_written_of_calls_validates(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
@@ -94,8 +100,7 @@ def test_what_is_written_of_calls_validates(tmp_path: Path, rows: list[dict[str,
     path.write_bytes(lines(rows))
     for content in CONTENTS:
         stream = BytesIO()
-        told = request_log.calls(path)
-        call_recording.write(Title("n"), told, stream, content, b"k", lambda block: ({"cl100k": 3}, "code"))  # type: ignore[arg-type]
+        call_recording.write(Title("n"), request_log.calls(path), stream, blocks(content))
         assert not list(faults(parsed(stream.getvalue())))
 
 
@@ -111,7 +116,7 @@ def conversation() -> Conversation:
 @pytest.mark.parametrize("content", CONTENTS)
 def test_what_is_written_of_conversations_validates(content: Any) -> None:
     stream = BytesIO()
-    recording.write(conversation(), stream, content, b"k")
+    recording.write(conversation(), stream, blocks(content))
     told = parsed(stream.getvalue())
     assert {line.get("event") for line in told} == {None, *EVENTS.values()}
     assert not list(faults(told))

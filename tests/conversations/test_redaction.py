@@ -15,8 +15,10 @@ from random_logs import lines, logs
 from shapes import blocks_of, event_shapes, pattern
 
 from cachecost.conversations import call_recording, recording
+from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, ThreadRewrite
 from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.request_log import reader as request_log
@@ -171,7 +173,7 @@ def test_workspace_session_parameters_and_refusals_are_read_too(tmp_path: Path) 
 def test_a_recording_without_content_passes_as_it_is(tmp_path: Path) -> None:
     told = read(tmp_path, [row("of tamsin in /home/tamsin")])
     path = tmp_path / "digest.jsonl"
-    call_recording.write(Title("n"), told, path, "digest", b"key")
+    call_recording.write(Title("n"), told, path, BlockWriter(ContentFree(b"key")))
     was = list(calls.calls(path))
     assert written(redacted(was)) == written(was)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.conversations.importing import import_files
+from cachecost.conversations.importing import ImportOptions, import_files
 from cachecost.conversations.readers.common.message_threads import MessageThreads
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.ledger.results import CallRow
@@ -112,7 +112,7 @@ def test_an_imported_thread_is_refused_alike(tmp_path: Path) -> None:
     log, made = tmp_path / "log.jsonl", tmp_path / "made.jsonl"
     expected = errors_of(log, starts(4), goes_on(301))
     for content in ("keep", "digest"):
-        import_files([log], made, content)  # type: ignore[arg-type]
+        import_files([log], made, ImportOptions(content))  # type: ignore[arg-type]
         calls = list(read_calls(made))
         assert (
             [one.error for one in Simulation(ReplaySetup(BOOK, PriceBook(), tokens="bytes")).rows(calls)]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.importing import import_files
+from cachecost.conversations.importing import ImportOptions, import_files
 from cachecost.conversations.readers.claude_code.transcript import sniff
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage
@@ -119,7 +119,7 @@ def _lines(paths: Iterable[Path]) -> Iterator[Line]:
 @pytest.mark.parametrize("seed", range(28))
 def test_each_session_is_recognized_and_billed_as_counted(tmp_path: Path, seed: int) -> None:
     path = Session(seed).written_to(tmp_path)
-    report = import_files([path], tmp_path / "out.jsonl", prices=PriceBook.load())
+    report = import_files([path], tmp_path / "out.jsonl", ImportOptions(prices=PriceBook.load()))
     assert (report.refused, report.skipped) == ([], [])
     assert (report.calls, report.billed_usage, report.billed_usd) == plain_count([path])
 
@@ -134,7 +134,7 @@ def test_a_folder_of_sessions_is_billed_as_counted_and_copies_once(tmp_path: Pat
         copy.write_text(path.read_text())
     expected = plain_count(paths)
     for out in ("all.jsonl", "again.jsonl"):
-        report = import_files([logs], tmp_path / out, prices=PriceBook.load())
+        report = import_files([logs], tmp_path / out, ImportOptions(prices=PriceBook.load()))
         assert (report.files, report.refused, report.skipped) == (38, [], [])
         assert (report.calls, report.billed_usage, report.billed_usd) == expected
 

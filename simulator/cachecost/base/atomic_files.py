@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from filecmp import cmp
 from hashlib import blake2b
@@ -64,6 +64,18 @@ def open_whole(path: Path, overwrite: bool = True) -> Iterator[BinaryIO]:
                 raise InputError([Fault(str(path), "exists with other content: --force overwrites it")])
     except OSError as error:
         raise CannotWrite([Fault(str(path), f"cannot be written: {error.strerror}")]) from error
+
+
+def write_lines(lines: Iterable[bytes], target: str | Path | BinaryIO, overwrite: bool = True) -> None:
+    """Write to a path (whole or not at all) or to an open binary stream.
+
+    Raises as `open_whole`, and what iterating over `lines` raises.
+    """
+    if isinstance(target, (str, Path)):
+        with open_whole(Path(target), overwrite) as stream:
+            stream.writelines(lines)
+    else:
+        target.writelines(lines)
 
 
 @contextmanager

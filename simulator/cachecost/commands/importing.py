@@ -79,7 +79,7 @@ def import_(
     existing recording with other content is kept unless --force is given.
     """
     from cachecost.base.formatting import count_text, exact
-    from cachecost.conversations.importing import import_files
+    from cachecost.conversations.importing import ImportOptions, import_files
     from cachecost.tokens.raw import count_content
 
     if content == "digest" and redact:
@@ -88,22 +88,21 @@ def import_(
         raise click.UsageError("--key and --round-sizes are for --content digest")
 
     with reading_bar(logs, "importing"), no_garbage_collection():
-        report = import_files(
-            logs,
-            out,
+        options = ImportOptions(
             cast("Literal['keep', 'digest']", content),
-            count=count_content,
-            format_=format_,
-            source=source,
-            licence=licence,
-            warn=print_diagnostic,
-            prices=shared.setup.prices,
-            host=shared.host,
-            redact=redact,
-            round_to=round_sizes,
-            key_file=key,
-            overwrite=force,
+            count_content,
+            format_,
+            source,
+            licence,
+            print_diagnostic,
+            shared.setup.prices,
+            shared.host,
+            redact,
+            round_sizes,
+            key,
+            force,
         )
+        report = import_files(logs, out, options)
     for fault in report.refused:
         print_diagnostic(str(fault))
     for why, number in sorted(report.unpriced_calls.items()):

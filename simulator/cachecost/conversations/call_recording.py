@@ -35,12 +35,12 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from cachecost.base.atomic_files import open_whole
-from cachecost.conversations.block_table import BlockWriter, Count
+from cachecost.base.atomic_files import write_lines
+from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.json_object import parse_json
-from cachecost.conversations.recording import Content, encode_record
+from cachecost.conversations.recording import encode_record
 from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import ENCODE, Part, Thread, is_simple
 from cachecost.prompts.request import Breakpoint, Request
@@ -80,24 +80,14 @@ def write(
     title: Title,
     calls: Iterable[RecordedCall],
     target: str | Path | BinaryIO,
-    content: Content = "keep",
-    key: bytes | None = None,
-    count: Count | None = None,
-    round_to: int = 1,
+    blocks: BlockWriter | None = None,
     overwrite: bool = True,
 ) -> None:
-    """Write a recording to a path (whole or not at all) or to an open binary stream, call by call.
+    """As recording.write, call by call. Raises the same, and what iterating over `calls` raises.
 
-    Calls need blocks with content ("keep") or with content or counts ("digest"), for which `key`, `count` and
-    `round_to` and `overwrite` are as in recording.write. Raises the same, and what iterating over `calls` raises.
+    Calls need blocks with content; for `blocks` that write none, with content or counts.
     """
-    free = ContentFree(key or b"", round_to) if content == "digest" else None
-    lines = map(_encode, records(title, calls, BlockWriter(free, count)))
-    if isinstance(target, (str, Path)):
-        with open_whole(Path(target), overwrite) as stream:
-            stream.writelines(lines)
-    else:
-        target.writelines(lines)
+    write_lines(map(_encode, records(title, calls, blocks or BlockWriter())), target, overwrite)
 
 
 def _encode(record: dict[str, Any]) -> bytes:

@@ -15,10 +15,10 @@ from cachecost.base.atomic_files import CannotWrite
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.bills import BillTotal
-from cachecost.conversations.block_table import Count
+from cachecost.conversations.block_table import BlockWriter, Count
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.content_free import key_from, key_of
+from cachecost.conversations.content_free import ContentFree, key_from, key_of
 from cachecost.conversations.import_report import ImportedFile, ImportReport
 from cachecost.conversations.input_files import Warn, input_path, quiet
 from cachecost.conversations.logs import Logs
@@ -36,7 +36,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """The options of `import_files`."""
+    """How files are imported.
+
+    "digest" as `content` keeps none (content_free.py): `count` then counts blocks before it is removed, sizes and
+    counts are rounded up to multiples of `round_to`, and digests use the key in `key_file`, or else one derived from
+    the source. `redact` replaces names, keys and e-mail addresses in kept content (redaction/). `source` and `licence`
+    go into every header. `prices` turn the usage of logged calls into dollars, on `host` if they name none. Without
+    `overwrite`, a recording that exists with other content is kept.
+    """
 
     content: Content = "keep"
     count: Count | None = None
@@ -52,13 +59,18 @@ class ImportOptions:
     overwrite: bool = True
 
     def header(self, name: str, source: str, licence: str) -> Title:
+        """The header of a recording of what says these of itself."""
         return Title(
             name, source if self.source is None else self.source, licence if self.licence is None else self.licence
         )
 
-    def key(self, paths: Sequence[Path]) -> bytes | None:
-        if self.content != "digest":
-            return None
+    def blocks(self, paths: Sequence[Path]) -> BlockWriter:
+        """What writes the blocks of the recording of these files."""
+        if self.content == "keep":
+            return BlockWriter()
+        return BlockWriter(ContentFree(self._key(paths), self.round_to), self.count)
+
+    def _key(self, paths: Sequence[Path]) -> bytes:
         if self.key_file is not None:
             return key_from(self.key_file)
         keys = [key_of(path) for path in paths]
@@ -66,56 +78,26 @@ class ImportOptions:
 
 
 def import_files(
-    paths: Sequence[str | Path],
-    out: str | Path,
-    content: Content = "keep",
-    *,
-    count: Count | None = None,
-    format_: str = "auto",
-    source: str | None = None,
-    licence: str | None = None,
-    warn: Warn = quiet,
-    prices: PriceBook | None = None,
-    host: str = "anthropic",
-    redact: bool = False,
-    round_to: int = 1,
-    key_file: Path | None = None,
-    overwrite: bool = True,
+    paths: Sequence[str | Path], out: str | Path, options: ImportOptions = ImportOptions()
 ) -> ImportReport:
     """Import files, and all files of a known format in folders, as recordings.
 
     If `out` ends in .jsonl, it becomes one recording of all calls, in time order, each call once even if several files
-    hold it; else each file becomes NAME.jsonl in the folder `out`. "digest" keeps no content (see recording.write);
-    `count` then counts blocks before their content is removed. `source` and `licence` go into every header. `redact`
-    replaces names, keys and e-mail addresses in kept content (redaction/). In a recording without content, sizes and
-    counts are rounded up to multiples of `round_to`, and digests use the key in `key_file`, or else one derived from
-    the source. `prices` turn the usage of logged calls into dollars, on `host` if they name none. A file that cannot
-    be read is refused with all its errors, and the others are imported; without `overwrite`, so is a file whose
-    recording exists with other content. Raises InputError if `out` cannot be written.
+    hold it; else each file becomes NAME.jsonl in the folder `out`. A file that cannot be read is refused with all its
+    errors, and the others are imported; without `overwrite`, so is a file whose recording exists with other content.
+    Raises InputError if `out` cannot be written.
     """
-    options = ImportOptions(
-        content,
-        _count_once(count) if count else None,
-        format_,
-        source,
-        licence,
-        warn,
-        prices,
-        host,
-        redact,
-        round_to,
-        key_file,
-        overwrite,
-    )
+    if options.count:
+        options = replace(options, count=_count_once(options.count))
     target = _Target(Path(out))
-    logs = Logs(list(map(input_path, paths)), format_, warn)
+    logs = Logs(list(map(input_path, paths)), options.format_, options.warn)
     try:
         found = logs.files()
     except InputError as error:
         return ImportReport(refused=error.faults, skipped=logs.skipped)
     report = ImportReport(files=len(found), skipped=logs.skipped)
     for lack in dict.fromkeys(filter(None, map(_lacks, found))):
-        warn(lack)
+        options.warn(lack)
     groups = [found] if target.is_file and len(found) > 1 else [[one] for one in found]
     for group in groups:
         _import_group(group, target, options, report)
@@ -197,12 +179,11 @@ def _import_conversation(one: _Source, target: _Target, options: ImportOptions) 
     if redactor:
         redactor.learn(read)
         read = redactor.conversation(read)
-    told = options.header(read.name, read.source, read.licence)
-    place = target.place(told.name, [one.path])
-    whole = replace(read, source=told.source, licence=told.licence)
-    how = options.content, options.key([one.path]), options.count, options.round_to, options.overwrite
-    recording.write(whole, place, *how)
-    found = ImportedFile(str(one.path), name, reason, str(place), told.name, len(read.replies), 1, len(read.inquiries))
+    title = options.header(read.name, read.source, read.licence)
+    place = target.place(title.name, [one.path])
+    whole = replace(read, source=title.source, licence=title.licence)
+    recording.write(whole, place, options.blocks([one.path]), options.overwrite)
+    found = ImportedFile(str(one.path), name, reason, str(place), title.name, len(read.replies), 1, len(read.inquiries))
     return replace(found, hidden=redactor.counts) if redactor else found
 
 
@@ -212,15 +193,14 @@ def _import_calls(group: Sequence[_Source], target: _Target, options: ImportOpti
     header = _header_of(paths[0]) if name == "calls" and len(group) == 1 else Title(_name_of(paths, target))
     redactor = _learn_names(group) if options.redact else None
     named = replace(header, name=redactor.text(header.name)) if redactor else header
-    told = options.header(named.name, named.source, named.licence)
-    place = target.place(told.name, paths)
+    title = options.header(named.name, named.source, named.licence)
+    place = target.place(title.name, paths)
     bill, tree = BillTotal(options.prices, options.host), CallTree()
     unknown = UnknownBlocks()
     read = unknown.add_all(merge_calls([one.calls(options.warn) for one in group], options.warn))
     stream = tree.add_all(bill.add_all(read))
     kept = map(redactor.call, stream) if redactor else stream
-    how = options.content, options.key(paths), options.count, options.round_to, options.overwrite
-    call_recording.write(told, kept, place, *how)
+    call_recording.write(title, kept, place, options.blocks(paths), options.overwrite)
     unknown.report(options.warn)
     whole = str(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
     return ImportedFile(
@@ -228,7 +208,7 @@ def _import_calls(group: Sequence[_Source], target: _Target, options: ImportOpti
         name,
         reason,
         str(place),
-        told.name,
+        title.name,
         bill.calls,
         tree.conversations,
         bill=bill,

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from cachecost.base.atomic_files import open_whole
+from cachecost.base.atomic_files import write_lines
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso
-from cachecost.conversations.block_table import BlockReader, BlockWriter, Count
+from cachecost.conversations.block_table import BlockReader, BlockWriter
 from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject, json_lines, parse_json
@@ -43,25 +43,15 @@ EVENTS: dict[type, str] = {Human: "human", Reply: "reply", Results: "results", I
 def write(
     conversation: Conversation,
     target: str | Path | BinaryIO,
-    content: Content = "keep",
-    key: bytes | None = None,
-    count: Count | None = None,
-    round_to: int = 1,
+    blocks: BlockWriter | None = None,
     overwrite: bool = True,
 ) -> None:
     """Write a recording to a path (whole or not at all) or to an open binary stream.
 
-    "digest" needs a `key` (see content_free.key_of) and writes no word of the conversation; `count`
-    then counts each block while its content is still there, and sizes and counts are rounded up to multiples of
-    `round_to`. Raises CannotWrite; without `overwrite`, InputError where other content is there.
+    `blocks` decides what is written of the content: by default all of it. Raises CannotWrite; without `overwrite`,
+    InputError where other content is there.
     """
-    free = ContentFree(key or b"", round_to) if content == "digest" else None
-    lines = (encode_record(line) for line in records(conversation, BlockWriter(free, count)))
-    if isinstance(target, (str, Path)):
-        with open_whole(Path(target), overwrite) as stream:
-            stream.writelines(lines)
-    else:
-        target.writelines(lines)
+    write_lines(map(encode_record, records(conversation, blocks or BlockWriter())), target, overwrite)
 
 
 def records(conversation: Conversation, table: BlockWriter) -> Iterator[dict[str, Any]]:

@@ -14,8 +14,10 @@ from cachecost.base.errors import CommandFailed
 from cachecost.base.formatting import count_text
 from cachecost.base.times import midnight
 from cachecost.conversations import call_recording
+from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.agent_runs.environment import environment_of, secrets_in_environment
 from cachecost.live.agent_runs.processes import CommandEnd, CommandLine, Launcher, find_program
@@ -57,7 +59,7 @@ def _content_free(job: _Job, calls: Sequence[RecordedCall]) -> Path:
     """
     place, name = job.place / "digests.jsonl", job.scenario.name
     key = blake2b(name.encode(), digest_size=32, person=b"scenario key").digest()
-    call_recording.write(Title(name), calls, place, "digest", key, _count_for_all)
+    call_recording.write(Title(name), calls, place, BlockWriter(ContentFree(key), _count_for_all))
     return place
 
 
