@@ -22,7 +22,7 @@ from cachecost.prompts.blocks import NOTHING, Part, given_block
 from cachecost.prompts.wire import text_block
 from cachecost.scenario import (
     Scenario,
-    ScenarioTalks,
+    ScenarioConversations,
     explain_defaults,
     from_mapping,
     head_parts,
@@ -30,10 +30,11 @@ from cachecost.scenario import (
     load_conversations,
     schema,
 )
-from cachecost.scenario.models import Head, PublishedFigureSpec, SystemHead, ToolsHead
+from cachecost.scenario.conversation_models import Head, SystemHead, ToolsHead
+from cachecost.scenario.models import PublishedFigureSpec
 
 
-def only(conversations: ScenarioTalks) -> Conversation:
+def only(conversations: ScenarioConversations) -> Conversation:
     """The one conversation of a scenario that replays one."""
     (conversation,) = conversations.conversations
     return conversation
@@ -114,7 +115,7 @@ def test_the_whole_scenario(folder: Path) -> None:
     assert scenario.sweep == {"conversation.head.tools.tokens": [4_000, 21_000, 40_000]}
     (budget,) = scenario.budget
     assert (budget.strategy, budget.max_cost_usd, budget.max_regression) == ("answer_inquiry", 40, Decimal("0.05"))
-    assert [(name, reading.as_of) for name, reading in scenario.readings] == [("", date(2026, 3, 7))]
+    assert [(name, variant.as_of) for name, variant in scenario.all_variants] == [("", date(2026, 3, 7))]
 
 
 def test_dollars_are_the_digits_that_were_written(folder: Path) -> None:
@@ -489,7 +490,7 @@ variants:
 def test_variants_are_the_scenario_with_their_keys_over_it(folder: Path) -> None:
     small = SMALL.replace("strategies:", "  head: {tools: {count: 2, tokens: 9}, system: {tokens: 8}}\nstrategies:")
     scenario = loaded(folder, small + "as_of: 2026-03-07\n" + VARIANTS)
-    (_, base), (_, shipped), (_, model), (last, recorded) = scenario.readings
+    (_, base), (_, shipped), (_, model), (last, recorded) = scenario.all_variants
     assert base is scenario
     assert (shipped.as_of, shipped.model, shipped.rules) == (None, scenario.model, {"shallow_breakpoints": "ignore"})
     assert (model.as_of, model.model) == (date(2026, 3, 7), "claude-sonnet-4-5")
@@ -499,7 +500,7 @@ def test_variants_are_the_scenario_with_their_keys_over_it(folder: Path) -> None
     assert recorded.conversation.synthetic is None
     assert recorded.conversation.head.tools == scenario.conversation.head.tools
     assert recorded.conversation.head.system == SystemHead(blocks=[10, 20])
-    assert [variant.variants for _, variant in scenario.readings[1:]] == [[], [], []]
+    assert [variant.variants for _, variant in scenario.all_variants[1:]] == [[], [], []]
 
 
 def test_a_fault_of_the_scenario_is_not_told_again_by_each_variant(folder: Path) -> None:

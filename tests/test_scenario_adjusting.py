@@ -14,7 +14,7 @@ from cachecost.prompts.blocks import NOTHING, Message
 from cachecost.prompts.wire import text_block
 from cachecost.scenario import from_mapping
 from cachecost.scenario.adjusting import begin_at_turn, stretch_pauses
-from cachecost.scenario.loading import load_conversations
+from cachecost.scenario.conversations import load_conversations
 from cachecost.strategies.agent import Agent
 
 SETTINGS = Switch(5, "claude-haiku-4-5", NOTHING, NOTHING, {})

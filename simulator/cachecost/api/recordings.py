@@ -13,7 +13,7 @@ from cachecost.conversations.input_files import input_path
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.sessions import read_conversations
 from cachecost.scenario import head_parts
-from cachecost.scenario.models import Head
+from cachecost.scenario.conversation_models import Head
 
 
 @dataclass(frozen=True, slots=True, repr=False)

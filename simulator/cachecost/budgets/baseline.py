@@ -19,7 +19,7 @@ from cachecost.base import yaml_text
 from cachecost.base.errors import InputError
 from cachecost.base.formatting import exact
 from cachecost.base.schema_errors import faults_of, show_value
-from cachecost.scenario.models import Strict
+from cachecost.scenario.field_types import Strict
 
 FILE_NAME = "baseline.json"
 FORMAT: Literal[2] = 2

@@ -18,7 +18,7 @@ from cachecost.ledger.results import TOKEN_CLASSES, ZERO
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules, data_date
 from cachecost.scenario import Scenario
-from cachecost.scenario.models import SHIPPED
+from cachecost.scenario.field_types import SHIPPED
 from cachecost.simulation.call_preparer import REFUSED
 from cachecost.simulation.engine import SimulatedCall
 

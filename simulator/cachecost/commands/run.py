@@ -54,7 +54,7 @@ def run(
         raise click.UsageError("expected SCENARIO.yaml")
     loaded = load_with_strategies(scenario, sets, "run compares strategies")
     with work_bar() as bar:
-        replays = sum(len(variant.strategies) for _, variant in loaded.readings)
+        replays = sum(len(variant.strategies) for _, variant in loaded.all_variants)
         result = running.run(loaded, scenario.parent, bar.replays(replays), pictured=not no_report)
         bar.begin("writing the report")
         folder = out or _reports() / name_with_sets(loaded.name, sets)

@@ -12,7 +12,8 @@ from pydantic import BaseModel
 
 from cachecost.base.schema_errors import Schema
 from cachecost.providers.listing import AssumptionRow, assumption_rows
-from cachecost.scenario.models import RULES, SHIPPED, WITHOUT_COMMAND, Scenario
+from cachecost.scenario.field_types import RULES, SHIPPED
+from cachecost.scenario.models import WITHOUT_COMMAND, Scenario
 from cachecost.strategies.derived_models import DerivedModel
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

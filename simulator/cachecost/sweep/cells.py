@@ -16,8 +16,7 @@ from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import data_date
-from cachecost.scenario import from_mapping, load_conversations
-from cachecost.scenario.loading import ScenarioTalks
+from cachecost.scenario import ScenarioConversations, from_mapping, load_conversations
 from cachecost.scenario.models import Scenario
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.strategy_ledger import replay_strategy
@@ -43,7 +42,7 @@ _prices: dict[date, PriceBook] = {}
 class SharedConversations(NamedTuple):
     """Conversations, and what cells over them share."""
 
-    conversations: ScenarioTalks
+    conversations: ScenarioConversations
     shared: SharedTotals
 
 

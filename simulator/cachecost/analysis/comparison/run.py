@@ -24,10 +24,10 @@ def run(scenario: Scenario, folder: Path, progress: Progress = no_progress, pict
 
     Raises CannotEvaluate for a model, rule, price or count that is not known, InputError for a bad recording.
     """
-    readings = [VariantRun(name, reading, folder) for name, reading in scenario.readings]
-    main = readings[0]
+    variants = [VariantRun(name, variant, folder) for name, variant in scenario.all_variants]
+    main = variants[0]
     comparisons = [main.comparison(progress, _lower_bound, pictured)]
-    comparisons += [reading.comparison(progress, None, False) for reading in readings[1:]]
+    comparisons += [variant.comparison(progress, None, False) for variant in variants[1:]]
     shipped = comparison_when_shipped(main, comparisons)
     return RunResult(
         scenario.name,

@@ -11,7 +11,8 @@ from cachecost.analysis.comparison.break_even import Names, Number
 from cachecost.analysis.comparison.variant_run import VariantRun
 from cachecost.ledger.results import Comparison, Ledger
 from cachecost.scenario.assumed import AssumptionSpec, plain
-from cachecost.scenario.loading import numbered_paths, scenario_at, value_as_written
+from cachecost.scenario.loading import scenario_at
+from cachecost.scenario.ways import numbered_paths, value_as_written
 
 
 class Trials:

@@ -15,8 +15,9 @@ from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Comparison, Ledger, PublishedFigure
 from cachecost.providers.assumptions import show_assumption
 from cachecost.providers.rules import data_date
-from cachecost.scenario import Scenario, ScenarioTalks, load_conversations
-from cachecost.scenario.models import PublishedFigureSpec, SystemHead, ToolsHead
+from cachecost.scenario import Scenario, ScenarioConversations, load_conversations
+from cachecost.scenario.conversation_models import SystemHead, ToolsHead
+from cachecost.scenario.models import PublishedFigureSpec
 from cachecost.simulation.setup import Progress, no_progress
 from cachecost.simulation.strategy_ledger import LowerBound, replay_strategy
 from cachecost.simulation.workload import plan_workload, scenario_setup
@@ -31,9 +32,11 @@ class VariantRun:
         self.variant = variant
         self.scenario = scenario
         self.folder = folder
-        shares = like is not None and like.scenario.conversation == scenario.conversation
-        self.talks: ScenarioTalks = like.talks if like is not None and shares else load_conversations(scenario, folder)
-        self.conversations, bills = self.talks
+        is_same = like is not None and like.scenario.conversation == scenario.conversation
+        self.loaded: ScenarioConversations = (
+            like.loaded if like is not None and is_same else load_conversations(scenario, folder)
+        )
+        self.conversations, bills = self.loaded
         self.setup = replace(scenario_setup(scenario, folder, bills), may_lack_prices=True)
 
     def comparison(

@@ -28,7 +28,7 @@ from cachecost.prompts.blocks import Block
 from cachecost.providers.rules import data_date
 from cachecost.scenario import Scenario
 from cachecost.scenario.agent_keys import COMMAND, TURN, project_folder
-from cachecost.scenario.models import ConversationSource
+from cachecost.scenario.conversation_models import ConversationSource
 from cachecost.scenario.recorded import RecordedScenario, with_recording
 from cachecost.tokens.raw import count_content
 
