@@ -8,7 +8,7 @@ from json import dumps
 from typing import Any
 
 from cachecost.budgets.strategy_replays import ReplayedStrategy
-from cachecost.prompts.blocks import Block, Part, Thread
+from cachecost.prompts.blocks import Block, Message, Part, Thread
 from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.request import Request
 
@@ -76,16 +76,11 @@ class Fingerprints:
         return self._counter.block(block) if self._counter else 0
 
     def _thread(self, thread: Thread) -> bytes:
-        path: list[Thread] = []
-        node: Thread | None = thread
-        while node is not None and node not in self._threads and node.message is not None:
-            path.append(node)
-            node = node.parent
-        digest = self._threads.get(node, b"") if node is not None else b""
-        for step in reversed(path):
-            assert step.message is not None
-            digest = self._threads[step] = blake2b(digest + step.message.digest, digest_size=16).digest()
-        return digest
+        return thread.fold(self._threads, b"", _digest_after)
+
+
+def _digest_after(digest: bytes, message: Message) -> bytes:
+    return blake2b(digest + message.digest, digest_size=16).digest()
 
 
 def _parameters(request: Request) -> Iterator[tuple[str, int, str]]:

@@ -61,17 +61,7 @@ class BlockRewriter:
 
     def thread(self, thread: Thread) -> Thread:
         """The node of the new tree; costs work only for messages that are new."""
-        new: list[Thread] = []
-        node: Thread = thread
-        while node not in self._threads and node.message is not None:
-            new.append(node)
-            assert node.parent is not None
-            node = node.parent
-        made = self._threads.get(node, self.root)
-        for node in reversed(new):
-            assert node.message is not None
-            made = self._threads[node] = made.then(self._message(node.message))
-        return made
+        return thread.fold(self._threads, self.root, lambda made, message: made.then(self._message(message)))
 
     def blocks(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
         """The blocks, changed."""

@@ -9,12 +9,12 @@ identity and a call costs work for what is new in it. Most nodes have one child,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
 from json import JSONEncoder
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,6 +34,7 @@ SIMPLE = frozenset({str, int, bool, type(None), msgspec.Raw})
 NAMES = frozenset({str})
 COMPACTION = "compaction"
 NO_COUNTS: Mapping[str, int] = {}
+Folded = TypeVar("Folded")
 
 
 class Layer(StrEnum):
@@ -238,6 +239,25 @@ class Thread:
         if self._first is not None and first is not None and first.blocks is blocks and first.role == role:
             return self._first
         return self.then(Message.of(role, blocks))
+
+    def fold(self, known: dict[Thread, Folded], start: Folded, step: Callable[[Folded, Message], Folded]) -> Folded:
+        """`start`, stepped on by each message, first to last. `known` has what came out for threads that were folded
+        before, and is added to: only new messages cost work.
+        """
+        new: list[tuple[Thread, Message]] = []
+        node = self
+        while node not in known and node.message is not None and node.parent is not None:
+            new.append((node, node.message))
+            node = node.parent
+        found = known.get(node, start)
+        for node, message in reversed(new):
+            found = known[node] = step(found, message)
+        return found
+
+    @property
+    def root(self) -> Thread:
+        """The node before the first message."""
+        return self.beginning.parent or self
 
     @property
     def is_fork(self) -> bool:

@@ -208,16 +208,7 @@ class Renderer:
         return known
 
     def _lift(self, known: dict[Thread, Prefix], start: Prefix, node: Thread, hidden: Hidden) -> Prefix:
-        path: list[Thread] = []
-        while node not in known and node.message is not None:
-            path.append(node)
-            assert node.parent is not None
-            node = node.parent
-        prefix = known.get(node, start)
-        for step in reversed(path):
-            assert step.message is not None
-            prefix = known[step] = self._message(prefix, step.message, hidden)
-        return prefix
+        return node.fold(known, start, lambda prefix, message: self._message(prefix, message, hidden))
 
     def _message(self, prefix: Prefix, message: Message, hidden: Hidden) -> Prefix:
         if hidden.each_message and _opens_anew(prefix.block, message):
@@ -229,17 +220,7 @@ class Renderer:
 
     def _strip(self, thread: Thread) -> Thread:
         """The same messages without thinking blocks (rule 3)."""
-        path: list[Thread] = []
-        node = thread
-        while node not in self._stripped and node.message is not None:
-            path.append(node)
-            assert node.parent is not None
-            node = node.parent
-        bare = self._stripped.get(node, node)
-        for step in reversed(path):
-            assert step.message is not None
-            bare = self._stripped[step] = _then_bare(bare, step.message)
-        return bare
+        return thread.fold(self._stripped, thread.root, _then_bare)
 
     def _marked(
         self,

@@ -35,17 +35,7 @@ class _Sizes:
         return CallSize(messages, self._part(call.request.tools) + self._part(call.request.system))
 
     def _thread(self, thread: Thread) -> int:
-        new = []
-        tokens = 0
-        for node in thread.back():
-            if (known := self._threads.get(node)) is not None:
-                tokens = known
-                break
-            new.append(node)
-        for node in reversed(new):
-            tokens += self._tokens(node.message.blocks if node.message else ())
-            self._threads[node] = tokens
-        return tokens
+        return thread.fold(self._threads, 0, lambda tokens, message: tokens + self._tokens(message.blocks))
 
     def _part(self, part: Part) -> int:
         if id(part) not in self._parts:

@@ -92,20 +92,11 @@ class ThreadChange:
 
     def of(self, thread: Thread) -> Thread:
         """The rewritten thread; a message rewritten to None is left out."""
-        new: list[Thread] = []
-        node = thread
-        while node not in self._known and node.message is not None and node.parent is not None:
-            new.append(node)
-            node = node.parent
-        found = self._known.get(node, node)
-        for one in reversed(new):
-            found = self._known[one] = self._append(found, one)
-        return found
+        return thread.fold(self._known, thread.root, self._append)
 
-    def _append(self, before: Thread, node: Thread) -> Thread:
-        assert node.message is not None
-        message = self._rewrite(node.message)
-        return before.then(message) if message is not None else before
+    def _append(self, before: Thread, message: Message) -> Thread:
+        rewritten = self._rewrite(message)
+        return before.then(rewritten) if rewritten is not None else before
 
     def request(self, request: Request) -> Request:
         """The request with its thread rewritten. Breakpoints stay on their blocks and disappear with them."""

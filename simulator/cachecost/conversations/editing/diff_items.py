@@ -14,7 +14,7 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.model import Conversation, ConversationState, Inquiry, Reply
 from cachecost.conversations.recording import EVENTS
 from cachecost.conversations.start_times import StartTimes
-from cachecost.prompts.blocks import Block, Part, Thread
+from cachecost.prompts.blocks import Block, Message, Part, Thread
 from cachecost.prompts.request import Breakpoint, Request
 from cachecost.providers.usage import Usage
 
@@ -105,17 +105,10 @@ class ItemBuilder:
         return DiffItem(number, key, answer, fields, lambda: _blocks_of_call(call))
 
     def _thread(self, thread: Thread) -> bytes:
-        new: list[Thread] = []
-        node: Thread = thread
-        while node.message is not None and node not in self._threads:
-            new.append(node)
-            assert node.parent is not None
-            node = node.parent
-        key = self._threads.get(node, b"")
-        for node in reversed(new):
-            assert node.message is not None
-            key = self._threads[node] = self._key(node.message.role, key, *map(self.identity, node.message.blocks))
-        return key
+        return thread.fold(self._threads, b"", self._append)
+
+    def _append(self, key: bytes, message: Message) -> bytes:
+        return self._key(message.role, key, *map(self.identity, message.blocks))
 
     def _part(self, part: Part) -> bytes:
         return self._key("", *map(self.identity, part.blocks))

@@ -58,16 +58,7 @@ class GrowingThread:
 
     def graft(self, other: Thread) -> Thread:
         """The same messages as `other` in the tree of this thread. Costs work for what was not grafted before."""
-        new: list[Thread] = []
-        node = other
-        while node not in self._grafts and node.message is not None and node.parent is not None:
-            new.append(node)
-            node = node.parent
-        found = self._grafts.get(node) or self.thread.up_to(0)
-        for node in reversed(new):
-            assert node.message is not None
-            found = self._grafts[node] = found.then(node.message)
-        return found
+        return other.fold(self._grafts, self.thread.root, Thread.then)
 
     def take(self, event: Event) -> None:
         """Go on by one event."""

@@ -22,16 +22,7 @@ class ThreadCorrections:
 
     def of(self, thread: Thread) -> Thread:
         """The corrected thread; the thread itself where nothing before it was corrected."""
-        path: list[Thread] = []
-        node = thread
-        while node not in self._known and node.message is not None and node.parent is not None:
-            path.append(node)
-            node = node.parent
-        found = self._known.get(node, node)
-        for one in reversed(path):
-            assert one.message is not None
-            found = self._known[one] = found.then(one.message)
-        return found
+        return thread.fold(self._known, thread.root, Thread.then)
 
     def put(self, places: dict[Thread, Thread]) -> None:
         """Messages of a thread, and where each is in the correction."""

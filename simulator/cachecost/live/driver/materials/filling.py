@@ -94,32 +94,23 @@ class FillerContent:
         return self._parts[part]
 
     def _thread(self, thread: Thread) -> Filled:
-        missing = []
-        node: Thread | None = thread
-        while node is not None and node.message is not None and node not in self._threads:
-            missing.append(node)
-            node = node.parent
-        state = self._threads[node] if node is not None and node.message is not None else (self._root, (), {})
-        for step in reversed(missing):
-            state = self._threads[step] = self._then(state, step)
-        return state
+        return thread.fold(self._threads, (self._root, (), {}), self._then)
 
-    def _then(self, before: Filled, node: Thread) -> Filled:
-        """The filled thread with the message of `node` added, unless it is empty."""
-        assert node.message is not None
+    def _then(self, before: Filled, message: Message) -> Filled:
+        """The filled thread with the message added, unless it is empty."""
         blocks: list[Block] = []
         places: dict[int, int] = {}
         opened = list(before[1])
-        for number, block in enumerate(node.message.blocks):
+        for number, block in enumerate(message.blocks):
             made = self._in_message(block, opened)
             if made is not None:
                 places[number] = len(blocks)
                 blocks.append(made)
         if not blocks:
             return before[0], before[1], {}
-        is_theirs = node.message.role == "assistant"
+        is_theirs = message.role == "assistant"
         calls = [str((block.content or {}).get("id")) for block in blocks if block.kind == "tool_use"]
-        return before[0].then(Message.of(node.message.role, tuple(blocks))), tuple(calls if is_theirs else ()), places
+        return before[0].then(Message.of(message.role, tuple(blocks))), tuple(calls if is_theirs else ()), places
 
     def _in_message(self, block: Block, opened: list[str]) -> Block | None:
         """The block with content; None if it is omitted. A result closes the call that it answers."""

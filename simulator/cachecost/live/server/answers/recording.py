@@ -97,17 +97,7 @@ class RecordingAnswerer:
 
     def _key_of(self, thread: Thread) -> _ThreadKey:
         """The key of a thread. The work is proportional to the new messages."""
-        path = []
-        node = thread
-        while node not in self._threads and node.message is not None:
-            path.append(node)
-            assert node.parent is not None
-            node = node.parent
-        said = self._threads.get(node, _ThreadKey(b"", b"", 0))
-        for node in reversed(path):
-            assert node.message is not None
-            said = self._threads[node] = said.then(node.message)
-        return said
+        return thread.fold(self._threads, _ThreadKey(b"", b"", 0), _ThreadKey.then)
 
 
 def _answer_of(call: RecordedCall) -> RecordedAnswer:
