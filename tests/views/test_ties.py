@@ -10,7 +10,8 @@ from fake_results import comparison, ledger, result, row
 
 from cachecost.analysis.comparison.answer import verdict_of
 from cachecost.analysis.comparison.sentences import dollars_title, who_is_cheapest
-from cachecost.analysis.comparison.summary import error_of_difference, summarise
+from cachecost.analysis.comparison.strategy_line import error_of_difference
+from cachecost.analysis.comparison.summary import summarise
 from cachecost.ledger.results import Comparison, Cost, Ledger
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage

@@ -15,7 +15,8 @@ from typing_extensions import Unpack
 from cachecost.analysis.comparison.answer import verdict_of
 from cachecost.analysis.comparison.ranking import Rank, find_ranks, rank_fields, rank_sentences
 from cachecost.analysis.comparison.sentences import refusal_sentences, rules_sentence, token_sentences
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, StrategyLine, Summary, summarise, summarise_ledgers
+from cachecost.analysis.comparison.strategy_line import StrategyLine
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, Summary, summarise, summarise_ledgers
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.projection import DAYS, Monthly, monthly
 from cachecost.api.recordings import Recording, Source, conversations_in, read_source

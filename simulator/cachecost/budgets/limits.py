@@ -29,10 +29,10 @@ from cachecost.budgets.traits import (
 )
 from cachecost.budgets.verdicts import CostChange, State, Verdict
 from cachecost.ledger.results import ZERO, CallRow, most_of
+from cachecost.ledger.rows import REFUSED
 from cachecost.prompts.blocks import Layer
 from cachecost.scenario import Scenario
 from cachecost.scenario.models import AS_RECORDED
-from cachecost.simulation.call_preparer import REFUSED
 
 SHOWN_CALLS = 3
 FAIL_UNDER = "fail_under"

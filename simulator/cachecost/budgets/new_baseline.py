@@ -15,11 +15,11 @@ from cachecost.budgets.baseline import FORMAT, Baseline, BaselineRow, BlockEntry
 from cachecost.budgets.fingerprints import LAYERS, Fingerprints, short
 from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.ledger.results import TOKEN_CLASSES, ZERO
+from cachecost.ledger.rows import REFUSED
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules, data_date
 from cachecost.scenario import Scenario
 from cachecost.scenario.field_types import SHIPPED
-from cachecost.simulation.call_preparer import REFUSED
 from cachecost.simulation.engine import SimulatedCall
 
 LARGEST = 58_000

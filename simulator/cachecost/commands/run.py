@@ -12,8 +12,8 @@ from cachecost.commands.options import json_option, set_option
 from cachecost.commands.output_paths import CheckedCommand, OutputPath
 from cachecost.commands.project_defaults import current_defaults
 from cachecost.commands.recorded_scenarios import load_with_strategies
-from cachecost.commands.replay import has_unevaluated
 from cachecost.commands.work_bar import work_bar
+from cachecost.ledger.rows import has_unevaluated
 
 REPORTS = Path("reports")
 """Folder of the reports, unless the settings file names another."""

@@ -13,6 +13,10 @@ from cachecost.providers.usage import ZERO as ZERO
 from cachecost.providers.usage import Usage
 
 WARM_START: Literal["warm_start"] = "warm_start"
+REFUSED = "invalid_request_error"
+"""The error type of a call that the API refuses."""
+NOT_EVALUATED = "not_evaluated"
+"""That of a call whose model, rule or price is not known."""
 
 
 @value
@@ -64,8 +68,7 @@ class LayerTokens:
 class CallRow:
     """One call of a replay. `error` says why it has no usage (then usage and cost are zero, cause is None).
 
-    `error_type` is "invalid_request_error" where the API refuses the call, "not_evaluated" where a
-    model, rule or price is not known.
+    `error_type` is REFUSED or NOT_EVALUATED.
 
     `start` is seconds since the epoch; `purpose` is "main", "inquiry", "retry" …;
     `inquiry` numbers the question the call serves (from 1), `turn` the human turn (from 1).
@@ -102,6 +105,11 @@ class CallRow:
     file: str = ""
     line: int = 0
     """The last five are as those of a recorded call; a planned call has no file and no line (0)."""
+
+
+def has_unevaluated(rows: Iterable[CallRow]) -> bool:
+    """Whether any call could not be evaluated."""
+    return any(row.error_type == NOT_EVALUATED for row in rows)
 
 
 class WarmReads(NamedTuple):

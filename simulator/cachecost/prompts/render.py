@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from json import JSONEncoder
+from collections.abc import Mapping
 from typing import Any
 
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Prefix, Thread
+from cachecost.prompts.cache_keys import CacheKeys, cache_keys_of, thread_key
 from cachecost.prompts.counting import Hidden, TokenCounter, thread_traits
 from cachecost.prompts.edits import apply_edits, edits_of, since_compaction
-from cachecost.prompts.host_cache_keys import effort_asked, host_cache_keys, skills_asked, thinking_asked
-from cachecost.prompts.output_format import output_format
+from cachecost.prompts.host_cache_keys import host_cache_keys
 from cachecost.prompts.request import TTL, Breakpoint, Request
-from cachecost.providers.rules import Assumptions, ModelRules
+from cachecost.providers.rules import ModelRules
 
-CacheKeys = tuple[str, str, str]
-ENCODER = JSONEncoder(separators=(",", ":"))
 NEW_MESSAGE = b"message"
 """Stands between two messages of one role where each has a frame of its own: one message of both has other tokens."""
 MOST_SETTINGS = 4096
@@ -142,7 +139,7 @@ class Renderer:
 
     def _setting(self, request: Request, rules: ModelRules, workspace: str) -> _RequestSetting:
         """Hidden tokens, cache keys and head, found once for all requests that are alike in what these depend on."""
-        thread_id = _thread_key(request, rules)
+        thread_id = thread_key(request, rules)
         thread, traits = request.thread, thread_traits(request.thread)
         settled = request.params_id, id(rules), request.tools, request.system, workspace
         key = (*settled, thread_id, thread.has_image, traits)
@@ -289,46 +286,3 @@ def _then_bare(thread: Thread, message: Message) -> Thread:
         return thread.then(message)
     blocks = tuple(block for block in message.blocks if not block.is_thinking)
     return thread.then(Message.of(message.role, blocks)) if blocks else thread
-
-
-def cache_keys_of(request: Request, rules: ModelRules) -> CacheKeys:
-    """The cache keys of tools, system and messages: what they depend on besides their blocks (rule 2)."""
-    params = request.params
-    assumptions = rules.assumptions
-    tools: list[Any] = [rules.model, params.get("speed") == "fast"]
-    system: list[Any] = [
-        _has_citations(request),
-        skills_asked(request),
-        (params.get("output_config") or {}).get("task_budget"),
-    ]
-    messages: list[Any] = [_choice(params, assumptions), request.thread.has_image, *_thread_key(request, rules)]
-    where = {"tools": tools, "system": system, "messages": messages}
-    where[assumptions.structured_output_at].append(output_format(request.params))
-    where[assumptions.thinking_rendered_at] += [thinking_asked(request, rules), effort_asked(request, rules)]
-    return _text(tools), _text(system), _text(messages)
-
-
-def _thread_key(request: Request, rules: ModelRules) -> tuple[str, ...]:
-    """The message thread, where its messages are not shared with other requests; else nothing."""
-    thread = request.message_thread
-    return (thread.id,) if thread is not None and thread.id and rules.thread_reads == "system" else ()
-
-
-def _text(cache_key: list[Any]) -> str:
-    return ENCODER.encode(cache_key)
-
-
-def _has_citations(request: Request) -> bool:
-    return request.thread.has_citations or request.system.has_citations
-
-
-def _choice(params: Any, assumptions: Assumptions) -> Any:
-    choice = params.get("tool_choice") or {}
-    single = choice.get("disable_parallel_tool_use") is True
-    kind, name = choice.get("type") or "auto", choice.get("name")
-    readings: dict[str, Callable[[], Any]] = {
-        "rendered_class": lambda: None if kind in ("auto", "none") else [kind, name],
-        "any_change": lambda: None if kind == "auto" else [kind, name],
-        "never": lambda: None,
-    }
-    return [readings[assumptions.tool_choice_invalidation](), single]

@@ -11,6 +11,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace, value
 from cachecost.caches.warm_starts import SentCall, WarmPrefixes, warm_starts
 from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.ledger.rows import NOT_EVALUATED, REFUSED
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.host_prompts import HostPrompts, PreparedRequest
 from cachecost.prompts.refusals import lacking_feature, refusal, sent_breakpoints, too_long
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from cachecost.simulation.setup import ReplaySetup
     from cachecost.tokens.calibrated import BilledLengths
 
-REFUSED = "invalid_request_error"
-NOT_EVALUATED = "not_evaluated"
 MOST_QUOTES = 4096
 """Quotes that are kept."""
 CallKey = tuple[int, int, int, str, float, bool, int, bool]

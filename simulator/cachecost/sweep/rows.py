@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from cachecost.ledger.results import Ledger
+from cachecost.ledger.rows import NOT_EVALUATED
 from cachecost.providers.usage import ZERO, Usage
 
 NO_SEED = 0
@@ -49,7 +50,7 @@ COUNTS = ("calls", "errors", "read", "write_5m", "write_1h", "input", "output")
 
 def ledger_row(key: CellKey, ledger: Ledger) -> SweepRow:
     """The sums of a ledger."""
-    not_evaluated = (row.error for row in ledger.rows if row.error_type == "not_evaluated")
+    not_evaluated = (row.error for row in ledger.rows if row.error_type == NOT_EVALUATED)
     fault = next(not_evaluated, None) or ""
     cost, most = (ledger.cost.total, ledger.most) if ledger.is_priced else (None, None)
     return usage_row(key, ledger.strategy, len(ledger.rows), ledger.errors, ledger.usage, cost, fault, most)

@@ -7,7 +7,8 @@ from decimal import Decimal
 
 from cachecost.analysis.comparison.apart import apart_verdict
 from cachecost.analysis.comparison.sentences import MANY, cheapest_words, doubt_sentences, join_names, tie_sentence
-from cachecost.analysis.comparison.summary import StrategyLine, Summary, ranked, same_order, summarise
+from cachecost.analysis.comparison.strategy_line import StrategyLine, ranked
+from cachecost.analysis.comparison.summary import Summary, same_order, summarise
 from cachecost.base.formatting import UNKNOWN, all_of, change, change_text, percent, quote
 from cachecost.ledger.results import Comparison
 

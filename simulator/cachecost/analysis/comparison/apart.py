@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cachecost.analysis.comparison.summary import StrategyLine, Summary
+from cachecost.analysis.comparison.strategy_line import StrategyLine
+from cachecost.analysis.comparison.summary import Summary
 from cachecost.base.formatting import all_of, count_text, quote, tokens
 from cachecost.ledger.conversation_shares import QUESTIONS, SMALL, LessInput
 

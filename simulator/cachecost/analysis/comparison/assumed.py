@@ -7,7 +7,8 @@ from decimal import Decimal
 
 from cachecost.analysis.comparison.long_context import long_context_assumption
 from cachecost.analysis.comparison.sentences import cheapest_words, join_names, lead_words, tie_sentence
-from cachecost.analysis.comparison.summary import StrategyLine, Summary, best_and_next, complete, ranked, summarise
+from cachecost.analysis.comparison.strategy_line import StrategyLine, best_and_next, complete, ranked
+from cachecost.analysis.comparison.summary import Summary, summarise
 from cachecost.analysis.comparison.trial_assumptions import stated_assumptions
 from cachecost.analysis.comparison.variant_run import VariantRun
 from cachecost.base.errors import CannotEvaluate

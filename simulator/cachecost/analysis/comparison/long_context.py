@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
-from cachecost.analysis.comparison.summary import StrategyLine, Summary, ranked
+from cachecost.analysis.comparison.strategy_line import StrategyLine, ranked
+from cachecost.analysis.comparison.summary import Summary
 from cachecost.analysis.comparison.variant_run import VariantRun
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.formatting import all_of, dollars, percent, quote, tokens

@@ -13,7 +13,8 @@ from cachecost.analysis.comparison.sentences import (
     margin_words,
     who_is_cheapest,
 )
-from cachecost.analysis.comparison.summary import StrategyLine, Summary, is_tied, ranked
+from cachecost.analysis.comparison.strategy_line import StrategyLine, is_tied, ranked
+from cachecost.analysis.comparison.summary import Summary
 from cachecost.base.formatting import capitalized, change, percent, quote, rough_dollars, tokens
 
 

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from cachecost.analysis.comparison.summary import (
+from cachecost.analysis.comparison.strategy_line import (
     Refusal,
     StrategyLine,
-    Summary,
     best_and_next,
     complete,
     error_of_difference,
     ranked,
-    same_order,
 )
+from cachecost.analysis.comparison.summary import Summary, same_order
 from cachecost.base.formatting import (
     UNKNOWN,
     all_of,

@@ -9,7 +9,7 @@ from typing import Any
 
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.loaded_request import LoadedRequest
-from cachecost.prompts.render import cache_keys_of
+from cachecost.prompts.cache_keys import cache_keys_of
 
 PARAMETERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "CC542": (("speed",),),

@@ -9,8 +9,8 @@ from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
+from cachecost.prompts.cache_keys import CacheKeys, cache_keys_of
 from cachecost.prompts.counting import Hidden
-from cachecost.prompts.render import CacheKeys, cache_keys_of
 from cachecost.providers.rules import ModelRules
 from cachecost.simulation.setup import ReplaySetup
 

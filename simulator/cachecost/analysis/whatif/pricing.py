@@ -14,8 +14,8 @@ from cachecost.analysis.whatif.option import Option
 from cachecost.base.formatting import count_text, percent, rough_dollars
 from cachecost.ledger.margin import count_margin, open_usd
 from cachecost.ledger.results import ZERO, CallRow
+from cachecost.ledger.rows import NOT_EVALUATED as ROW_NOT_EVALUATED
 from cachecost.providers.usage import Usage
-from cachecost.simulation.call_preparer import NOT_EVALUATED as ROW_NOT_EVALUATED
 from cachecost.simulation.engine import AS_RECORDED, Simulation
 
 LEAST = Decimal("0.001")

@@ -15,6 +15,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import PlannedCall, date_call
 from cachecost.ledger.results import ZERO, CallRow
+from cachecost.ledger.rows import NOT_EVALUATED
 from cachecost.live.driver.ceiling import from_count, unbounded_reason
 from cachecost.live.driver.materials.filling import FillerContent
 from cachecost.live.driver.materials.nonce import nonce_of, with_nonce
@@ -194,7 +195,7 @@ class _Planner:
                 )
             )
         )
-        if row.error_type == "not_evaluated":
+        if row.error_type == NOT_EVALUATED:
             raise CannotEvaluate(f"{label}: {row.error}")
         worst = ZERO if row.error else self._worst(body, row, start)
         return LiveCall(label, offset, request, body, row, worst, row.error)

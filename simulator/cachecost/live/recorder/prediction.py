@@ -9,8 +9,8 @@ from cachecost.base.formatting import dollars
 from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import CallRow
+from cachecost.ledger.rows import NOT_EVALUATED
 from cachecost.providers.usage import Usage
-from cachecost.simulation.call_preparer import NOT_EVALUATED
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 

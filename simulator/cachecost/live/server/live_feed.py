@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.ledger.rows import REFUSED
 from cachecost.live.server.meter import Meter, MeteredCall
-from cachecost.simulation.call_preparer import REFUSED
 
 REFUSED_STATUS, UNKNOWN_STATUS = 400, 404
 NAME = "cachecost serve"

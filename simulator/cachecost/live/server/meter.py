@@ -11,6 +11,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of, seconds
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
+from cachecost.ledger.rows import REFUSED
 from cachecost.ledger.unread import Unread
 from cachecost.live.callbacks import ignore
 from cachecost.live.log import moment
@@ -28,7 +29,6 @@ from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, answer_blocks
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
-from cachecost.simulation.call_preparer import REFUSED
 from cachecost.simulation.engine import SimulatedCall, Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cachecost.conversations.calls import Call
+from cachecost.ledger.rows import NOT_EVALUATED
 from cachecost.providers.rules import RuleBook
-from cachecost.simulation.call_preparer import NOT_EVALUATED
 from cachecost.simulation.workload import Workload
 from cachecost.sweep.montecarlo.distribution import TOKEN_FIELDS, CostDistribution
 from cachecost.sweep.montecarlo.draws import Draw, Floats

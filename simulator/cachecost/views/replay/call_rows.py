@@ -13,11 +13,10 @@ from typing import Any, TextIO
 
 from cachecost.base.formatting import exact
 from cachecost.base.inert import file_name, inert_cell
-from cachecost.ledger.rows import TOKEN_CLASSES, ZERO, CallRow
+from cachecost.ledger.rows import REFUSED, TOKEN_CLASSES, ZERO, CallRow
 from cachecost.prompts.blocks import Layer
 
 FORMAT = 1
-REFUSAL = "invalid_request_error"
 USAGE_FIELDS = {"input": "input_tokens", "output": "output_tokens"}
 Field = Callable[[CallRow], Any]
 
@@ -43,7 +42,7 @@ def _layer_cost_of(layer: Layer) -> Field:
 def _usage_or_error(row: CallRow) -> dict[str, Any]:
     if row.error is None:
         return {"usage": row.usage.wire()}
-    return {"error": {"type": row.error_type or REFUSAL, "message": row.error}}
+    return {"error": {"type": row.error_type or REFUSED, "message": row.error}}
 
 
 def _cost_range(row: CallRow) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from cachecost.base.formatting import (
     token_column,
 )
 from cachecost.ledger.results import ZERO, CallRow, Ledger
+from cachecost.ledger.rows import NOT_EVALUATED
 from cachecost.providers.usage import Usage
 from cachecost.views.tables.lower_bounds import have_own_bounds
 from cachecost.views.tables.ranks import rank_column
@@ -103,7 +104,7 @@ def _sum_row(ledger: Ledger) -> _SumRow:
     over = change(cost, ledger.lower_bound)
     if ledger.errors == count:
         return _SumRow(ledger.strategy, count, None, None, None, over)
-    refused = any(row.error is not None and row.error_type != "not_evaluated" for row in ledger.rows)
+    refused = any(row.error is not None and row.error_type != NOT_EVALUATED for row in ledger.rows)
     return _SumRow(ledger.strategy, count, ledger.usage, cost, ledger.most, over, refused)
 
 

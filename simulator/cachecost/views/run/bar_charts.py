@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cachecost.analysis.comparison.sentences import dollars_title, question_title
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, StrategyLine, Summary, ranked
+from cachecost.analysis.comparison.strategy_line import StrategyLine, ranked
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, Summary
 from cachecost.base.formatting import percent
 from cachecost.ledger.results import ZERO, Cost
 from cachecost.views.charts.palette import CLASS_COLOURS, INK, MUTED, RULE

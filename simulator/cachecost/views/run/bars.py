@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from rich.text import Text
 
-from cachecost.analysis.comparison.summary import StrategyLine
+from cachecost.analysis.comparison.strategy_line import StrategyLine
 from cachecost.ledger.results import ZERO
 from cachecost.views.charts.palette import CLASS_COLOURS
 

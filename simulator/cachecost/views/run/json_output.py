@@ -8,7 +8,8 @@ from io import StringIO
 from json import dumps
 from typing import Any
 
-from cachecost.analysis.comparison.summary import StrategyLine, Summary, best_and_next, error_of_difference, summarise
+from cachecost.analysis.comparison.strategy_line import StrategyLine, best_and_next, error_of_difference
+from cachecost.analysis.comparison.summary import Summary, summarise
 from cachecost.base.formatting import exact
 from cachecost.ledger.assumptions import Assumption, BreakEven, TriedValue
 from cachecost.ledger.conversation_shares import QUESTIONS, LessInput

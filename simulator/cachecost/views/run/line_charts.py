@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from cachecost.analysis.comparison.sentences import cumulative_title
-from cachecost.analysis.comparison.summary import StrategyLine, Summary
+from cachecost.analysis.comparison.strategy_line import StrategyLine
+from cachecost.analysis.comparison.summary import Summary
 from cachecost.base.formatting import dollars
 from cachecost.ledger.results import ZERO, Ledger
 from cachecost.views.charts.palette import LINE_COLOURS, RULE

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.comparison.summary import StrategyLine
+from cachecost.analysis.comparison.strategy_line import StrategyLine
 from cachecost.base.formatting import dollar_range
 
 MOST_NAMED = 12

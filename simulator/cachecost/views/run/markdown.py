@@ -15,7 +15,8 @@ from cachecost.analysis.comparison.sentences import (
     rules_sentence,
     token_sentences,
 )
-from cachecost.analysis.comparison.summary import AGAINST_FIRST, Summary, shared_notes, summarise
+from cachecost.analysis.comparison.strategy_line import shared_notes
+from cachecost.analysis.comparison.summary import AGAINST_FIRST, Summary, summarise
 from cachecost.ledger.results import RunResult
 from cachecost.views.run.files import CUMULATIVE, DOLLARS, PROVIDERS, QUESTION
 from cachecost.views.run.provider_titles import providers_title

@@ -20,15 +20,8 @@ from cachecost.analysis.comparison.sentences import (
     rules_sentence,
     token_sentences,
 )
-from cachecost.analysis.comparison.summary import (
-    CLASS_FIELDS,
-    CLASS_NAMES,
-    LIFETIMES,
-    StrategyLine,
-    Summary,
-    shared_notes,
-    summarise,
-)
+from cachecost.analysis.comparison.strategy_line import StrategyLine, shared_notes
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, LIFETIMES, Summary, summarise
 from cachecost.base.formatting import UNKNOWN, change_text, dollars, tokens
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import RunResult

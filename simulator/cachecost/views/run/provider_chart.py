@@ -10,7 +10,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cachecost.analysis.comparison.summary import StrategyLine, Summary
+from cachecost.analysis.comparison.strategy_line import StrategyLine
+from cachecost.analysis.comparison.summary import Summary
 from cachecost.base.formatting import dollars, times
 from cachecost.views.charts.palette import LINE_COLOURS, MUTED, PAPER, RULE
 from cachecost.views.charts.style import (

@@ -7,7 +7,8 @@ from dataclasses import replace
 from decimal import Decimal
 
 from cachecost.analysis.comparison.sentences import MOST_COLUMNS, variant_name
-from cachecost.analysis.comparison.summary import Summary, ranked
+from cachecost.analysis.comparison.strategy_line import ranked
+from cachecost.analysis.comparison.summary import Summary
 from cachecost.base.formatting import UNKNOWN, change, percent
 from cachecost.views.tables.table import Table, build_table
 

@@ -8,7 +8,8 @@ from decimal import Decimal
 
 from cachecost.analysis.comparison.apart import shown_name
 from cachecost.analysis.comparison.sentences import MOST_COLUMNS, assumptions_set, variant_name, variant_rows
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, StrategyLine, Summary, ranked
+from cachecost.analysis.comparison.strategy_line import StrategyLine, ranked
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, Summary
 from cachecost.base.formatting import (
     UNKNOWN,
     change,

@@ -15,7 +15,8 @@ from rich.text import Text
 from cachecost.analysis.comparison.apart import apart_sentences
 from cachecost.analysis.comparison.assumption_texts import sentence, summary_sentence
 from cachecost.analysis.comparison.sentences import refusal_sentences, rules_sentence, token_sentences
-from cachecost.analysis.comparison.summary import Summary, shared_notes, summarise
+from cachecost.analysis.comparison.strategy_line import shared_notes
+from cachecost.analysis.comparison.summary import Summary, summarise
 from cachecost.base.formatting import count_text
 from cachecost.base.inert import encodable
 from cachecost.ledger.assumptions import Assumption
