@@ -204,7 +204,7 @@ def test_an_answer_is_found_when_it_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_run_ranks_by_what_must_be_computed(scenario: Path) -> None:
-    result = run_scenario(load(scenario), scenario.parent, pictured=True)
+    result = run_scenario(load(scenario), scenario.parent, with_timelines=True)
     told = {one.strategy: one.usage.total_input - one.usage.read for one in result.main.ledgers}
     best = result.main.best.strategy
     assert told[best] == min(told.values()) < told[result.main.first]

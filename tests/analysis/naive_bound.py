@@ -10,7 +10,7 @@ from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
 from cachecost.analysis.optimum.proved_reads import proved_reads
 from cachecost.analysis.optimum.rest_of_calls import added_tokens
 from cachecost.analysis.optimum.tree import BlockTree, CallPass, Tail
-from cachecost.analysis.optimum.ttls import BlockState, Lifetimes
+from cachecost.analysis.optimum.ttls import BlockState, TTLCosts
 from cachecost.prompts.blocks import Prefix
 from cachecost.providers.quotes import PER_TOKEN
 
@@ -18,7 +18,7 @@ from cachecost.providers.quotes import PER_TOKEN
 def naive_bound(evaluator: PlanEvaluator, pings: bool) -> Decimal:
     """USD, answers included."""
     tree, proved = BlockTree(evaluator.sent), proved_reads(evaluator)
-    blocks, ttls = BlocksByCall(evaluator, proved), Lifetimes(cheapest(evaluator), pings)
+    blocks, ttls = BlocksByCall(evaluator, proved), TTLCosts(cheapest(evaluator), pings)
     costs = (_cost(prefix, events, blocks, ttls) for prefix, events in _calls_of_blocks(tree).items())
     answers = sum((sent.output_usd for sent in evaluator.sent), Decimal(0))
     return sum(costs, Decimal(0)).scaleb(PER_TOKEN) + fixed_usd(tree, proved) + answers
@@ -34,7 +34,7 @@ def _calls_of_blocks(tree: BlockTree) -> dict[Prefix, list[CallPass]]:
     return found
 
 
-def _cost(prefix: Prefix, events: list[CallPass], blocks: BlocksByCall, ttls: Lifetimes) -> Decimal:
+def _cost(prefix: Prefix, events: list[CallPass], blocks: BlocksByCall, ttls: TTLCosts) -> Decimal:
     lengths = [added_tokens(event.sent.passes[event.index].sizes, prefix) for event in events]
     least = blocks.least(min(lengths), prefix, _list_of(events))
     known: dict[BlockState, Decimal] = {None: Decimal(0)}

@@ -21,7 +21,7 @@ from cachecost.analysis.optimum.planner import Choices, PlannedCall, Planner, ca
 from cachecost.analysis.optimum.presets import try_presets
 from cachecost.analysis.optimum.search import plan_changes
 from cachecost.analysis.optimum.tree import BlockTree
-from cachecost.analysis.optimum.ttls import Lifetimes
+from cachecost.analysis.optimum.ttls import TTLCosts
 from cachecost.simulation.workload import Workload
 
 ASSUMPTIONS: tuple[dict[str, object], ...] = (
@@ -67,7 +67,7 @@ def test_a_plan_with_more_calls_costs_the_same_as_if_it_were_planned_anew(
     random, recorded = Random(seed), random_workload(seed)
     evaluator = evaluator_of(hold_losses(recorded)[0] if loses else recorded, assumptions)
     tree = BlockTree(evaluator.sent)
-    choices = Choices(FutureUse(tree), Lifetimes(cheapest(evaluator), pings))
+    choices = Choices(FutureUse(tree), TTLCosts(cheapest(evaluator), pings))
     run = PlanRun(evaluator, evaluator.sent, choices)
     assert run.usd == planned_usd(evaluator, evaluator.sent, choices)
     preset = random.choice([one for one in try_presets(evaluator, lambda *_: None) if not one.refused])

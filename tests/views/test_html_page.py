@@ -37,13 +37,13 @@ WRITE += "sys.stdout.buffer.write(run_page(pictured_arms()).encode())"
 
 @cache
 def pictured_arms() -> RunResult:
-    """Ten strategies with the strips of their calls, and what is avoidable in the first."""
+    """Ten strategies with the timelines of their calls, and what is avoidable in the first."""
     made = ten_arms()
     main = made.comparisons[0]
     ledgers = [
         replace(
             each,
-            strips=[
+            timelines=[
                 CallTimeline((BreakpointAt(27_000, "1h"), BreakpointAt(40_000, "5m")), (("text", 2),))
                 for _ in each.rows
             ],
@@ -225,14 +225,16 @@ def _light(colour: str) -> float:
 
 
 def test_forty_nine_strategies_of_287_calls_make_a_light_page() -> None:
-    strip = CallTimeline(
+    timeline = CallTimeline(
         (BreakpointAt(21_000, "1h"), BreakpointAt(27_000, "1h")), (("thinking", 1), ("tool_use", 3), ("tool_result", 3))
     )
     ledgers = [ledger(f"an agent of some kind, {share}", share / 50, 287, asks=3 + share % 5) for share in range(49)]
     ledgers = [
         replace(
             each,
-            strips=[replace(strip, breakpoints=(*strip.breakpoints, _end(row.usage.total_input))) for row in each.rows],
+            timelines=[
+                replace(timeline, breakpoints=(*timeline.breakpoints, _end(row.usage.total_input))) for row in each.rows
+            ],
         )
         for each in ledgers
     ]

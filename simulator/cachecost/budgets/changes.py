@@ -101,8 +101,8 @@ class Causes:
     def _effect(self, one: _ChangedRow) -> str:
         assert one.before is not None
         if one.now.read < one.before.read:
-            dearest = max((self.replayed.rows[call - 1] for call in one.calls), key=lambda row: row.cost.total)
-            return effect_of(dearest)
+            worst = max((self.replayed.rows[call - 1] for call in one.calls), key=lambda row: row.cost.total)
+            return effect_of(worst)
         more = one.now.read + one.now.other - one.before.read - one.before.other
         return f"{abs(more):,} tokens {'longer' if more > 0 else 'shorter'}" if more else ""
 

@@ -61,7 +61,7 @@ NOTHING_READ, ONE_SESSION = ReadShare(0, 0), SessionVolume(1, None)
 class StrategyCost:
     """What a strategy comes to, and what it came to in the baseline (None: there is none to compare with).
 
-    `band` is the relative error of the token counts behind it.
+    `error_margin` is the relative error of the token counts behind it.
     """
 
     scenario: str

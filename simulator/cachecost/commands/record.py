@@ -68,7 +68,7 @@ def record(
     from cachecost.live.recorder.session import record as recorded
 
     path = out or Path(f"recording-{datetime.now().astimezone():%Y-%m-%d}.jsonl")
-    wishes = HelperOptions(
+    options = HelperOptions(
         str(path),
         shared.assumptions,
         str(shared.rules_file) if shared.rules_file else None,
@@ -78,7 +78,7 @@ def record(
         prints=not quiet,
         digest=content == "digest",
     )
-    done = recorded(_url(upstream, insecure), port, wishes, print_diagnostic, page)
+    done = recorded(_url(upstream, insecure), port, options, print_diagnostic, page)
     _print_summary(done, shared.setup)
     return exit_code(check_failed=done.lost)
 

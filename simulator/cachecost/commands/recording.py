@@ -110,11 +110,11 @@ def cut(
     """
     from cachecost.conversations.editing import cutting
 
-    wish = cutting.CallSelection(calls, start, end, session)
-    if wish == cutting.CallSelection():
+    selection = cutting.CallSelection(calls, start, end, session)
+    if selection == cutting.CallSelection():
         raise click.UsageError("expected at least one of --calls, --from, --to and --session")
     with reading_bar([log]):
-        written = cutting.cut(log, out, wish, format_, print_diagnostic, overwrite=force)
+        written = cutting.cut(log, out, selection, format_, print_diagnostic, overwrite=force)
     click.echo(f"{out}  {written.calls} of {written.of} calls")
 
 

@@ -120,8 +120,8 @@ def replay(
             if streams:
                 failed = _print_json(job.objects(), bar)
             else:
-                is_pictured = html is not None
-                ledgers = [ledger for ledger in job.ledgers(not as_json, is_pictured) if ledger.rows]
+                found = job.ledgers(not as_json, with_timelines=html is not None)
+                ledgers = [ledger for ledger in found if ledger.rows]
                 bar.begin("writing")
                 write_rows(csv_file, job.ranked_objects(ledgers))
                 if html is not None:

@@ -61,7 +61,7 @@ class ReplayJob:
         """The rows for JSON as they come; of several strategies when all are there, since they have ranks."""
         if not self.plans and not self.capacities:
             return (call_object(simulated.row) for simulated in _simulate(*self._recorded_calls()))
-        ledgers = self.ledgers(with_lower_bound=False, pictured=False)
+        ledgers = self.ledgers(with_lower_bound=False, with_timelines=False)
         return self.ranked_objects([ledger for ledger in ledgers if ledger.rows] if self._are_compared else ledgers)
 
     @property
@@ -77,13 +77,13 @@ class ReplayJob:
 
         return ranked_objects(list(ledgers))
 
-    def ledgers(self, with_lower_bound: bool, pictured: bool) -> Iterator[Ledger]:
-        """The ledger of each strategy or capacity, or that of the calls as recorded; `pictured` with timelines."""
+    def ledgers(self, with_lower_bound: bool, with_timelines: bool) -> Iterator[Ledger]:
+        """The ledger of each strategy or capacity, or that of the calls as recorded."""
         if self.capacities:
-            return self._at_capacities(pictured)
+            return self._at_capacities(with_timelines)
         if self.plans:
-            return self._of_strategies(with_lower_bound, pictured)
-        return iter([_recorded_ledger(*self._recorded_calls(), pictured)])
+            return self._of_strategies(with_lower_bound, with_timelines)
+        return iter([_recorded_ledger(*self._recorded_calls(), with_timelines)])
 
     def _calls(self, keep_content: bool = True) -> Iterator[RecordedCall]:
         with self.bar.reading(self.logs.paths):
@@ -98,15 +98,17 @@ class ReplayJob:
         self.bar.begin(REPLAYING, len(kept), CALL)
         return self.bar.count(kept), self.setup.with_recorded(kept, self.tokens)
 
-    def _at_capacities(self, pictured: bool) -> Iterator[Ledger]:
+    def _at_capacities(self, with_timelines: bool) -> Iterator[Ledger]:
         """The calls as they were sent, to a server that keeps this many tokens, one capacity after the other."""
         calls = list(self._calls())
         self.bar.begin(REPLAYING, len(calls) * len(self.capacities), CALL)
         for capacity in self.capacities:
             setup = self.setup.with_assumptions({"capacity_tokens": capacity}).with_recorded(calls, self.tokens)
-            yield _recorded_ledger(self.bar.count(calls), setup, pictured, f"{AS_RECORDED}, {capacity:,} tokens kept")
+            yield _recorded_ledger(
+                self.bar.count(calls), setup, with_timelines, f"{AS_RECORDED}, {capacity:,} tokens kept"
+            )
 
-    def _of_strategies(self, with_lower_bound: bool, pictured: bool) -> Iterator[Ledger]:
+    def _of_strategies(self, with_lower_bound: bool, with_timelines: bool) -> Iterator[Ledger]:
         """The ledger of each strategy, one after the other.
 
         Where all are ranked there is no lower bound: it is the same for most, and takes as long as a replay.
@@ -128,7 +130,7 @@ class ReplayJob:
         specs = self._specs(conversations)
         progress = self.bar.replays(len(specs))
         for spec in specs:
-            yield replay_strategy(spec, conversations, setup, progress, lower_bound, pictured, len(specs) > 1)
+            yield replay_strategy(spec, conversations, setup, progress, lower_bound, with_timelines, len(specs) > 1)
 
     def _specs(self, conversations: Sequence[Conversation]) -> list[StrategySpec | str]:
         """The strategies to plan; --all leaves out strategies for side questions where the log has none."""
@@ -152,7 +154,7 @@ def _simulate(calls: Iterable[RecordedCall], setup: ReplaySetup, name: str = AS_
 
 
 def _recorded_ledger(
-    calls: Iterable[RecordedCall], setup: ReplaySetup, pictured: bool, name: str = AS_RECORDED
+    calls: Iterable[RecordedCall], setup: ReplaySetup, with_timelines: bool, name: str = AS_RECORDED
 ) -> Ledger:
     """The ledger of the calls as they were sent, under this name."""
     from cachecost.ledger.margin import margin
@@ -162,8 +164,8 @@ def _recorded_ledger(
     for simulated in _simulate(calls, setup, name):
         ledger.rows.append(simulated.row)
         rules = rules or simulated.rules
-        if pictured:
-            ledger.strips.append(simulated.strip)
+        if with_timelines:
+            ledger.timelines.append(simulated.timeline)
     ttls = ttl_names([rules] if rules else [])
     return replace(
         ledger, token_source=setup.token_source, error_margin=margin(ledger.rows, setup.error_margin), ttls=ttls

@@ -36,10 +36,10 @@ USAGE_FIELDS = ("input_tokens", "read", "write_5m", "write_1h", "output_tokens")
 class Ledger:
     """All calls of one strategy, in order, and what a reader needs to assess them.
 
-    `notes` are sentences for people: what the strategy could not do, what was assumed. `band` is the relative error
-    of the token counts. `lower bound` is the lower bound in USD over all choices of breakpoints and TTLs for these
-    requests; None if it was not requested, or a call was refused. `strips` has one timeline a row if they were
-    requested, else none. `TTLs` are the host's names of its short and long TTL.
+    `notes` are sentences for people: what the strategy could not do, what was assumed. `error_margin` is the relative
+    error of the token counts. `lower_bound` is in USD, over all choices of breakpoints and TTLs for these requests;
+    None if it was not requested, or a call was refused. `timelines` has one a row if they were requested, else none.
+    `ttls` are the host's names of its short and long TTL.
     """
 
     strategy: str
@@ -48,7 +48,7 @@ class Ledger:
     token_source: str = ""
     error_margin: float = 0.0
     lower_bound: Decimal | None = None
-    strips: list[CallTimeline] = field(default_factory=list)
+    timelines: list[CallTimeline] = field(default_factory=list)
     ttls: tuple[str, str] = ("5m", "1h")
     sizes: list[CallSize] = field(default_factory=list)
     """How much of the conversation each row sends, if that was requested."""

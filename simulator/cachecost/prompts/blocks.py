@@ -3,7 +3,7 @@
 A `Thread` is the tree of *messages as sent*: one node per message, one child per continuation of the
 conversation. A `Prefix` is the tree of *blocks as rendered*: its nodes are what the
 cache knows, and two prompts share a node exactly when the cumulative digest of all blocks
-and salts up to it is equal (rules 2 and 7). Both are interned, so equality is
+and cache keys up to it is equal (rules 2 and 7). Both are interned, so equality is
 identity and a call costs work for what is new in it. Most nodes have one child, which is kept without a table.
 """
 
@@ -348,7 +348,7 @@ class Prefix:
         return self._other(block.digest, layer, block, tokens)
 
     def cache_key(self, cache_key: bytes, layer: Layer, hidden_tokens: int) -> Prefix:
-        """The start of `layer` under the cache key `salt`, with the hidden prompt tokens there.
+        """The start of `layer` under `cache_key`, with the hidden prompt tokens there.
 
         Their number is part of the key: the length of a prefix never depends on which call came first.
         """

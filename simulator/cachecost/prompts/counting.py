@@ -45,7 +45,7 @@ NOTHING_HIDDEN = Hidden()
 class TokenCounter(Protocol):
     """Counts blocks for one tokenizer generation.
 
-    `name` is what `--tokens` calls it, `source` one phrase for reports, `band` the relative error
+    `name` is what `--tokens` calls it, `source` one phrase for reports, `error_margin` the relative error
     (0.031 is ±3.1 %) at the 95th percentile of its measurements; 0.0 is exact.
     """
 

@@ -75,9 +75,9 @@ def _breakpoint_named_object(request: Request, rules: ModelRules) -> HostRequest
     head = [breakpoint for breakpoint in request.breakpoints if breakpoint.layer is not Layer.MESSAGES]
     notes = []
     if len(head) < len(request.breakpoints) or request.automatic:
-        notes.append(f"{rules.host} has no moving tail: an object would be made anew for each call.")
+        notes.append(f"{rules.host} has no moving breakpoint: an object would be made anew for each call.")
     if not head:
-        notes.append("No breakpoint stands in the head, so no object is made.")
+        notes.append("The static prefix has no breakpoint, so no object is made.")
     kept = tuple(head[-1:])
     return HostRequest(replace(request, breakpoints=kept, automatic=None), kept, tuple(notes))
 

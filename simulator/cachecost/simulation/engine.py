@@ -61,7 +61,7 @@ class SimulatedCall(NamedTuple):
         return self.passes[0].losses if self.passes else ()
 
     @property
-    def strip(self) -> CallTimeline:
+    def timeline(self) -> CallTimeline:
         """What the picture of the call needs besides its row."""
         if not self.passes:
             return EMPTY_TIMELINE

@@ -31,19 +31,19 @@ def replay_strategy(
     setup: ReplaySetup,
     progress: Progress = no_progress,
     find_lower_bound: LowerBound | None = None,
-    pictured: bool = False,
+    with_timelines: bool = False,
     measured: bool = False,
 ) -> Ledger:
     """Every call that a strategy makes of the conversations, in the order they start. Raises CannotEvaluate.
 
-    `pictured` keeps the prompt timeline of each call, `measured` how much of the conversation each call sends.
+    `with_timelines` keeps the prompt timeline of each call, `measured` how much of the conversation each call sends.
     """
     sessions = [conversations] if isinstance(conversations, Conversation) else list(conversations)
     strategy = setup.build_strategy(spec)
     own = setup.for_strategy(strategy)
     simulation = Simulation(own, strategy.name, preparer=own.preparer())
     calls: list[Call] | None = [] if find_lower_bound or measured else None
-    rows, strips, is_bounded = _simulate(simulation, strategy, sessions, own, progress, pictured, calls)
+    rows, timelines, is_bounded = _simulate(simulation, strategy, sessions, own, progress, with_timelines, calls)
     models = setup.models(sessions)
     lower_bound = None
     if find_lower_bound and calls is not None and is_bounded and not any(row.error for row in rows):
@@ -55,7 +55,7 @@ def replay_strategy(
     source = "; ".join(dict.fromkeys(counter.source for counter in counters))
     error_margin = margin(rows, max((counter.error_margin for counter in counters), default=0.0))
     sizes = conversation_sizes(calls or (), counters[0]) if measured and counters else []
-    return Ledger(strategy.name, rows, notes, source, error_margin, lower_bound, strips, ttl_names(models), sizes)
+    return Ledger(strategy.name, rows, notes, source, error_margin, lower_bound, timelines, ttl_names(models), sizes)
 
 
 def _simulate(
@@ -64,15 +64,15 @@ def _simulate(
     conversations: Sequence[Conversation],
     setup: ReplaySetup,
     progress: Progress,
-    pictured: bool,
+    with_timelines: bool,
     calls: list[Call] | None,
 ) -> tuple[list[CallRow], list[CallTimeline], bool]:
-    """The rows of the calls, where `pictured` their timelines, and whether all their caches use breakpoints.
+    """The rows of the calls, where `with_timelines` their timelines, and whether all their caches use breakpoints.
 
     The calls are added to `calls`, if these are wanted: a long plan is not kept for nothing.
     """
     rows: list[CallRow] = []
-    strips: list[CallTimeline] = []
+    timelines: list[CallTimeline] = []
     use_breakpoints = True
     for number, planned in enumerate(plan_calls(strategy, conversations), 1):
         call: Call = date_call(planned)
@@ -83,7 +83,7 @@ def _simulate(
         simulated = simulation.simulate(call)
         rows.append(simulated.row)
         use_breakpoints &= simulated.rules is None or simulated.rules.uses_breakpoints
-        if pictured:
-            strips.append(simulated.strip)
+        if with_timelines:
+            timelines.append(simulated.timeline)
         progress(strategy.name, number)
-    return rows, strips, use_breakpoints
+    return rows, timelines, use_breakpoints

@@ -1,6 +1,6 @@
 """What to change: the settings and habits that would have saved most on these sessions, each priced on them.
 
-Each piece of advice is priced on its own, with everything else as it was; of those that mend the same loss only the
+Each piece of advice is priced on its own, with everything else as it was; of those that avoid the same loss only the
 best is given. Settings are named as Claude Code has them (providers/clients).
 """
 

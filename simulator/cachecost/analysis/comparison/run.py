@@ -16,17 +16,17 @@ from cachecost.scenario import Scenario
 from cachecost.simulation.setup import Progress, ReplaySetup, no_progress
 
 
-def run(scenario: Scenario, folder: Path, progress: Progress = no_progress, pictured: bool = False) -> RunResult:
+def run(scenario: Scenario, folder: Path, progress: Progress = no_progress, with_timelines: bool = False) -> RunResult:
     """Simulate every strategy in every variant. Paths in the scenario start at `folder`.
 
-    `pictured` adds what only the HTML report shows: the strips of all calls, and what is avoidable in the first and
-    the best strategy.
+    `with_timelines` adds what only the HTML report shows: the timelines of all calls, and what is avoidable in the
+    first and the best strategy.
 
     Raises CannotEvaluate for a model, rule, price or count that is not known, InputError for a bad recording.
     """
     variants = [VariantRun(name, variant, folder) for name, variant in scenario.all_variants]
     main = variants[0]
-    comparisons = [main.comparison(progress, _lower_bound, pictured)]
+    comparisons = [main.comparison(progress, _lower_bound, with_timelines)]
     comparisons += [variant.comparison(progress, None, False) for variant in variants[1:]]
     shipped = comparison_when_shipped(main, comparisons)
     return RunResult(
@@ -38,7 +38,7 @@ def run(scenario: Scenario, folder: Path, progress: Progress = no_progress, pict
         assumptions_of(main, comparisons, shipped),
         [main.published_figure(published_figure) for published_figure in scenario.published_figures],
         main.versions(),
-        main.explanations(comparisons[0]) if pictured else [],
+        main.explanations(comparisons[0]) if with_timelines else [],
     )
 
 

@@ -125,7 +125,7 @@ def rules_sentence(comparison: Comparison) -> str:
 
 
 def token_sentences(summary: Summary) -> list[str]:
-    """Where the token counts come from, and what their error band is in dollars: one sentence a source."""
+    """Where the token counts come from, and what their error margin is in dollars: one sentence a source."""
     groups: dict[str, list[StrategyLine]] = {}
     for line in complete(summary.lines):
         groups.setdefault(line.token_source, []).append(line)

@@ -11,7 +11,7 @@ from cachecost.analysis.comparison.strategy_line import StrategyLine, is_tied, r
 from cachecost.base.formatting import dollar_places
 from cachecost.ledger.results import Comparison, Ledger
 
-LIFETIMES = ("5m", "1h")
+TTL_NAMES = ("5m", "1h")
 AGAINST_FIRST = "vs first"
 """The head of the column that compares with the first strategy."""
 CLASS_NAMES = {"read": "read", "write_5m": "write 5m", "write_1h": "write 1h", "input": "uncached", "output": "output"}
@@ -82,7 +82,7 @@ class Summary:
     @property
     def class_names(self) -> dict[str, str]:
         """What the token classes are called, with the host's own words for its TTLs."""
-        short, long = next((ledger.ttls for ledger in self.comparison.ledgers), LIFETIMES)
+        short, long = next((ledger.ttls for ledger in self.comparison.ledgers), TTL_NAMES)
         names = {**CLASS_NAMES, "write_5m": f"write {short}", "write_1h": f"write {long}"}
         return names if self.is_priced else {**names, **PREFILL_NAMES}
 
@@ -141,10 +141,10 @@ def same_order(one: Summary, other: Summary) -> bool:
     """Whether no two strategies that are compared in both change places; costing the same is no change."""
     there = {line.name: line.effort for line in ranked(other.lines)}
     pairs = sorted((line.effort, there[line.name]) for line in ranked(one.lines) if line.name in there)
-    dearest_below = None
+    most_below = None
     for _, level in groupby(pairs, key=lambda pair: pair[0]):
         costs = [cost for _, cost in level]
-        if dearest_below is not None and min(costs) < dearest_below:
+        if most_below is not None and min(costs) < most_below:
             return False
-        dearest_below = max(costs) if dearest_below is None else max(dearest_below, *costs)
+        most_below = max(costs) if most_below is None else max(most_below, *costs)
     return True

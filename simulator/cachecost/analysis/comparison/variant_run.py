@@ -40,9 +40,9 @@ class VariantRun:
         self.setup = replace(scenario_setup(scenario, folder, bills), may_lack_prices=True)
 
     def comparison(
-        self, progress: Progress = no_progress, lower_bound: LowerBound | None = None, pictured: bool = False
+        self, progress: Progress = no_progress, lower_bound: LowerBound | None = None, with_timelines: bool = False
     ) -> Comparison:
-        ledgers = [self.ledger(spec, progress, lower_bound, pictured) for spec in self.scenario.strategies]
+        ledgers = [self.ledger(spec, progress, lower_bound, with_timelines) for spec in self.scenario.strategies]
         return replace(self.empty_comparison(), ledgers=ledgers)
 
     def empty_comparison(self) -> Comparison:
@@ -63,10 +63,12 @@ class VariantRun:
         spec: StrategySpec,
         progress: Progress = no_progress,
         lower_bound: LowerBound | None = None,
-        pictured: bool = False,
+        with_timelines: bool = False,
     ) -> Ledger:
         """What a strategy costs, and how much of the conversation it sends."""
-        found = replay_strategy(spec, self.conversations, self.setup, progress, lower_bound, pictured, measured=True)
+        found = replay_strategy(
+            spec, self.conversations, self.setup, progress, lower_bound, with_timelines, measured=True
+        )
         return replace(found, leaves_out=spec.leaves_out, ranked=spec.ranked, assumes=self._own_assumptions(spec))
 
     def _own_assumptions(self, spec: StrategySpec) -> str:

@@ -41,7 +41,7 @@ def check_parameters(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding
 def _compare(
     a: LoadedRequest, b: LoadedRequest, code: str, paths: tuple[tuple[str, ...], ...]
 ) -> Iterator[LintFinding]:
-    """`a` with this parameter as `b` has it: does a salt change?"""
+    """`a` with this parameter as `b` has it: does a cache key change?"""
     params = dict(a.request.params)
     for path in paths:
         params = _put(params, path, _get(b.request.params, path))

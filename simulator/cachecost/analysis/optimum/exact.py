@@ -22,7 +22,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
     accepts_breakpoints,
 )
 from cachecost.analysis.optimum.tree import BlockNode, BlockTree, Tail
-from cachecost.analysis.optimum.ttls import BlockState, HeldBlock, Lifetimes
+from cachecost.analysis.optimum.ttls import BlockState, HeldBlock, TTLCosts
 from cachecost.caches.breakpoints import CacheEntry
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import BreakpointPrefix
@@ -144,7 +144,7 @@ class _Bound:
         sent = [slot.step.sent for slot in slots if not slot.is_optional]
         tree = BlockTree(sent)
         self.start = slots[0].step.sent.start if slots else float("inf")
-        self._ttls = Lifetimes(cheapest(evaluator), has_extras, is_generous=True)
+        self._ttls = TTLCosts(cheapest(evaluator), has_extras, is_generous=True)
         self._fixed = fixed_usd(tree) + sum((one.output_usd for one in sent), ZERO)
         self._are_alike = are_alike(evaluator)
         self._tails = [(node, node.own) for node in tree.nodes.values() if node.own is not None]

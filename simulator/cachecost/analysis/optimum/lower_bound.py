@@ -15,7 +15,7 @@ contain it. In any legal plan the following holds for it, with any breakpoints:
 - A call in which nothing at or after the block may have a breakpoint, or everything that may is shorter than the
   model's minimum, neither reads nor writes it (rules 6, 8).
 
-`Lifetimes` takes the cheapest of all histories that obey these, so the sum over the blocks is no more than any plan
+`TTLCosts` takes the cheapest of all histories that obey these, so the sum over the blocks is no more than any plan
 costs. What is left out only restricts plans further: four breakpoints a call, the reach of the lookback, the order
 of TTLs, that a block is read only with all before it, that an entry is replaced while it cannot be read. What
 stands after the last block that may be marked, and the answers, cost the same in every plan. Lag and early eviction
@@ -41,7 +41,7 @@ from cachecost.analysis.optimum.blocks_by_call import BlocksByCall
 from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator
 from cachecost.analysis.optimum.proved_reads import ProvedRead, proved_reads
 from cachecost.analysis.optimum.tree import BlockNode, BlockTree, Tail
-from cachecost.analysis.optimum.ttls import Cheapest, Lifetimes
+from cachecost.analysis.optimum.ttls import Cheapest, TTLCosts
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.providers.quotes import PER_TOKEN
@@ -84,7 +84,7 @@ class LowerBound:
                 same = node.own, own_tokens(node)
                 tail, count = blocks.list_for(node, node.own, pings) if blocks else same
                 tokens[tail] = tokens.get(tail, 0) + count
-        ttls = Lifetimes(cheapest(evaluator), pings)
+        ttls = TTLCosts(cheapest(evaluator), pings)
         return sum((ttls.cost(tail) * count for tail, count in tokens.items()), ZERO).scaleb(PER_TOKEN)
 
 

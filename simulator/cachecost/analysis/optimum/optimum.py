@@ -28,7 +28,7 @@ from cachecost.analysis.optimum.planner import Choices, Planner, PlannerOptions,
 from cachecost.analysis.optimum.presets import PresetResult, cheapest_first, try_presets
 from cachecost.analysis.optimum.search import TriedPlan, improve_plan
 from cachecost.analysis.optimum.tree import BlockTree
-from cachecost.analysis.optimum.ttls import Lifetimes
+from cachecost.analysis.optimum.ttls import TTLCosts
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
 from cachecost.ledger.margin import margin
@@ -181,7 +181,7 @@ class _Finder:
         future, least = FutureUse(tree), cheapest(evaluator)
         ways, taken = (False, True) if self._pings else (False,), list(filter(self._are_taken, HABITS))
         for pings in ways:
-            ttls = Lifetimes(least, pings)
+            ttls = TTLCosts(least, pings)
             choices = [Choices(future, ttls, habits) for habits in taken]
             for one in choices:
                 steps, cost = self._planned(one)

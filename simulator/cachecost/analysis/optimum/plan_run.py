@@ -249,7 +249,7 @@ class _ChangedRun:
         return usd
 
     def _run_step(self, number: float) -> Decimal:
-        """USD by which a call is dearer now."""
+        """USD by which a call is more expensive now."""
         run, entries = self._run, self._entries
         entries.number = number
         entries.seen.clear()

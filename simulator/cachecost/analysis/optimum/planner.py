@@ -27,7 +27,7 @@ from cachecost.analysis.optimum.ttls import (
     READABLE,
     BlockState,
     HeldBlock,
-    Lifetimes,
+    TTLCosts,
     is_ready,
     ttl_seconds,
     write_block,
@@ -74,7 +74,7 @@ def _spans(event: CallPass, ranges: Sequence[BlockRange]) -> Iterator[_Span]:
 class _SpanPrices:
     """What the blocks of a call cost now and later, USD per 10**6 tokens; `held` is the TTL of what it reads."""
 
-    def __init__(self, ttls: Lifetimes, event: CallPass, spans: Sequence[_Span], held: TTL | None) -> None:
+    def __init__(self, ttls: TTLCosts, event: CallPass, spans: Sequence[_Span], held: TTL | None) -> None:
         self._ttls = ttls
         self._spans = spans
         self._end = max((span.end for span in spans), default=0)
@@ -118,7 +118,7 @@ class Choices:
     Nothing else decides, so what is found serves all plans.
     """
 
-    def __init__(self, future: FutureUse, ttls: Lifetimes, habits: PlannerOptions = PlannerOptions()) -> None:
+    def __init__(self, future: FutureUse, ttls: TTLCosts, habits: PlannerOptions = PlannerOptions()) -> None:
         self.events = future.events
         self._future = future
         self._ttls = ttls

@@ -51,7 +51,7 @@ class Cheapest:
     write_1h: Decimal
 
 
-class Lifetimes:
+class TTLCosts:
     """Costs in USD per 10**6 tokens of a block, for each list of calls and state.
 
     `pings` allows keep-alives; `is_generous` grants that they make any block live an hour

@@ -235,8 +235,8 @@ class AlternativePricing:
         ]
 
     def error(self, option: Option, made: ReplayedSteps, changes: Sequence[Decimal]) -> Decimal:
-        """What the token counts may do to the saving, USD: their band on what changes, gains and losses alike, as far
-        as no bill determines it.
+        """What the token counts may do to the saving, USD: their error margin on what changes, gains and losses alike,
+        as far as no bill determines it.
 
         Where other tokenizers count, the error of all that is sent is its own.
         """

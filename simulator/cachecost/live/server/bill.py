@@ -50,7 +50,7 @@ class BillShare:
 class ServerBill:
     """All calls, then by workspace, conversation and model, and the uncached loops.
 
-    `token_source` says how tokens were counted, `band` is the error margin (0.03 is ±3%).
+    `token_source` says how tokens were counted, `error_margin` is relative (0.03 is ±3%).
     """
 
     total: BillShare

@@ -45,7 +45,7 @@ class SharedTotals:
         self._tables: OrderedDict[_Key, CallTable] = OrderedDict()
 
     def totals(self, spec: StrategySpec | str, terms: ReplaySetup) -> Totals | None:
-        """The exact sums of `replay_strategy(spec, talks, terms)`; None where only that function can compute them."""
+        """The exact sums of `replay_strategy` under the same terms; None where only that function can compute them."""
         agent = terms.build_strategy(spec)
         if not isinstance(agent, Agent) or agent.inquiry_by_host or terms.bills or terms.day is None:
             return None

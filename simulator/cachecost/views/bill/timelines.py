@@ -46,8 +46,8 @@ def billed_column(one: TimelineCall) -> CallColumn:
     )
     is_human = "human" in call.events and not one.agent_number
     place = " · ".join(filter(None, (clock(call.start), agent_name(one))))
-    strip = CallTimeline(is_human=True) if is_human else EMPTY_TIMELINE
-    return CallColumn(row, strip, rewritten=paid.rewritten, place=place, words=_happened(one))
+    timeline = CallTimeline(is_human=True) if is_human else EMPTY_TIMELINE
+    return CallColumn(row, timeline, rewritten=paid.rewritten, place=place, words=_happened(one))
 
 
 def session_sentence(calls: Sequence[TimelineCall]) -> str:

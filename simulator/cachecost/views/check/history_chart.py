@@ -83,7 +83,7 @@ def _commit_name(entry: HistoryEntry) -> str:
 
 
 def history_title(histories: Sequence[ScenarioHistory]) -> str:
-    """The answer in words: of one scenario its figures, of several how many became cheaper and dearer."""
+    """The answer in words: of one scenario its figures, of several how many became cheaper and more expensive."""
     if not histories:
         return "No costs have been accepted yet"
     if len(histories) == 1:

@@ -84,7 +84,7 @@ def _column(
     number = call.number or place
     row = replace(made.row, call=number)
     again = rewritten.get(number, ZERO)
-    return CallColumn(_billed_row(row, bill, prices) if bill else row, made.strip, rewritten=again)
+    return CallColumn(_billed_row(row, bill, prices) if bill else row, made.timeline, rewritten=again)
 
 
 def _billed_row(row: CallRow, bill: BilledCall, prices: CallPrices) -> CallRow:

@@ -21,7 +21,7 @@ from cachecost.analysis.comparison.sentences import (
     token_sentences,
 )
 from cachecost.analysis.comparison.strategy_line import StrategyLine, shared_notes
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, LIFETIMES, Summary, summarise
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, TTL_NAMES, Summary, summarise
 from cachecost.base.formatting import UNKNOWN, change_text, dollars, tokens
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import RunResult
@@ -125,9 +125,9 @@ def run_page(
         bold=bold_words(main),
         questions=question_table(main) if main.has_questions else None,
         class_names=main.class_names,
-        strips=_open_first(timelines)[:SHOWN],
-        more_strips=_open_first(timelines)[SHOWN:],
-        strip_key=timeline_key(timelines, next((ledger.ttls for ledger in main.comparison.ledgers), LIFETIMES)),
+        timelines=_open_first(timelines)[:SHOWN],
+        more_timelines=_open_first(timelines)[SHOWN:],
+        strip_key=timeline_key(timelines, next((ledger.ttls for ledger in main.comparison.ledgers), TTL_NAMES)),
         providers=_providers(summaries),
         charts=[*_cumulative(main), *_parts(main)],
         layers=layer_table(main) if main.lines else None,

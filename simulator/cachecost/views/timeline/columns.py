@@ -24,7 +24,7 @@ class CallColumn:
     """A call, and how many calls it stands for: it is the one of them that paid most for what was not read."""
 
     row: CallRow
-    strip: CallTimeline = EMPTY_TIMELINE
+    timeline: CallTimeline = EMPTY_TIMELINE
     stands_for: int = 1
     rewritten: Decimal = ZERO
     """USD that it paid to write again what had been cached."""
@@ -49,9 +49,9 @@ def columns_of(
     ledger: Ledger, most: int = MOST, rewritten: Mapping[int, Decimal] = NOTHING_REWRITTEN
 ) -> list[CallColumn]:
     """At most `most` columns of a ledger; `rewritten` are USD by the number of the call."""
-    strips = ledger.strips or [EMPTY_TIMELINE] * len(ledger.rows)
-    pairs = zip(ledger.rows, strips, strict=True)
-    return thin([CallColumn(row, strip, rewritten=rewritten.get(row.call, ZERO)) for row, strip in pairs], most)
+    timelines = ledger.timelines or [EMPTY_TIMELINE] * len(ledger.rows)
+    pairs = zip(ledger.rows, timelines, strict=True)
+    return thin([CallColumn(row, timeline, rewritten=rewritten.get(row.call, ZERO)) for row, timeline in pairs], most)
 
 
 def thin(columns: Sequence[CallColumn], most: int = MOST) -> list[CallColumn]:

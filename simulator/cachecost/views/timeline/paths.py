@@ -127,7 +127,7 @@ def _ticks(columns: Sequence[CallColumn], longest: int) -> str:
     """A tick where a breakpoint stands; breakpoints that stay make one line."""
     places: dict[int, list[int]] = {}
     for at, column in enumerate(columns):
-        for height in dict.fromkeys(_height(breakpoint.tokens, longest) for breakpoint in column.strip.breakpoints):
+        for height in dict.fromkeys(_height(breakpoint.tokens, longest) for breakpoint in column.timeline.breakpoints):
             places.setdefault(height, []).append(at)
     return "".join(
         f"M{start} {HEIGHT - height}H{end}" for height in sorted(places) for start, end in _stretches(places[height])
@@ -163,6 +163,6 @@ def _turns(columns: Sequence[CallColumn]) -> str:
     begins = [
         at
         for at, (turn, column) in enumerate(zip(turns, columns, strict=True))
-        if (column.strip.is_human if not turn else at == 0 or turn != turns[at - 1])
+        if (column.timeline.is_human if not turn else at == 0 or turn != turns[at - 1])
     ]
     return "".join(f"M{at} {BAND_TOP}v{BAND_HEIGHT + 3}" for at in begins)

@@ -47,14 +47,14 @@ def call_table(columns: Sequence[CallColumn], most: int) -> Table:
 def _says(group: Sequence[CallColumn]) -> str:
     if len(group) > 1:
         return _sums_say(group)
-    row, strip = group[0].row, group[0].strip
+    row, timeline = group[0].row, group[0].timeline
     lines = [" · ".join(filter(None, [_who(row), group[0].place, _cost(group)]))]
     if row.error is not None:
         return f"{lines[0]}\n{row.error}"
     lines += [_layer(layer, row) for layer in Layer if _any(row, layer)] or [_prompt(group)]
     lines.append(f"output {tokens(row.usage.output_tokens)}{_dollars(row, row.cost.output)}")
-    lines += [f"not read: {_kinds(strip)}"] if strip.fresh else []
-    lines += [f"breakpoints at {_breakpoints(strip.breakpoints)}"] if strip.breakpoints else []
+    lines += [f"not read: {_kinds(timeline)}"] if timeline.fresh else []
+    lines += [f"breakpoints at {_breakpoints(timeline.breakpoints)}"] if timeline.breakpoints else []
     return "\n".join([*lines, group[0].words or (row.cause or "").replace("_", " ")]).rstrip()
 
 
@@ -102,8 +102,8 @@ def _breakpoints(breakpoints: Sequence[BreakpointAt]) -> str:
     return ", ".join(f"{tokens(breakpoint.tokens)} ({breakpoint.ttl})" for breakpoint in breakpoints)
 
 
-def _kinds(strip: CallTimeline) -> str:
-    return ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in strip.fresh)
+def _kinds(timeline: CallTimeline) -> str:
+    return ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in timeline.fresh)
 
 
 def _sums_say(group: Sequence[CallColumn]) -> str:
@@ -125,6 +125,6 @@ def _cells(group: Sequence[CallColumn], classes: Sequence[str], cost: str) -> li
     counts = [tokens(_sum(group, name)) for name in classes]
     if len(group) > 1:
         return [_range(group).partition(" ")[2], count_text(len(group), "call"), *counts, cost, ""]
-    row, strip = group[0].row, group[0].strip
+    row, timeline = group[0].row, group[0].timeline
     what = f"question {row.inquiry}" if row.inquiry is not None else row.purpose
-    return [f"{row.call:,}", what, *counts, cost, row.error or _kinds(strip)]
+    return [f"{row.call:,}", what, *counts, cost, row.error or _kinds(timeline)]

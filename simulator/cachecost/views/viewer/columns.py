@@ -70,4 +70,4 @@ def simulated_columns(made: Sequence[SimulatedCall | None], causes: NameList) ->
 
 
 def _breakpoints(one: SimulatedCall | None) -> list[tuple[int, str]]:
-    return [(breakpoint.tokens, breakpoint.ttl) for breakpoint in one.strip.breakpoints] if one else []
+    return [(breakpoint.tokens, breakpoint.ttl) for breakpoint in one.timeline.breakpoints] if one else []

@@ -1,4 +1,4 @@
-"""The strip: heights are tokens, a rewrite is seen, many calls are thinned to the dearest ones."""
+"""The timeline: heights are tokens, a rewrite is seen, many calls are thinned to the dearest ones."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from cachecost.views.timeline.picture import TimelineScale, timeline_key, timeli
 from cachecost.views.timeline.words import call_table, spots
 
 
-def column(usage: Usage, call: int = 1, strip: CallTimeline = EMPTY_TIMELINE, **fields: object) -> CallColumn:
-    return CallColumn(row("a", call, usage, **fields), strip)
+def column(usage: Usage, call: int = 1, timeline: CallTimeline = EMPTY_TIMELINE, **fields: object) -> CallColumn:
+    return CallColumn(row("a", call, usage, **fields), timeline)
 
 
 def heights(path: str, width: int) -> list[int]:
@@ -91,8 +91,8 @@ def test_ends_of_layers_are_lines() -> None:
 
 
 def test_breakpoints_that_stay_make_one_line_and_those_that_move_ticks() -> None:
-    strips = [CallTimeline((BreakpointAt(500, "1h"), BreakpointAt(tokens, "5m"))) for tokens in (600, 700, 700)]
-    columns = [column(Usage(0, 1000, 0, 0), strip=strip) for strip in strips]
+    timelines = [CallTimeline((BreakpointAt(500, "1h"), BreakpointAt(tokens, "5m"))) for tokens in (600, 700, 700)]
+    columns = [column(Usage(0, 1000, 0, 0), timeline=timeline) for timeline in timelines]
     assert paths_of(columns, 1000).breakpoints == "M0 100H3M0 80H1M1 60H3"
 
 
@@ -105,7 +105,7 @@ def test_the_band_tells_loops_questions_and_turns() -> None:
 
 
 def test_recorded_calls_tell_their_turns_by_their_last_message() -> None:
-    columns = [column(Usage(1), strip=CallTimeline(is_human=human)) for human in (True, False, False, True)]
+    columns = [column(Usage(1), timeline=CallTimeline(is_human=human)) for human in (True, False, False, True)]
     assert paths_of(columns, 1).turns == "M0 206v12M3 206v12"
 
 
@@ -168,8 +168,8 @@ def test_the_legend_has_what_occurs_and_nothing_else() -> None:
     assert key(column(Usage(100))) == ["uncached"]
     assert key(CallColumn(read.row, rewritten=Decimal(1))) == ["read", "dollars rewritten"]
     assert key(read, column(Usage(0, 100), inquiry=1)) == ["read", "tool loop", "question"]
-    strip = CallTimeline((BreakpointAt(50, "5m"),), is_human=True)
-    assert key(column(Usage(0, 100), strip=strip)) == ["read", "breakpoint", "human turn"]
+    timeline = CallTimeline((BreakpointAt(50, "5m"),), is_human=True)
+    assert key(column(Usage(0, 100), timeline=timeline)) == ["read", "breakpoint", "human turn"]
 
 
 def test_few_columns_are_no_walls_and_their_axis_ends_with_them() -> None:
