@@ -242,6 +242,48 @@ def test_openais_breakpoints_are_breakpoints_and_no_part_of_the_block(options: B
     assert body["messages"] == [says("user", [text("go", cache_control=breakpoint)])]
 
 
+POINT = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "ours"),
+    [
+        ("gpt-6.1-sol", {}, "gpt-6.1-sol"),
+        ("gpt-6.1-sol", {"prompt_cache_options": None}, "gpt-6.1-sol"),
+        ("gpt-6.1-sol", {"prompt_cache_options": {"mode": "implicit"}}, "gpt-6.1-sol"),
+        ("gpt-6.1-sol", {"prompt_cache_options": {"mode": "explicit"}}, "gpt-6.1-sol-explicit"),
+        ("gpt-6.1-sol-explicit", {"prompt_cache_options": {"mode": "explicit"}}, "gpt-6.1-sol-explicit"),
+        (None, {"prompt_cache_options": {"mode": "explicit"}}, None),
+    ],
+)
+def test_the_model_of_a_request_in_explicit_mode_is_the_one_that_caches_so(
+    model: str | None, options: Body, ours: str | None
+) -> None:
+    assert from_chat({"model": model, "messages": [says("user", "go")], **options})["model"] == ours
+    assert from_responses({"model": model, "input": "go", **options})["model"] == ours
+
+
+@pytest.mark.parametrize(
+    ("mode", "part", "expected"),
+    [
+        ({}, {}, None),
+        ({}, POINT, SHORT),
+        ({"ttl": "12h"}, POINT, LONG),
+        ({"mode": "implicit"}, POINT, SHORT),
+        ({"mode": "explicit"}, POINT, None),
+        ({}, {"cache_control": SHORT}, None),  # a gateway's: the other hosts place none of their own
+    ],
+)
+def test_breakpoints_of_the_client_leave_the_implicit_one_in_place(
+    mode: Body, part: Body, expected: Body | None
+) -> None:
+    options = {"prompt_cache_options": mode}
+    body = chat(says("system", [text("be brief", **part)]), says("user", "go"), **options)
+    assert body.get("cache_control") == expected
+    items = [says("developer", [{"type": "input_text", "text": "be brief", **part}]), says("user", "go")]
+    assert responses(items, **options).get("cache_control") == expected
+
+
 FUNCTION = {"name": "weather", "description": "Tells it.", "parameters": SCHEMA, "strict": True}
 TOOL = {"name": "weather", "description": "Tells it.", "input_schema": SCHEMA, "strict": True}
 

@@ -161,7 +161,8 @@ def test_usage_may_stand_beside_the_answer(tmp_path: Path) -> None:
     [
         ("gpt-5.6-sol", {}, "gpt-5.6-sol", "openai"),
         ("openai/o3", {}, "o3", "openai"),
-        ("gpt-5.6-sol", {"prompt_filter_results": []}, "gpt-5.6-sol", "foundry"),
+        ("gpt-5.6-sol", {"prompt_filter_results": []}, "gpt-5.6-sol", "azure"),
+        ("claude-opus-4-6", {"prompt_filter_results": []}, "claude-opus-4-6", "foundry"),
         ("claude-opus-4-6", {}, "claude-opus-4-6", None),
         ("anthropic/claude-opus-4-6", {}, "claude-opus-4-6", "anthropic"),
         ("anthropic/claude-opus-4.6", {"id": "gen-1", "provider": "Google"}, "claude-opus-4.6", "openrouter"),
@@ -176,7 +177,7 @@ def test_who_served_it(tmp_path: Path, model: str, more: Row, named: str, host: 
 def test_a_model_that_only_the_answer_names(tmp_path: Path) -> None:
     """Azure has the deployment in the address, not in the body."""
     (call,) = read(log(tmp_path, pair({"messages": [GO]}, completion(prompt_filter_results=[]))))
-    assert (call.request.model, call.host) == (MODEL, "foundry")
+    assert (call.request.model, call.host) == (MODEL, "azure")
 
 
 @pytest.mark.parametrize(

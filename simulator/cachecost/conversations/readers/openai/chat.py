@@ -2,7 +2,8 @@
 
 Read from the types of OpenAI's SDKs and its API reference (November 2026), and from what gateways add to them:
 `cache_control` on parts, messages and tools (LiteLLM, OpenRouter), `thinking_blocks` (LiteLLM), `reasoning_content`
-(DeepSeek and others). `prompt_cache_breakpoint` becomes a breakpoint; its 30 minutes become our 5m TTL.
+(DeepSeek and others). `prompt_cache_breakpoint` becomes a breakpoint; its 30 minutes become our 5m TTL. The model of a
+request in explicit mode becomes the one that caches so (`gpt-6.1-sol-explicit`).
 
 Instructions at the start (role system or developer) are the system prompt; later ones stay in place.
 Results of tools that follow each other are one user message. Parameters that do not affect the prompt are dropped.
@@ -19,6 +20,8 @@ from cachecost.conversations.readers.openai.parts import (
     Body,
     Turns,
     copy_breakpoint,
+    implicit_breakpoint,
+    model_with_mode,
     parameters,
     parts,
     role_of,
@@ -42,7 +45,8 @@ def from_chat(body: Mapping[str, Any]) -> Body:
     given = body.get("tools") if body.get("tools") is not None else body.get("functions")
     called = body.get("tool_choice") if body.get("tool_choice") is not None else _old_choice(body)
     return {
-        "model": body.get("model"),
+        "model": model_with_mode(body),
+        **implicit_breakpoint(body, messages, breakpoint),
         **parameters(body, LIMITS, body.get("reasoning_effort"), body.get("response_format")),
         **tool_settings(given, called, body.get("parallel_tool_calls"), breakpoint),
         **turns.body(),

@@ -199,7 +199,8 @@ def _status(answer: Body) -> int | None:
 def _host(model: str, answer: Body) -> tuple[str, str | None]:
     """(the model's own id, the host if the answer or the id shows it)."""
     if "prompt_filter_results" in answer:
-        return parse_model_name(model)[0], "foundry"
+        own = parse_model_name(model)[0]
+        return own, "azure" if OWN_MODELS.match(own) else "foundry"
     if str(answer.get("id")).startswith("gen-") and "provider" in answer:
         return parse_model_name(model, "openrouter")
     own, host = parse_model_name(model)

@@ -20,14 +20,42 @@ TEXTS = ("text", "input_text", "output_text", "summary_text", "reasoning_text")
 LONG = ("1h", "12h", "24h")
 """TTLs of `prompt_cache_options` that become our 1h TTL."""
 SHORT: Body = {"type": "ephemeral"}
+EXPLICIT = "explicit"
 CHOICES = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
 
 
 def ttl_parameter(body: Mapping[str, Any]) -> Body:
     """The `cache_control` for each breakpoint of a request. OpenAI sets one TTL for the whole request."""
+    return {**SHORT, "ttl": "1h"} if _cache_option(body, "ttl") in LONG else SHORT
+
+
+def model_with_mode(body: Mapping[str, Any]) -> Any:
+    """The model of a request, with the mode of its cache where that is explicit: the id of those rules."""
+    model = body.get("model")
+    is_explicit = isinstance(model, str) and model and _cache_option(body, "mode") == EXPLICIT
+    return f"{str(model).removesuffix(f'-{EXPLICIT}')}-{EXPLICIT}" if is_explicit else model
+
+
+def implicit_breakpoint(body: Mapping[str, Any], pieces: Any, breakpoint: Body) -> Body:
+    """The breakpoint that OpenAI places itself, where `pieces` (messages or items) have some of the client's too.
+
+    Without this, breakpoints alone would mean that the host places none. In explicit mode it does not.
+    """
+    is_added = _cache_option(body, "mode") != EXPLICIT and isinstance(pieces, list) and any(map(_has_own, pieces))
+    return {BREAKPOINT: breakpoint} if is_added else {}
+
+
+def _cache_option(body: Mapping[str, Any], name: str) -> Any:
     options = body.get("prompt_cache_options")
-    ttl = options.get("ttl") if isinstance(options, Mapping) else None
-    return {**SHORT, "ttl": "1h"} if ttl in LONG else SHORT
+    return options.get(name) if isinstance(options, Mapping) else None
+
+
+def _has_own(piece: Any) -> bool:
+    """Whether a message or an item, or one of its parts, has a breakpoint of OpenAI's kind."""
+    if not isinstance(piece, Mapping):
+        return False
+    inner = [part for name in ("content", "output") if isinstance(piece.get(name), list) for part in piece[name]]
+    return any(isinstance(one, Mapping) and one.get(OPENAI_BREAKPOINT) for one in (piece, *inner))
 
 
 def copy_breakpoint(block: Body, raw: Mapping[str, Any], breakpoint: Body) -> Body:

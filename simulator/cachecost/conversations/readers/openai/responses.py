@@ -17,6 +17,8 @@ from cachecost.conversations.readers.openai.parts import (
     Body,
     Turns,
     copy_breakpoint,
+    implicit_breakpoint,
+    model_with_mode,
     parameters,
     parts,
     role_of,
@@ -45,7 +47,8 @@ def from_responses(body: Mapping[str, Any]) -> Body:
         turns.add("user", parts(given, "input", breakpoint))
     elif given is not None or body.get("prompt") is None:
         _add_all(turns, given, "input", breakpoint)
-    return {"model": body.get("model"), **_settings(body, breakpoint), **turns.body()}
+    own = implicit_breakpoint(body, given, breakpoint)
+    return {"model": model_with_mode(body), **own, **_settings(body, breakpoint), **turns.body()}
 
 
 def from_responses_output(output: list[Any]) -> list[Body]:

@@ -15,7 +15,7 @@ from cachecost.live.server.message import encode_json, pieces
 from cachecost.live.server.model import ApiError
 from cachecost.live.server.openai.blocks import arguments_of, calls_of, is_custom, text_of, thinking_of
 from cachecost.live.server.openai.checks import body_fault
-from cachecost.live.server.openai.either_api import MAKER, OpenAIApi
+from cachecost.live.server.openai.either_api import MAKER, OpenAIApi, shown_model
 from cachecost.live.server.openai.usage import chat_usage
 from cachecost.live.server.served_api import ServedResponse, Wire
 from cachecost.live.server.state import ServerState
@@ -70,7 +70,7 @@ def _head(answer: ServedResponse, kind: str) -> Wire:
         "id": answer.message["id"],
         "object": kind,
         "created": int(answer.start),
-        "model": answer.message["model"],
+        "model": shown_model(answer.message),
         "service_tier": "default",
         "system_fingerprint": None,
     }

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cachecost.live.server.catalogue import EXPLICIT
 from cachecost.live.server.model import ApiError
 from cachecost.live.server.openai.blocks import with_own_ids
 from cachecost.live.server.openai.errors import error_body, header_fault, status_of
 from cachecost.live.server.served_api import EVENTS, ServedApi, Wire
 
 MAKER = "openai"
+
+
+def shown_model(message: Mapping[str, Any]) -> str:
+    """The model of an answer as the API names it: the mode of its cache is none of its name."""
+    return str(message["model"]).removesuffix(EXPLICIT)
 
 
 class OpenAIApi(ServedApi):

@@ -10,7 +10,7 @@ from cachecost.live.server.errors import invalid
 from cachecost.live.server.message import as_bytes
 from cachecost.live.server.model import ApiError
 from cachecost.live.server.openai.checks import body_fault
-from cachecost.live.server.openai.either_api import MAKER, OpenAIApi
+from cachecost.live.server.openai.either_api import MAKER, OpenAIApi, shown_model
 from cachecost.live.server.openai.items import item_events, items_of
 from cachecost.live.server.openai.usage import responses_usage
 from cachecost.live.server.served_api import ServedResponse, Wire
@@ -97,7 +97,7 @@ def _head(answer: ServedResponse) -> Wire:
         "object": "response",
         "created_at": int(answer.start),
         "error": None,
-        "model": answer.message["model"],
+        "model": shown_model(answer.message),
         "service_tier": "default",
         **ECHOED,
         **told,
