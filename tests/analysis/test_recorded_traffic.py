@@ -98,12 +98,14 @@ def test_rules_that_bills_prove_are_not_contradicted_by_hits(fidelity: Fidelity)
 
 
 HOSTS = """
+azure     grid         14   4/7    2/3    8/8    4
 deepseek  grid         14   8/8    0/0    0/0    6
 deepseek  units        23   16/17  4/4    0/0    2
 gemini    best_effort  14   0/0    0/0    12/12  2
 gemini    named        5    3/3    0/0    0/0    2
 mistral   grid         8    0/1    2/5    6/6    2
-openai    grid         90   29/32  31/39  36/40  19
+openai    breakpoint   4    1/2    2/2    0/0    0
+openai    grid         181  91/107 34/42  111/115 32
 xai       grid         31   17/21  0/0    21/21  10
 """
 
@@ -121,12 +123,17 @@ def test_what_the_recordings_say_of_each_other_host(fidelity: Fidelity) -> None:
     ]
 
 
+DISCRETE = ("openai",)
+"""Hosts whose ranges take in whole places, machines with one prompt or another, so that they may hold more often."""
+
+
 @pytest.mark.parametrize("held_out", [False, True])
 def test_a_range_holds_as_often_as_it_says(fidelity: Fidelity, held_out: bool) -> None:
     ranges = [one for one in fidelity.requests if one.has_range and is_held_out(one.source) is held_out]
     for host, stated in {(one.host, one.coverage) for one in ranges}:
         of_it = [one.holds for one in ranges if (one.host, one.coverage) == (host, stated)]
-        assert all(of_it) if stated == 1 else is_likely(sum(of_it), len(of_it), stated), (host, stated, len(of_it))
+        is_whole = host in DISCRETE and sum(of_it) > stated * len(of_it)
+        assert all(of_it) if stated == 1 else is_whole or is_likely(sum(of_it), len(of_it), stated), (host, stated)
     assert {one.host for one in ranges} >= {"gemini", "xai"}
 
 
@@ -145,14 +152,17 @@ def test_hits_of_held_out_files_are_exact_where_the_host_promises_them(fidelity:
 
 
 def test_all_reads_are_on_the_grids_that_the_rules_state(fidelity: Fidelity) -> None:
-    """Also those that nobody recorded the writing of; but GPT-5.5's hidden text varies by request."""
+    """Also those that nobody recorded the writing of; but the hidden text of GPT-5.5 varies by request, and that of
+    gpt-5-mini is longer with tools."""
     rows = {each.rule: each for each in evidence_of_hosts(fidelity.judgements)}
     steps = {rule: (row.seen, len(row.contradicted)) for rule, row in rows.items() if rule.endswith(": step")}
     assert steps == {
+        "azure: step": (10, 1),
         "deepseek: step": (33, 0),
         "mistral: step": (3, 0),
-        "openai: step": (49, 2),
+        "openai: step": (136, 3),
         "xai: step": (25, 0),
     }
-    assert all("TestChatOpenAICodexStandard" in place for place in rows["openai: step"].contradicted)
+    contradicted = [*rows["openai: step"].contradicted, *rows["azure: step"].contradicted]
+    assert all("TestChatOpenAICodexStandard" in place or "caching_tool" in place for place in contradicted)
     assert not any(row.contradicted for rule, row in rows.items() if rule.endswith(": minimum"))

@@ -413,6 +413,7 @@ def test_items_become_the_blocks_of_messages() -> None:
     assert body == {
         "model": MODEL,
         "max_tokens": 100,
+        "instruction_blocks": 1,
         "system": [text("You are a guide."), text("Be brief.")],
         "messages": [
             says("user", [text("Weather in Rome?")]),
@@ -433,6 +434,7 @@ def test_an_input_may_be_a_text() -> None:
 def test_instructions_may_be_items() -> None:
     body = responses("go", instructions=[says("developer", [{"type": "input_text", "text": "Be brief."}])])
     assert (body["system"], body["messages"]) == ([text("Be brief.")], [says("user", [text("go")])])
+    assert body["instruction_blocks"] == 1
 
 
 def test_what_follows_an_answer_is_the_answer_as_it_was_sent_back() -> None:

@@ -296,7 +296,8 @@ def test_stored_answers_with_their_prompts(tmp_path: Path) -> None:
     first, second = read(log(tmp_path, *rows))
     assert (first.billed, first.timestamp, texts(first)) == (Usage(100, 900, 0, 0, 9), AT.format(0), ["go"])
     assert [block.content for block in first.request.tools.blocks] == [{"name": "f"}]
-    assert (second.timestamp, second.request.params) == (AT.format(5), {"output_config": {"effort": "low"}})
+    parameters = {"output_config": {"effort": "low"}, "instruction_blocks": 1}
+    assert (second.timestamp, second.request.params) == (AT.format(5), parameters)
     assert (len(second.request.system.blocks), texts(second)) == (1, ["go"])
 
 

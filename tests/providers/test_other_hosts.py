@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 
 import pytest
 from click.testing import CliRunner
@@ -188,13 +189,34 @@ RANGES = {("xai", "grok-4.7"), ("mistral", "mistral-large-4"), ("gemini", "gemin
 
 @pytest.mark.parametrize(
     ("host", "model"),
-    [*sorted(RANGES), ("deepseek", "deepseek-flash"), ("gemini", "gemini-3.8-flash-explicit"), ("openai", "gpt-5.2")],
+    [
+        *(*sorted(RANGES), ("deepseek", "deepseek-flash"), ("gemini", "gemini-3.8-flash-explicit")),
+        ("openai", "gpt-6.1-sol"),
+    ],
 )
 def test_which_hosts_state_a_range(host: str, model: str) -> None:
     found = rules(host, model)
     assert (found.read_range is not None) == ((host, model) in RANGES) == bool(found.range_in_words)
     if found.read_range:
         assert "read from nothing to what is shown; cachecost rules --host" in found.range_in_words
+
+
+@pytest.mark.parametrize("host", ["openai", "azure"])
+def test_models_before_gpt_5_6_say_that_machines_differ(host: str) -> None:
+    found = rules(host, "gpt-5.2")
+    assert found.read_range is None and found.varies_by_machine
+    assert found.range_in_words == (
+        f"hits of gpt-5.2 on host {host} are a range: each of its machines has a cache of its own, and a call may come "
+        f"to one that has less; cachecost rules --host {host} has machine_shares"
+    )
+
+
+def test_shares_of_machines_make_up_all_calls() -> None:
+    for host in ("openai", "azure"):
+        for row in model_rows(RuleBook(), host):
+            for shares in (row.rules.machine_shares, row.rules.first_shares):
+                assert list(shares) == ["latest", "previous", "older", "none"]
+                assert sum(map(Decimal, map(str, shares.values()))) == 1
 
 
 def test_a_range_says_in_how_many_calls_it_holds() -> None:

@@ -23,6 +23,11 @@ class ReadBounds:
         return self.least - slack <= read <= self.most + slack
 
 
+def least_read(rules: ModelRules, read: int) -> int | None:
+    """The tokens that a call reads at least, of `read` that it can; None where the host's hits are certain."""
+    return None if rules.read_range is None else ceil(rules.read_range.least * read)
+
+
 def with_shared_prefix(outcome: Outcome, rules: ModelRules) -> Outcome:
     """An outcome of a billed prompt, which begins with the provider's own text: that is read at least."""
     more = min(rules.shared_prefix_tokens, outcome.read + outcome.uncached) - outcome.read

@@ -33,7 +33,7 @@ KNOWN_KEYS = frozenset({
     "container", "skills", "skill_id", "version", "inference_geo", "max_tokens", "temperature", "top_p", "top_k",
     "stream", "service_tier", "context_management", "edits", "betas", "keep", "trigger", "value", "clear_at_least",
     "clear_tool_inputs", "verbosity", "parallel_tool_calls", "prompt_cache_key", "cache_salt", "extra_key", "user_id",
-    "anthropic_beta", "thread", "previous_message_id", "compaction", "instructions",
+    "anthropic_beta", "thread", "previous_message_id", "compaction", "instructions", "instruction_blocks",
 })
 KNOWN_WORDS = frozenset({
     "message", "compaction", "advisor_message", "fallback_message", "clear_thinking_20251015", "all",

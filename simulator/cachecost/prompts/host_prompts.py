@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cachecost.base.structs import value
+from cachecost.base.structs import replace, value
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.passes import passes
@@ -42,10 +42,14 @@ class HostPrompts:
         renderer, looks_at = self.renderer(rules.generation), sent.told.looks_at
         requests = passes(sent.told.request, response) if rules.uses_breakpoints else [sent.told.request]
         breakpoints = [sent.breakpoints.breakpoints, *[sent_breakpoints(one).breakpoints for one in requests[1:]]]
-        return [
+        prompts = [
             renderer.render(one, of_one, rules, workspace, looks_at)
             for one, of_one in zip(requests, breakpoints, strict=True)
         ]
+        if not sent.told.uncached:
+            return prompts
+        more = sum(map(renderer.counter.block, sent.told.uncached))
+        return [replace(prompt, total_tokens=prompt.total_tokens + more) for prompt in prompts]
 
     def renderer(self, generation: str) -> Renderer:
         """The renderer of a tokenizer generation. Raises CannotEvaluate if no counter can count its tokens."""

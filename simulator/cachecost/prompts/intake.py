@@ -67,6 +67,7 @@ class RawBody(msgspec.Struct):
     cache_salt: msgspec.Raw = ABSENT
     extra_key: msgspec.Raw = ABSENT
     user_id: msgspec.Raw = ABSENT
+    instruction_blocks: msgspec.Raw = ABSENT
 
 
 RAW_BODY = msgspec.json.Decoder(RawBody)
@@ -74,7 +75,7 @@ OBJECTS = ("tool_choice", "thinking", "output_config", "output_format", "context
 PARAMETERS = (
     *(*OBJECTS, "speed", "container", "inference_geo", "max_tokens", "service_tier", "betas", "anthropic_beta"),
     *("thread", "compaction"),
-    *("verbosity", "parallel_tool_calls", *CACHE_KEYS),  # of other providers
+    *("verbosity", "parallel_tool_calls", "instruction_blocks", *CACHE_KEYS),  # of other providers
 )
 
 

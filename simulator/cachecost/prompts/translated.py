@@ -16,11 +16,12 @@ request unchanged. Otherwise:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 from operator import attrgetter
 
 from cachecost.base.structs import replace, value
-from cachecost.prompts.blocks import Layer, Thread
+from cachecost.prompts.blocks import Block, Layer, Part, Thread
 from cachecost.prompts.refusals import accepts_breakpoint, last_breakpoint_place, sent_breakpoints
 from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.providers.rules import ModelRules
@@ -29,19 +30,31 @@ EARLIER_ENDS = 20
 """How many ends of earlier user messages are looked at in implicit mode (guide of 2026-10-02)."""
 FIRST_BREAKPOINTS, LATEST_BREAKPOINTS, BREAKPOINTS_OF_SDK = 2, 50, 80
 """Breakpoints that are looked at: the first 2 and the latest 50 (guide), or the latest 80 (SDK of November 2026)."""
+MOST_PARTS = 256
+"""System prompts without their instructions that are kept."""
 
 
 @value
 class HostRequest:
-    """A request as a host receives it. `looks_at` are the only places where it looks for an entry; None: rule 9."""
+    """A request as a host receives it. `looks_at` are the only places where it looks for an entry; None: rule 9.
+    `uncached` are blocks that are no part of the prefix."""
 
     request: Request
     looks_at: tuple[Breakpoint, ...] | None = None
     notes: tuple[str, ...] = ()
+    uncached: tuple[Block, ...] = ()
 
 
 def translate(request: Request, rules: ModelRules) -> HostRequest:
     """`request` in the terms of the host of `rules`."""
+    count = 0 if rules.caches_instructions else request.params.get("instruction_blocks")
+    if not count:
+        return _translated(request, rules)
+    told = _translated(_without_instructions(request, count), rules)
+    return replace(told, uncached=request.system.blocks[:count])
+
+
+def _translated(request: Request, rules: ModelRules) -> HostRequest:
     if rules.uses_breakpoints:
         return _keep_heeded(request, rules)
     if rules.matching == "breakpoint":
@@ -49,6 +62,23 @@ def translate(request: Request, rules: ModelRules) -> HostRequest:
     if rules.matching == "named":
         return _breakpoint_named_object(request, rules)
     return _without_breakpoints(request, rules)
+
+
+def _without_instructions(request: Request, count: int) -> Request:
+    """The request without its first `count` system blocks and the breakpoints there."""
+    kept = []
+    for one in request.breakpoints:
+        if one.layer is not Layer.SYSTEM:
+            kept.append(one)
+        elif one.index >= count:
+            kept.append(replace(one, index=one.index - count))
+    return replace(request, system=_part_after(request.system, count), breakpoints=tuple(kept))
+
+
+@lru_cache(maxsize=MOST_PARTS)
+def _part_after(part: Part, count: int) -> Part:
+    """A part without its first `count` blocks, the same one each time."""
+    return Part(part.blocks[count:])
 
 
 def _keep_heeded(request: Request, rules: ModelRules) -> HostRequest:

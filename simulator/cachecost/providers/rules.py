@@ -28,7 +28,8 @@ WHERE_STATED = (
     *("lookback_positions", "maximum_breakpoints", "accepts_automatic", "accepted_ttls", "matching", "step_tokens"),
     *("reported_step_tokens", "grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read"),
     *("surplus_breakpoints", "breakpoint_layers", "implicit_breakpoint", "finds", "keyed_by", "keeps_answers"),
-    *("keeps_unreasoned_answers", "opener_tokens", "machine_shares"),
+    *("keeps_unreasoned_answers", "opener_tokens", "machine_shares", "first_shares"),
+    "caches_instructions",
     *("shared_prefix_tokens",),
     *("accepts_threads", "thread_breakpoints", "thread_held_s", "thread_reads", "accepts_compaction"),
 )
@@ -144,7 +145,12 @@ class ModelRules:
     """Tokens at the end of a prompt that open the answer, and that a longer prompt does not share. Grid."""
     machine_shares: Mapping[str, float] = field(default_factory=dict)
     """Shares of the calls that could read an earlier one: those on the machine that has the `latest` it could read, on
-    one that has an `older` one, on one that has `none`. Empty: every call is on the machine that has it. Grid."""
+    one that has the `previous` (what the latest itself read), an `older` one, or `none`. Empty: every call is on the
+    machine that has it. Grid."""
+    first_shares: Mapping[str, float] = field(default_factory=dict)
+    """The same shares where no call has read the latest yet. Grid."""
+    caches_instructions: bool = True
+    """The `instructions` of a Responses request are part of the prefix; False: they are counted, and never cached."""
     shared_prefix_tokens: int = 0
     """The provider's own text before every prompt, which everybody's calls keep cached: read by each call. Bills count
     it as part of the prompt; what is counted here is what was sent, without it."""
@@ -196,9 +202,19 @@ class ModelRules:
         return f"the cache of {self.model} on host {self.host} {way}"
 
     @property
+    def varies_by_machine(self) -> bool:
+        """Whether a call reads what the cache of its machine has, which may be less than what earlier calls sent."""
+        return self.matching == "grid" and bool(self.machine_shares)
+
+    @property
     def range_in_words(self) -> str:
         """What its rules say of hits that are not certain, a sentence; "" where they are certain."""
         stated = self.read_range
+        if self.varies_by_machine:
+            return (
+                f"hits of {self.model} on host {self.host} are a range: each of its machines has a cache of its own, "
+                f"and a call may come to one that has less; cachecost rules --host {self.host} has machine_shares"
+            )
         if stated is None:
             return ""
         often = "a call" if stated.coverage == 1 else f"{stated.coverage:.0%} of the calls"

@@ -300,7 +300,7 @@ class CallPreparer:
         if counter.name != "bytes" and (late := too_long(tokens, rules)):
             return UnpreparedCall(None, late, REFUSED, notes)
         prices, unpriced = self._prices_of(call, rules, tokens)
-        ranges = (rules.range_in_words,) if rules.read_range else ()
+        ranges = (rules.range_in_words,) if rules.range_in_words else ()
         margin = self._margin(prompts, counter)
         return PreparedCall(rules, prompts, sizes, prices, counter, (*notes, *unpriced, *ranges), margin)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cachecost.base.structs import replace, value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.losses import Loss
+from cachecost.caches.machine_ranges import MachineRanges
+from cachecost.caches.read_ranges import least_read
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.layers import DollarsByLayer, Spans, TokensByLayer
 from cachecost.ledger.margin import estimated_usd
@@ -90,6 +91,7 @@ class Simulation:
         self._hosts = hosts or SimulatedHosts(cache)
         self._preparer = preparer or CallPreparer.of(setup)
         self._warm = self._preparer.warm.copy()
+        self._machines = MachineRanges()
         self.notes: dict[str, None] = {}
         """Sentences on what a host does not support or has no price for, each once."""
         self._number = 0
@@ -148,8 +150,19 @@ class Simulation:
         if warm and not looked.losses and (hit := outcomes[0].hit) and hit.depth <= warm.depth:
             cause = WARM_START
         passed = tuple(map(Pass, prompts, sizes, outcomes, (looked.losses, *[()] * (len(prompts) - 1))))
-        row = self._with_usage(call, passed, made, cause, _least_share(call, rules))
+        row = self._with_usage(call, passed, made, cause, self._least_read(call, rules, passed))
         return SimulatedCall(row, passed, rules, made.prices)
+
+    def _least_read(self, call: Call, rules: ModelRules, passed: Sequence[Pass]) -> int | None:
+        """The tokens that a call reads at least where its hits are not certain; None: they are."""
+        read = sum(one.outcome.read for one in passed)
+        least = least_read(rules, read)
+        if rules.varies_by_machine:
+            first = passed[0]
+            bounds = self._machines.range_of(first.prompt, first.sizes, rules, read)
+            self._machines.add(first.prompt, read)
+            least = bounds.least if bounds else read
+        return 0 if call.is_batch else least
 
     def _with_usage(
         self,
@@ -157,7 +170,7 @@ class Simulation:
         passed: Sequence[Pass],
         made: PreparedCall,
         cause: str,
-        least: float | None,
+        least: int | None,
     ) -> CallRow:
         prices = made.prices
         usage = passed[0].outcome.usage_with(output_tokens(call, made.counter))
@@ -234,17 +247,9 @@ class Simulation:
         return SimulatedCall(row)
 
 
-def _least_share(call: Call, rules: ModelRules) -> float | None:
-    """The share of what it could read that a call reads at least where its hits are not certain; None: they are."""
-    if call.is_batch:
-        return 0.0
-    return rules.read_range.least if rules.read_range else None
-
-
-def if_missed(usage: Usage, prices: Prices, least: float = 0.0) -> Decimal:
-    """Dollars if what was read, but a share `least` of it, had to be written again, for five minutes."""
-    read = ceil(least * usage.read)
-    written = replace(usage, read=read, write_5m=usage.write_5m + usage.read - read)
+def if_missed(usage: Usage, prices: Prices, least: int = 0) -> Decimal:
+    """Dollars if what was read, but `least` tokens of it, had to be written again, for five minutes."""
+    written = replace(usage, read=least, write_5m=usage.write_5m + usage.read - least)
     return prices.total_cost(written)
 
 

@@ -12,8 +12,6 @@ from cachecost.analysis.fidelity.answer_lengths import AnswerLengths
 from cachecost.analysis.fidelity.earlier_prompts import EarlierPrompts
 from cachecost.analysis.fidelity.exercised_rules import CallFacts, find_broken_rules, find_exercised_rules
 from cachecost.analysis.fidelity.features import features_of
-from cachecost.analysis.fidelity.machine_ranges import MachineRanges
-from cachecost.analysis.fidelity.read_ranges import ReadBounds, read_bounds, with_shared_prefix
 from cachecost.analysis.fidelity.recording_check import RecordingCheck, input_cost
 from cachecost.analysis.fidelity.rule_claims import claim_name, find_claims, find_refuted_claims
 from cachecost.analysis.fidelity.verdicts import (
@@ -26,6 +24,8 @@ from cachecost.analysis.fidelity.verdicts import (
 )
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import SimulatedHosts
+from cachecost.caches.machine_ranges import MachineRanges
+from cachecost.caches.read_ranges import ReadBounds, read_bounds, with_shared_prefix
 from cachecost.caches.warm_starts import SentCall, SentPrefixes
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import Judgement
@@ -180,7 +180,7 @@ class _LogCheck(RecordingCheck):
         prediction = self._predict(case, sizes)
         self.written.update(breakpoint.prefix for prompt in case.prompts for breakpoint in prompt.breakpoints)
         if case.bill is None:
-            self._remember(case)
+            self._remember(case, prediction)
             return None
         comparison = prediction.compare(case, sizes[0], self._bounds(case, sizes[0], prediction.usage.read, reach))
         if case.rules.is_automatic:
@@ -189,15 +189,16 @@ class _LogCheck(RecordingCheck):
             verdict = self._seen_alive(
                 case, sizes[0], judge_breakpoint_hit(comparison, possible, case.rules.visibility_lag)
             )
-        self._remember(case)
+        self._remember(case, prediction)
         if not case.pass_bills and len(case.prompts) > 1 and verdict.kind != "unknown":
             self._learn_passes(case, prediction)
         return self._build_judgement(case, prediction, verdict)
 
-    def _remember(self, case: _Case) -> None:
+    def _remember(self, case: _Case, prediction: _CallPrediction) -> None:
         self.sent.add(case.prompts[0])
         if case.rules.is_automatic:
-            self.machines.add(case.prompts[0])
+            usage = case.bill or prediction.usage
+            self.machines.add(case.prompts[0], usage.read, case.bill_usage.output_tokens)
 
     def _seen_alive(self, case: _Case, sizes: KnownSizes, verdict: BillVerdict) -> BillVerdict:
         """Keep what the bill proves to be cached, although no recorded call wrote it, for later calls.
@@ -291,7 +292,7 @@ class _LogCheck(RecordingCheck):
     def _bounds(self, case: _Case, sizes: KnownSizes, predicted: int, reach: int) -> ReadBounds | None:
         """Of the read of a call of which earlier ones sent `reach` tokens."""
         prompt, rules = case.prompts[0], case.rules
-        machines = self.machines.range_of(prompt, sizes, rules, predicted)
+        machines = self.machines.range_of(prompt, sizes, rules, predicted, reach)
         return machines or read_bounds(rules, predicted, reach, sizes.total(prompt))
 
     def _predict(self, case: _Case, sizes: Sequence[KnownSizes]) -> _CallPrediction:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cachecost.analysis.fidelity.read_ranges import ReadBounds
 from cachecost.analysis.fidelity.recording_check import TOLERANCE
+from cachecost.caches.read_ranges import ReadBounds
 from cachecost.prompts.blocks import Prefix
 from cachecost.providers.rules import VisibilityLag
 from cachecost.providers.usage import Usage

@@ -2,7 +2,8 @@
 
 Items become blocks: messages and reasoning, calls of tools and what they returned. An item of another kind (searches
 and runs of OpenAI's own tools, compaction) is a block as it stands, said by the assistant. What a
-`previous_response_id` or a `conversation` brings in is on OpenAI's side, and not in the body.
+`previous_response_id` or a `conversation` brings in is on OpenAI's side, and not in the body. How many of the system
+blocks are `instructions` is a parameter, as some models do not cache those.
 """
 
 from __future__ import annotations
@@ -42,13 +43,14 @@ def from_responses(body: Mapping[str, Any]) -> Body:
         _add_all(turns, instructions, "instructions", breakpoint)
     elif instructions is not None:
         turns.add("system", parts(instructions, "instructions", breakpoint))
+    told = {"instruction_blocks": len(turns.system)} if turns.system else {}
     given = body.get("input")
     if isinstance(given, str):
         turns.add("user", parts(given, "input", breakpoint))
     elif given is not None or body.get("prompt") is None:
         _add_all(turns, given, "input", breakpoint)
     own = implicit_breakpoint(body, given, breakpoint)
-    return {"model": model_with_mode(body), **own, **_settings(body, breakpoint), **turns.body()}
+    return {"model": model_with_mode(body), **told, **own, **_settings(body, breakpoint), **turns.body()}
 
 
 def from_responses_output(output: list[Any]) -> list[Body]:
