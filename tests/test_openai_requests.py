@@ -163,3 +163,11 @@ def test_a_call_before_gpt_5_6_costs_between_what_its_machines_may_have(tmp_path
     assert ranges[1] == [float(rows[1]["cost_usd"]), missed]
     assert ranges[2] == [float(rows[2]["cost_usd"])] * 2
     assert "cost_range_usd" not in replayed(tmp_path, [asked("gpt-6.1-sol", "a")])[0]
+
+
+def test_replay_says_below_its_table_that_the_hits_are_a_range(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    replayed(tmp_path, [asked(model, "a" * 100) for model in ("gpt-4o-mini", "gpt-4o", "gpt-4o-mini")])
+    command = ["replay", str(log), "--tokens", "bytes", "--host", "openai"]
+    shown = CliRunner().invoke(cachecost, command, catch_exceptions=False).stdout
+    assert shown.count("hits on host openai are a range: a call may come to a machine whose cache has less;") == 1

@@ -206,8 +206,8 @@ def test_models_before_gpt_5_6_say_that_machines_differ(host: str) -> None:
     found = rules(host, "gpt-5.2")
     assert found.read_range is None and found.varies_by_machine
     assert found.range_in_words == (
-        f"hits of gpt-5.2 on host {host} are a range: each of its machines has a cache of its own, and a call may come "
-        f"to one that has less; cachecost rules --host {host} has machine_shares"
+        f"hits on host {host} are a range: a call may come to a machine whose cache has less; "
+        f"cachecost rules --host {host} has machine_shares"
     )
 
 

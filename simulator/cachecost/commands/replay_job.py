@@ -27,6 +27,7 @@ from cachecost.views.replay.call_rows import call_object
 if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
     from cachecost.ledger.results import Ledger
+    from cachecost.providers.rules import ModelRules
     from cachecost.simulation.engine import SimulatedCall
     from cachecost.strategies.spec import StrategySpec
 
@@ -156,17 +157,20 @@ def _simulate(calls: Iterable[RecordedCall], setup: ReplaySetup, name: str = AS_
 def _recorded_ledger(
     calls: Iterable[RecordedCall], setup: ReplaySetup, with_timelines: bool, name: str = AS_RECORDED
 ) -> Ledger:
-    """The ledger of the calls as they were sent, under this name."""
+    """The ledger of the calls as they were sent, under this name. Its notes say which hits are not certain."""
     from cachecost.ledger.margin import margin
     from cachecost.ledger.results import Ledger
 
-    ledger, rules = Ledger(name, []), None
+    ledger = Ledger(name, [])
+    rules: dict[tuple[str, str], ModelRules] = {}
     for simulated in _simulate(calls, setup, name):
         ledger.rows.append(simulated.row)
-        rules = rules or simulated.rules
+        if simulated.rules:
+            rules.setdefault((simulated.rules.host, simulated.rules.model), simulated.rules)
         if with_timelines:
             ledger.timelines.append(simulated.timeline)
-    ttls = ttl_names([rules] if rules else [])
+    ledger.notes.extend(dict.fromkeys(filter(None, (each.range_in_words for each in rules.values()))))
+    ttls = ttl_names(list(rules.values())[:1])
     return replace(
         ledger, token_source=setup.token_source, error_margin=margin(ledger.rows, setup.error_margin), ttls=ttls
     )

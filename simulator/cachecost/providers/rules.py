@@ -212,8 +212,8 @@ class ModelRules:
         stated = self.read_range
         if self.varies_by_machine:
             return (
-                f"hits of {self.model} on host {self.host} are a range: each of its machines has a cache of its own, "
-                f"and a call may come to one that has less; cachecost rules --host {self.host} has machine_shares"
+                f"hits on host {self.host} are a range: a call may come to a machine whose cache has less; "
+                f"cachecost rules --host {self.host} has machine_shares"
             )
         if stated is None:
             return ""

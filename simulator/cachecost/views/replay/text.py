@@ -13,6 +13,7 @@ from cachecost.analysis.comparison.summary import summarise_ledgers
 from cachecost.base.formatting import count_text
 from cachecost.ledger.results import CallRow, Ledger
 from cachecost.ledger.rows import warm_reads
+from cachecost.simulation.engine import AS_RECORDED
 from cachecost.views.replay.tables import Billed, cause_table, sum_table
 from cachecost.views.streams import report_console
 from cachecost.views.tables.fitting import fit_table, hidden_note
@@ -63,6 +64,8 @@ def _print_details(console: Console, ledgers: Sequence[Ledger], with_causes: boo
     """The causes of each ledger, and why calls have no usage: once where that is the same for all."""
     everywhere = _common_errors(ledgers)
     _print_warm_start(console, ledgers)
+    for sentence in [note for ledger in ledgers if ledger.strategy == AS_RECORDED for note in ledger.notes]:
+        _print_note(console, sentence)
     for ledger in ledgers:
         if with_causes:
             console.print()
