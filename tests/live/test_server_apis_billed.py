@@ -161,6 +161,20 @@ def test_an_entry_expires():
     assert second_read(RULES.ttl_s["5m"] + 1) == 0
 
 
+@pytest.mark.parametrize(
+    ("options", "writes"),
+    [({}, True), ({"mode": "implicit"}, True), ({"mode": "explicit"}, False)],
+)
+def test_in_explicit_mode_nothing_is_cached_without_a_breakpoint(options, writes):
+    """The answer names the model as the request did."""
+    served = served_by(Says(), meter(), clock=SteppingClock(2.0, START))
+    said = Said("hi " * 3000, [RESPONSES.question("Hi")])
+    answers = [RESPONSES.send(served, said, prompt_cache_options=options).json() for _ in range(2)]
+    assert {answer["model"] for answer in answers} == {RESPONSES.model}
+    first, second = (answer["usage"]["input_tokens_details"] for answer in answers)
+    assert (first["cache_write_tokens"] > 0, second["cached_tokens"] > 0) == (writes, writes)
+
+
 # --------------------------------------------------------------------------------------------- the bill
 
 

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.caches.reporting import reported_read
 from cachecost.commands import listings
 from cachecost.commands.listings import value_words
 from cachecost.providers.listing import model_rows, rule_rows
@@ -144,6 +145,17 @@ def test_the_minimum_of_qwen_on_both_sides_of_its_change() -> None:
     assert rules("qwen", "qwen3.8-max", "2026-10-10").minimum_tokens == 256
     assert rules("qwen", "qwen3.8-max", "2026-10-11").minimum_tokens == 1024
     assert rules("qwen", "qwen3.8-max-explicit", "2026-10-10").minimum_tokens == 1024
+
+
+@pytest.mark.parametrize(("tokens", "read"), [(1170, 1024), (1225, 1152), (2235, 2176)])
+def test_gpt_5_nano_reads_what_was_recorded(tokens: int, read: int) -> None:
+    """sanand0/datastories, openai-caching: the second of two equal prompts."""
+    assert reported_read(tokens, tokens, rules("openai", "gpt-5-nano")) == read
+
+
+@pytest.mark.parametrize(("host", "tokens", "read"), [("openai", 3662, 2816), ("azure", 3662, 2944)])
+def test_blocks_of_gpt_5_mini_end_elsewhere_on_azure(host: str, tokens: int, read: int) -> None:
+    assert reported_read(tokens, tokens, rules(host, "gpt-5-mini")) == read
 
 
 def test_reads_of_openai_in_steps_are_a_reading_for_its_late_models_alone() -> None:
