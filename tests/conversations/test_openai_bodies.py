@@ -253,6 +253,8 @@ POINT = {"prompt_cache_breakpoint": {"mode": "explicit"}}
         ("gpt-6.1-sol", {"prompt_cache_options": {"mode": "implicit"}}, "gpt-6.1-sol"),
         ("gpt-6.1-sol", {"prompt_cache_options": {"mode": "explicit"}}, "gpt-6.1-sol-explicit"),
         ("gpt-6.1-sol-explicit", {"prompt_cache_options": {"mode": "explicit"}}, "gpt-6.1-sol-explicit"),
+        ("openai/gpt-5.6", {"prompt_cache_options": {"mode": "explicit"}}, "openai/gpt-5.6-explicit"),
+        ("claude-opus-4-6", {"prompt_cache_options": {"mode": "explicit"}}, "claude-opus-4-6"),
         (None, {"prompt_cache_options": {"mode": "explicit"}}, None),
     ],
 )

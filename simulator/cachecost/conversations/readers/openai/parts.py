@@ -30,10 +30,14 @@ def ttl_parameter(body: Mapping[str, Any]) -> Body:
 
 
 def model_with_mode(body: Mapping[str, Any]) -> Any:
-    """The model of a request, with the mode of its cache where that is explicit: the id of those rules."""
+    """The model of a request, with the mode of its cache where that is explicit: the id of those rules.
+
+    A gateway sends other makers' models the same parameter: they have no such mode.
+    """
     model = body.get("model")
-    is_explicit = isinstance(model, str) and model and _cache_option(body, "mode") == EXPLICIT
-    return f"{str(model).removesuffix(f'-{EXPLICIT}')}-{EXPLICIT}" if is_explicit else model
+    if not isinstance(model, str) or "gpt-" not in model or _cache_option(body, "mode") != EXPLICIT:
+        return model
+    return f"{model.removesuffix(f'-{EXPLICIT}')}-{EXPLICIT}"
 
 
 def implicit_breakpoint(body: Mapping[str, Any], pieces: Any, breakpoint: Body) -> Body:
