@@ -115,6 +115,16 @@ def test_breakpoints_after_instructions_stay_where_they_are(tmp_path: Path) -> N
     assert counts(replayed(tmp_path, bodies, "--prices", str(prices))) == [(0, HEAD, uncached), (HEAD, 0, uncached)]
 
 
+@pytest.mark.parametrize("count", ["one", -1, 0, 1.5, None, {"a": 1}])
+def test_a_strange_number_of_instructions_is_none(tmp_path: Path, count: Any) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text(PRICES)
+    body = {"model": "gpt-6.2-sol", "system": "s" * 2_000, "messages": [{"role": "user", "content": "u" * 100}]}
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"timestamp": "2026-11-20T10:00:00Z", "request": {**body, "instruction_blocks": count}}))
+    assert counts(rows_of(log, "--prices", str(prices))) == [(0, HEAD + USER, 0)]
+
+
 def test_without_a_price_of_ones_own_gpt_6_2_is_not_evaluated(tmp_path: Path) -> None:
     (row,) = replayed(tmp_path, [asked("gpt-6.2-sol", "a")])
     assert row["error"]["message"] == "no price known for gpt-6.2-sol on host openai; give one with --prices"

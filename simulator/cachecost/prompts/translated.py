@@ -47,8 +47,8 @@ class HostRequest:
 
 def translate(request: Request, rules: ModelRules) -> HostRequest:
     """`request` in the terms of the host of `rules`."""
-    count = 0 if rules.caches_instructions else request.params.get("instruction_blocks")
-    if not count:
+    count = None if rules.caches_instructions else request.params.get("instruction_blocks")
+    if not isinstance(count, int) or count < 1:
         return _translated(request, rules)
     told = _translated(_without_instructions(request, count), rules)
     return replace(told, uncached=request.system.blocks[:count])
