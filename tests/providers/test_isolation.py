@@ -153,7 +153,7 @@ bedrock   us.amazon.nova-pro-v1:0         breakpoint
 bedrock   us.anthropic.claude-3-opus-20240229-v1:0  none
 azure     gpt-5-mini                      grid
 vertex    locations/us-central1/publishers/google/models/gemini-2.5-flash  best_effort
-moonshot  kimi-k2-0711-preview            best_effort
+moonshot  kimi-k2-0711-preview            grid
 groq      llama-3.3-70b-versatile         none
 groq      kimi-k2-instruct-0905           best_effort
 together  Kimi-K2-Instruct                none

@@ -17,6 +17,8 @@ from cachecost.providers.rules import Assumptions, HiddenTokens, ModelRules, Rul
 
 BOOK = RuleBook()
 OTHERS = ("deepseek", "gemini", "minimax", "mistral", "openai", "qwen", "sglang", "vllm", "xai")
+HIDES = ("xai",)
+"""Its bills count text of its own, which its rules state."""
 GENERATIONS = {"o200k", "gemini", "deepseek", "grok", "mistral", "qwen", "minimax", "open", "given"}
 
 
@@ -36,7 +38,7 @@ def test_every_model_has_every_rule_in_every_way_from_its_first_day_on(host: str
         first = BOOK.rules(host, row.id, row.released)
         assert first.generation in GENERATIONS
         assert first.host == host
-        assert first.hidden == HiddenTokens()
+        assert (first.hidden == HiddenTokens()) == (host not in HIDES)
         with pytest.raises(CannotEvaluate, match="has no rules on"):
             BOOK.rules(host, row.id, date.fromordinal(row.released.toordinal() - 1))
     assert all(row.confidence in {"documented", "measured", "assumed", "unknown"} for row in rule_rows(host))
@@ -109,6 +111,18 @@ def test_claude_everywhere_is_cached_anthropics_way(host: str, model: str) -> No
     assert (found.matching, found.finds, found.surplus_breakpoints) == ("breakpoint", "lookback", "refused")
     assert (found.keyed_by, found.implicit_breakpoint, found.capacity_tokens) == (None, False, None)
     assert (found.step_tokens, found.reported_step_tokens, found.refreshes_on_read) == (1, 1, True)
+
+
+def test_what_xai_puts_before_a_prompt_counts() -> None:
+    late, early = rules("xai", "grok-4.3", "2026-04-30"), rules("xai", "grok-4-fast", "2026-04-29")
+    assert (late.hidden.frame_const, late.hidden.tool_prompt) == (177, {})
+    assert (early.hidden.frame_const, early.hidden.tool_prompt["auto"]) == (161, 105)
+
+
+@pytest.mark.parametrize("host", ["groq", "cerebras", "together", "fireworks", "openrouter", "bedrock"])
+def test_the_format_of_gpt_oss_counts(host: str) -> None:
+    oss = rules(host, "openai.gpt-oss-120b-1:0" if host == "bedrock" else "gpt-oss-120b")
+    assert (oss.hidden.frame_const, oss.keeps_thinking) == (62, False)
 
 
 def test_openai_from_5_6_on() -> None:
@@ -292,7 +306,7 @@ UNKNOWN = [
     (
         "openrouter",
         "openai/gpt-6.1-sol",
-        "unknown model 'openai/gpt-6.1-sol' on host openrouter (did you mean 'openai/gpt-oss-20b'?)",
+        "unknown model 'openai/gpt-6.1-sol' on host openrouter (did you mean 'openai/gpt-5-mini'?)",
     ),
 ]
 
