@@ -20,7 +20,7 @@ from cachecost.base.installation import Installation
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(cachecost.__file__).parent
 SCENARIO = str(ROOT / "scenarios/answer-inquiry.yaml")
-LOG = str(next(iter(sorted((ROOT / "scenarios/recordings/traffic").glob("*/*.jsonl")))))
+LOG = str(next(iter(sorted((ROOT / "scenarios/recordings/traffic/rig").glob("*.jsonl")))))
 BROUGHT = {"markupsafe": "jinja2", "pydantic_core": "pydantic"}
 """What a package that is always there cannot be without."""
 HIDING = """

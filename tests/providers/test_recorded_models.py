@@ -1,4 +1,4 @@
-"""Models of recorded calls that were refused once: each is known on its host, on the day of such calls, with its price."""
+"""Models of recorded calls that were refused once: each is known on its host, on the day of such a call, with a price."""
 
 from __future__ import annotations
 

@@ -113,9 +113,9 @@ def test_the_order_in_which_prompts_are_asked_for_does_not_matter(texts: list[st
 
 @pytest.mark.parametrize("counter", ["bytes", "tiktoken"])
 def test_without_margins_of_its_own_the_general_one_holds(counter: str) -> None:
-    made = make_counter(counter, "mistral")
+    made = make_counter(counter, "qwen")
     request = Intake(keep_content=True).body({"model": "m", "max_tokens": 1, "messages": BODY["messages"]})
-    prompt = Renderer(made).render(request, (), RuleBook().rules("mistral", "mistral-large-3"))
+    prompt = Renderer(made).render(request, (), RuleBook().rules("qwen", "qwen3-max"))
     blocks = prompt.end.tokens - prompt.head.tokens
     assert PromptMargins(made).of([prompt]) == pytest.approx(made.error_margin * blocks / prompt.total_tokens)
 

@@ -1,4 +1,4 @@
-"""`--tokens auto`: ctok for Claude's models where it is installed, the calibrated tiktoken elsewhere."""
+"""`--tokens auto`: ctok for Claude's models, makers' own tokenizers for theirs, the calibrated tiktoken elsewhere."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from cachecost.prompts.wire import text_block
 from cachecost.tokens import factory
 from cachecost.tokens.ctok_ import ctok_counter, has_ctok
 from cachecost.tokens.factory import counter_name, make_counter
+from cachecost.tokens.native import native_counter
 from cachecost.tokens.raw import count_content
 from cachecost.tokens.tiktoken_ import tiktoken_counter
 
@@ -49,8 +50,27 @@ def test_claude_is_counted_by_tiktoken_where_ctok_is_missing(monkeypatch: pytest
     assert (auto.block(TEXT), auto.source) == (tiktoken.block(TEXT), tiktoken.source)
 
 
-def test_other_makers_models_are_counted_by_tiktoken() -> None:
-    assert make_counter("auto", "o200k").source == tiktoken_counter("o200k").source
+def test_models_without_a_tokenizer_to_be_had_are_counted_by_tiktoken() -> None:
+    assert make_counter("auto", "grok").source == tiktoken_counter("grok").source
+
+
+def test_other_makers_models_are_counted_by_their_own_tokenizers() -> None:
+    auto, native = make_counter("auto", "o200k"), native_counter("o200k")
+    assert (auto.block(TEXT), auto.name, auto.source) == (native.block(TEXT), "native", native.source)
+    assert auto.error_margin == tiktoken_counter("o200k").error_margin, "it was not measured apart"
+
+
+def test_a_maker_whose_package_is_missing_is_counted_by_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cachecost.tokens.native.is_installed", lambda name: False)
+    assert make_counter("auto", "deepseek").source == tiktoken_counter("deepseek").source
+
+
+def test_a_recording_without_content_falls_back_to_its_counts() -> None:
+    counts, prose = count_content(TEXT)
+    bare = replace(TEXT, content=None, prose=prose, counts=counts)
+    auto = make_counter("auto", "o200k")
+    assert auto.block(bare) == tiktoken_counter("o200k").block(bare)
+    assert auto.source.endswith(tiktoken_counter("o200k").source)
 
 
 def test_a_machine_may_choose_another_default(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -356,16 +356,21 @@ def test_raw_counts_of_a_block_without_content_are_those_it_has() -> None:
 @pytest.mark.parametrize(
     ("name", "generation", "message"),
     [
-        ("calibrated", "claude-3", "--tokens calibrated is not there yet: expected one of auto, bytes, ctok, tiktoken"),
+        (
+            "calibrated",
+            "claude-3",
+            "--tokens calibrated is not there yet: expected one of auto, bytes, ctok, native, tiktoken",
+        ),
         (
             "count_tokens",
             "claude-3",
-            "--tokens count_tokens is not there yet: expected one of auto, bytes, ctok, tiktoken",
+            "--tokens count_tokens is not there yet: expected one of auto, bytes, ctok, native, tiktoken",
         ),
         (
             "tictoken",
             "claude-3",
-            "--tokens tictoken is unknown: expected one of auto, bytes, ctok, tiktoken (did you mean 'tiktoken'?)",
+            "--tokens tictoken is unknown: expected one of auto, bytes, ctok, native, tiktoken "
+            "(did you mean 'tiktoken'?)",
         ),
         (
             "tiktoken",

@@ -188,7 +188,7 @@ def tokens_by_kind(prompt: Prompt, counter: TextCounter) -> Counter[str]:
 def fit(calls: Sequence[Judged], pooled: Margins | None = None) -> Margins:
     """Margins that hold for nine of ten calls that a fit without their part of the files has not seen."""
     off = [off for part in range(PARTS) for off in _unseen_errors(calls, part, pooled)]
-    return _widened(_fit(calls, pooled), _told(off))
+    return _widened(_fit(calls, pooled), told_by_most(off))
 
 
 def _unseen_errors(calls: Sequence[Judged], part: int, pooled: Margins | None) -> list[float]:
@@ -213,11 +213,11 @@ def _up(number: float) -> float:
 def _fit(calls: Sequence[Judged], pooled: Margins | None) -> Margins:
     """The base by short prompts, each kind by the calls that are mostly of it; `pooled` where too few tell."""
     short = [abs(one.error) for one in calls if one.total < SHORT and set(one.kinds) == {"text"}]
-    base = max(LEAST_BASE, _told(short) if len(short) >= TELLING else pooled.base if pooled else 0.0)
+    base = max(LEAST_BASE, told_by_most(short) if len(short) >= TELLING else pooled.base if pooled else 0.0)
     kinds: dict[str, float] = {}
     for kind in KINDS:
         told = [one.error_beyond(base) for one in calls if one.main_kind == kind and (kind != "text" or one.is_long)]
-        kinds[kind] = _told(told) if len(told) >= TELLING else -1.0
+        kinds[kind] = told_by_most(told) if len(told) >= TELLING else -1.0
     known = Margins(base, {kind: max(0.0, of) for kind, of in kinds.items()})
     return Margins(base, {kind: _or_left(of, kind, calls, known, pooled) for kind, of in kinds.items()})
 
@@ -228,11 +228,11 @@ def _or_left(told: float, kind: str, calls: Sequence[Judged], known: Margins, po
         return told
     left = [max(0.0, abs(one.error) - one.margin(known)) / one.kinds[kind] for one in calls if one.kinds.get(kind)]
     if len(left) >= TELLING or not pooled:
-        return _told(left) if left else 0.0
+        return told_by_most(left) if left else 0.0
     return min(1.0, max(pooled.kinds[kind], *left, 0.0))
 
 
-def _told(values: Sequence[float]) -> float:
+def told_by_most(values: Sequence[float]) -> float:
     """What at least nine of ten further values are expected not to exceed: with few values, the largest."""
     ordered = sorted(values)
     return ordered[min(len(ordered), -(-(len(ordered) + 1) * NINE_OF_TEN // 100)) - 1]

@@ -21,7 +21,7 @@ from cachecost.simulation.workload import Workload, plan_workload, recorded_work
 from cachecost.strategies.spec import StrategySpec
 from cachecost.tokens.factory import CALIBRATED, counter_name
 
-Counter = Literal["calibrated", "auto", "tiktoken", "bytes", "ctok"]
+Counter = Literal["calibrated", "auto", "tiktoken", "bytes", "ctok", "native"]
 COUNTERS: tuple[Counter, ...] = get_args(Counter)
 
 

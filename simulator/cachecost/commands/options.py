@@ -123,7 +123,10 @@ def shared_options(command: Command) -> Command:
     return cast("Command", decorated)
 
 
-COUNTERS_HELP = "Source of token counts; auto is ctok for Claude models if it is installed, else tiktoken."
+COUNTERS_HELP = (
+    "Source of token counts; auto is ctok for Claude models and native, a maker's own tokenizer, for others, each if "
+    "it is installed, else tiktoken."
+)
 
 
 def counter_option(command: Command) -> Command:

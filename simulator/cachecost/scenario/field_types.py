@@ -19,7 +19,7 @@ from cachecost.ledger.results import TOKEN_CLASSES
 from cachecost.strategies.derived_models import CONFIG
 
 SHIPPED = "shipped"
-TOKEN_SOURCES = Literal["calibrated", "tiktoken", "bytes", "ctok", "count_tokens"]
+TOKEN_SOURCES = Literal["calibrated", "tiktoken", "bytes", "ctok", "native", "count_tokens"]
 HUNDRED = Decimal(100)
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")

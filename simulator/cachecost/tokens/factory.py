@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 CALIBRATED, AUTO, FILLER = "calibrated", "auto", "tiktoken"
 """Bills where there are any; the best counter there is; what fills the gaps between bills, the same everywhere."""
 VARIABLE = "CACHECOST_TOKENS"
-"""What `auto` means on this machine, where somebody chose it. Not set: ctok for Claude's models where it is installed
-(nearer to the bills, and slower), else tiktoken, which needs no network and runs on every Python."""
+"""What `auto` means on this machine, where somebody chose it. Not set: ctok for Claude's models, and a maker's own
+tokenizer for its models, where they are installed (nearer to the bills, and slower), else tiktoken, which needs no
+network and runs on every Python."""
 
 
 def _ctok(generation: str) -> TextCounter:
@@ -33,23 +34,32 @@ def _tiktoken(generation: str) -> TextCounter:
     return tiktoken_counter(generation)
 
 
+def _native(generation: str) -> TextCounter:
+    from cachecost.tokens.native import native_counter
+
+    return native_counter(generation)
+
+
 def _auto(generation: str) -> TokenCounter:
     chosen = os.environ.get(VARIABLE, AUTO)
     if chosen != AUTO:
         return make_counter(chosen, generation)
     from cachecost.tokens.ctok_ import has_ctok
-
-    if not has_ctok() or not _is_of_claude(generation):
-        return _tiktoken(generation)
+    from cachecost.tokens.native import has_native
     from cachecost.tokens.preferred import PreferredCounter
 
-    return PreferredCounter(_ctok(generation), _tiktoken(generation))
+    if has_ctok() and _is_of_claude(generation):
+        return PreferredCounter(_ctok(generation), _tiktoken(generation))
+    if has_native(generation):
+        return PreferredCounter(_native(generation), _tiktoken(generation))
+    return _tiktoken(generation)
 
 
 COUNTERS: dict[str, Callable[[str], TokenCounter]] = {
     AUTO: _auto,
     "bytes": lambda generation: BytesCounter(),
     "ctok": _ctok,
+    "native": _native,
     "tiktoken": _tiktoken,
 }
 TEXT_COUNTERS = ("ctok", "tiktoken")

@@ -16,7 +16,7 @@ from cachecost.tokens.calibration import Calibration
 from cachecost.tokens.content import facts_of, parts_within, prose_of, well_formed
 from cachecost.tokens.disk import DiskCounts, disk_counts
 from cachecost.tokens.hidden import hidden_tokens
-from cachecost.tokens.margins import content_kind, margins_of
+from cachecost.tokens.margins import content_kind, general_margin, margins_of
 from cachecost.tokens.measured import BlockCount
 from cachecost.tokens.parts import GUESSED, BlockParts
 from cachecost.tokens.prose import KINDS
@@ -50,7 +50,8 @@ class TextCounter:
     ) -> None:
         self.name = name
         self.source = source
-        self.error_margin = calibration.error_margin[name]
+        measured = calibration.error_margin
+        self.error_margin = general_margin(calibration.generation, name) or measured.get(name, measured["tiktoken"])
         self._guessed: set[str] = set()
         self._calibration = calibration
         self._tally = tally

@@ -1,0 +1,137 @@
+"""`python -m tools.calibrate.maker_margins LOG…`: error margins of other makers' models, and how often they hold.
+
+There are few bills of each maker, so three figures are fitted in turn: what short prompts without an answer are off,
+in tokens (what stands around the texts is assumed); what the other prompts without one are off beyond that, relative to
+their tokens; and what those with answers are off beyond both, relative to answers and results: a bill may hold
+reasoning that the request does not show. The recordings that `analysis/fidelity/holdout.py` holds out are only judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+from cachecost.analysis.fidelity.holdout import is_held_out, recording_name
+from cachecost.tokens.calibration import calibration
+from cachecost.tokens.margins import KINDS, MAKERS, Margins
+from cachecost.tokens.native import NAME, has_native
+from tools.calibrate.margins import LEAST_BASE, Judged, holds, judge_all, told_by_most
+
+HEAD = """\
+# Written by `python -m tools.calibrate.maker_margins LOG… --write`; do not edit by hand.
+#
+# As margins.toml, of the models of other makers than Anthropic: `base` in tokens, one figure for words and one for
+# answers and results; a kind that no call tells has the error of the generation. A third of the recordings is held out
+# by the hash of their names; a comment says in how many held-out calls the margin of the whole prompt holds.
+# error: of the lengths of prompts of 50 tokens and more, fitted and held out.
+"""
+GENERATIONS = {
+    "tiktoken": ("deepseek", "gemini", "grok", "mistral"),
+    NAME: ("deepseek", "mistral"),
+}
+TOLD = frozenset({"text", "tools", "format"})
+ANSWERS = frozenset({"results", "thinking"})
+"""Kinds with a margin of their own: words of the prompt, and what answers and tools brought into it."""
+SHORT = 300
+"""Tokens of its blocks up to which a prompt tells the base."""
+SHORTEST = 50
+"""Tokens of a prompt from which its relative error is counted."""
+
+
+def judge_logs(logs: Iterable[Path], counter: str) -> list[Judged]:
+    """The billed calls of all logs, under the names of their recordings, which "@commit" does not change: one that was
+    made again is in the same part of the files. Each distinct bill of a recording once.
+    """
+    known: dict[tuple[object, ...], Judged] = {}
+    for log in logs:
+        for one in judge_all([log], counter):
+            named = replace(one, file=recording_name(log.name))
+            known.setdefault((named.file, named.generation, named.total, named.error), named)
+    return list(known.values())
+
+
+def fit_maker(calls: Sequence[Judged], general: float) -> Margins:
+    """Margins of a maker by its fitted calls; `general` for the kinds that they do not tell."""
+    plain = [one for one in calls if not ANSWERS & set(one.kinds)]
+    base = max(LEAST_BASE, _most(abs(one.error) for one in plain if sum(one.kinds.values()) < SHORT))
+    words = _most(_beyond(one, base) / max(1, sum(one.kinds.values())) for one in plain)
+    answers = _most(_answer_error(one, base, words) for one in calls if one not in plain)
+    told = {**dict.fromkeys(TOLD, words), **dict.fromkeys(ANSWERS, max(answers, words))}
+    return Margins(float(base), {kind: _up(told.get(kind, general)) for kind in KINDS})
+
+
+def _answer_error(one: Judged, base: float, words: float) -> float:
+    """What is left of an error, relative to answers and results."""
+    tokens = sum(one.kinds.get(kind, 0) for kind in ANSWERS)
+    return max(0.0, _beyond(one, base) - words * (sum(one.kinds.values()) - tokens)) / max(1, tokens)
+
+
+def _beyond(one: Judged, base: float) -> float:
+    return max(0.0, abs(one.error) - base)
+
+
+def _most(values: Iterable[float]) -> float:
+    found = list(values)
+    return told_by_most(found) if found else 0.0
+
+
+def _up(number: float) -> float:
+    return math.ceil(number * 1000) / 1000
+
+
+def toml(judged: dict[str, Sequence[Judged]], day: date) -> str:
+    """The file of margins."""
+    lines = [HEAD, "[fit]", f"date = {day}"]
+    for counter, generations in GENERATIONS.items():
+        for generation in generations:
+            mine = [one for one in judged[counter] if one.generation == generation]
+            lines += _table(generation, counter, mine) if mine else []
+    return "\n".join(lines) + "\n"
+
+
+def _table(generation: str, counter: str, calls: Sequence[Judged]) -> list[str]:
+    fitted = [one for one in calls if not is_held_out(one.file)]
+    general = calibration(generation).error_margin["tiktoken"]
+    margins = fit_maker(fitted, general)
+    right, all_ = holds([one for one in calls if is_held_out(one.file)], margins)
+    return [
+        "",
+        f"# fitted on {len(fitted)} calls; holds in {right} of {all_} held-out ones",
+        f'[margins."{generation}".{counter}]',
+        f"error = {_error(calls)}",
+        f"base = {margins.base}",
+        *(f"{kind} = {margins.kinds[kind]}" for kind in KINDS),
+    ]
+
+
+def _error(calls: Sequence[Judged]) -> str:
+    errors = sorted(abs(one.error) / (one.total - one.error) for one in calls if one.total - one.error >= SHORTEST)
+    median, p95 = errors[len(errors) // 2], errors[min(len(errors) - 1, len(errors) * 95 // 100)]
+    return f"{{ median = {median:.4f}, p95 = {p95:.4f}, requests = {len(errors)} }}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the fit; prints the file. Exit code 3 where a tokenizer to be judged is not installed."""
+    parser = argparse.ArgumentParser(prog="python -m tools.calibrate.maker_margins", description=__doc__)
+    parser.add_argument("logs", nargs="+", type=Path, help="recorded calls with their bills, in any format")
+    parser.add_argument("--texts", nargs="*", default=[], type=Path, help="the same with content, for native counts")
+    parser.add_argument("--date", required=True, type=date.fromisoformat, help="the day of the fit, YYYY-MM-DD")
+    parser.add_argument("--write", type=Path, help=f"where to write the result, e.g. {MAKERS}")
+    given = parser.parse_args(arguments)
+    if missing := [one for one in GENERATIONS[NAME] if not has_native(one)]:
+        sys.stderr.write(f"the tokenizers of {', '.join(missing)} are not installed\n")
+        return 3
+    report = toml({"tiktoken": judge_logs(given.logs, "tiktoken"), NAME: judge_logs(given.texts, NAME)}, given.date)
+    sys.stdout.write(report)
+    if given.write:
+        given.write.write_text(report, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
