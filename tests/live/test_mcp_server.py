@@ -25,7 +25,7 @@ from cachecost.commands.mcp_server.answers import cut_answer
 from command_runs import printed, run_here
 
 ROOT = Path(__file__).parents[2]
-LOG = next(iter(sorted((ROOT / "scenarios/recordings/traffic").glob("*/*.jsonl"))))
+LOG = next(iter(sorted((ROOT / "scenarios/recordings/traffic/rig").glob("*.jsonl"))))
 TOOLS = {"bill", "explain", "next_message", "what_if", "lint_request", "models"}
 AT = "2026-03-03T23:52:00"
 BODY = {"model": "claude-sonnet-4-5", "max_tokens": 10, "messages": [{"role": "user", "content": "hi"}]}

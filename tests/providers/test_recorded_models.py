@@ -1,4 +1,4 @@
-"""Models of recorded calls that were refused once: each is known on its host, on the day of such a call, with a price."""
+"""Models of recorded calls that were refused once: each has rules and a price on its host, on the day of a call."""
 
 from __future__ import annotations
 
