@@ -1,9 +1,9 @@
 """`python -m tools.calibrate.maker_margins LOG…`: error margins of other makers' models, and how often they hold.
 
-There are few bills of each maker, so three figures are fitted in turn: what short prompts without an answer are off,
-in tokens (what stands around the texts is assumed); what the other prompts without one are off beyond that, relative to
-their tokens; and what those with answers are off beyond both, relative to answers and results: a bill may hold
-reasoning that the request does not show. The recordings that `analysis/fidelity/holdout.py` holds out are only judged.
+There are few bills of each maker, so three figures are fitted in turn: what short prompts without an answer are off, in
+tokens (what stands around the texts is assumed); what the other prompts without one are off beyond that, relative to
+their tokens; and what those with answers are off beyond both, in tokens for each answer: a bill may hold reasoning that
+the request does not show. The recordings that `analysis/fidelity/holdout.py` holds out are only judged.
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ from tools.calibrate.margins import LEAST_BASE, Judged, holds, judge_all, told_b
 HEAD = """\
 # Written by `python -m tools.calibrate.maker_margins LOG… --write`; do not edit by hand.
 #
-# As margins.toml, of the models of other makers than Anthropic: `base` in tokens, one figure for words and one for
-# answers and results; a kind that no call tells has the error of the generation. A third of the recordings is held out
-# by the hash of their names; a comment says in how many held-out calls the margin of the whole prompt holds.
+# As margins.toml, of the models of other makers than Anthropic: `base` in tokens for a prompt, `answer` in tokens for
+# each answer in it, one relative figure for words; a kind that no call tells has the error of the generation. A third
+# of the recordings is held out by the hash of their names; a comment says in how many held-out calls the margin holds.
 # error: of the lengths of prompts of 50 tokens and more, fitted and held out.
 """
 GENERATIONS = {
     "tiktoken": ("deepseek", "gemini", "grok", "mistral"),
     NAME: ("deepseek", "mistral"),
 }
-TOLD = frozenset({"text", "tools", "format"})
-ANSWERS = frozenset({"results", "thinking"})
-"""Kinds with a margin of their own: words of the prompt, and what answers and tools brought into it."""
+TOLD = frozenset({"text", "tools", "results", "format", "thinking"})
+"""Kinds of words."""
 SHORT = 300
 """Tokens of its blocks up to which a prompt tells the base."""
 SHORTEST = 50
@@ -57,18 +56,12 @@ def judge_logs(logs: Iterable[Path], counter: str) -> list[Judged]:
 
 def fit_maker(calls: Sequence[Judged], general: float) -> Margins:
     """Margins of a maker by its fitted calls; `general` for the kinds that they do not tell."""
-    plain = [one for one in calls if not ANSWERS & set(one.kinds)]
+    plain, answered = [one for one in calls if not one.answers], [one for one in calls if one.answers]
     base = max(LEAST_BASE, _most(abs(one.error) for one in plain if sum(one.kinds.values()) < SHORT))
     words = _most(_beyond(one, base) / max(1, sum(one.kinds.values())) for one in plain)
-    answers = _most(_answer_error(one, base, words) for one in calls if one not in plain)
-    told = {**dict.fromkeys(TOLD, words), **dict.fromkeys(ANSWERS, max(answers, words))}
-    return Margins(float(base), {kind: _up(told.get(kind, general)) for kind in KINDS})
-
-
-def _answer_error(one: Judged, base: float, words: float) -> float:
-    """What is left of an error, relative to answers and results."""
-    tokens = sum(one.kinds.get(kind, 0) for kind in ANSWERS)
-    return max(0.0, _beyond(one, base) - words * (sum(one.kinds.values()) - tokens)) / max(1, tokens)
+    told = Margins(float(base), {kind: _up(words) if kind in TOLD else general for kind in KINDS})
+    answer = _most(max(0.0, abs(one.error) - one.margin(told)) / one.answers for one in answered)
+    return replace(told, answer=float(math.ceil(answer)))
 
 
 def _beyond(one: Judged, base: float) -> float:
@@ -105,6 +98,7 @@ def _table(generation: str, counter: str, calls: Sequence[Judged]) -> list[str]:
         f'[margins."{generation}".{counter}]',
         f"error = {_error(calls)}",
         f"base = {margins.base}",
+        f"answer = {margins.answer}",
         *(f"{kind} = {margins.kinds[kind]}" for kind in KINDS),
     ]
 

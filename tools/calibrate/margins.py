@@ -30,7 +30,7 @@ from cachecost.simulation.call_preparer import CallPreparer, PreparedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.calibration import CLAUDE, calibration
 from cachecost.tokens.ctok_ import VERSIONS, Ctok
-from cachecost.tokens.margins import DATA, KINDS, Margins
+from cachecost.tokens.margins import DATA, KINDS, Margins, opens_answer
 from cachecost.tokens.prose import kind_of
 from cachecost.tokens.textcounter import TextCounter
 from cachecost.tokens.tiktoken_ import Cl100k
@@ -61,13 +61,16 @@ COUNTERS = {"ctok": tuple(VERSIONS), "tiktoken": (*VERSIONS, "o200k")}
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A billed call: its file, its counted tokens by content kind, and how far the count is off the bill."""
+    """A billed call: its file, its counted tokens by content kind, how far the count is off the bill, and how many
+    answers are in its prompt.
+    """
 
     file: str
     generation: str
     kinds: Mapping[str, int]
     total: int
     error: int
+    answers: int = 0
 
     @property
     def is_held_out(self) -> bool:
@@ -92,7 +95,8 @@ class Judged:
         return int(sha256(self.file.encode()).hexdigest(), 16) // HELD_OUT % PARTS
 
     def margin(self, margins: Margins) -> float:
-        return margins.base + sum(margins.kinds[kind] * tokens for kind, tokens in self.kinds.items())
+        words = sum(margins.kinds[kind] * tokens for kind, tokens in self.kinds.items())
+        return margins.base + words + margins.answer * self.answers
 
 
 def judge_all(logs: Iterable[Path], counter: str) -> list[Judged]:
@@ -162,7 +166,16 @@ def _judge(call: RecordedCall, made: PreparedCall, file: str) -> Judged:
     for prompt in made.prompts:
         kinds += tokens_by_kind(prompt, made.counter)
     total = sum(prompt.total_tokens for prompt in made.prompts)
-    return Judged(file, made.rules.generation, _Frozen(kinds), total, total - call.billed.total_input)
+    answers = sum(map(_answers, made.prompts))
+    return Judged(file, made.rules.generation, _Frozen(kinds), total, total - call.billed.total_input, answers)
+
+
+def _answers(prompt: Prompt) -> int:
+    """How many runs of the assistant's blocks a prompt has."""
+    found, node = 0, prompt.end
+    while node.parent is not None:
+        found, node = found + opens_answer(node), node.parent
+    return found
 
 
 class _Frozen(dict[str, int]):

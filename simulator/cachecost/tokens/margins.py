@@ -1,8 +1,9 @@
 """Error margins by content kind (rule 18): how far a count may be off, nine times out of ten.
 
-`margins.toml` has them by tokenizer generation and counter, fitted on bills. The margin of a prompt is the sum of those
-of its blocks, each by its kind, and of a few tokens for what stands around them; as a share of the prompt's tokens. The
-errors of blocks are taken to have one cause and to add up.
+`margins.toml` and `maker_margins.toml` have them by tokenizer generation and counter, fitted on bills. The margin of a
+prompt is the sum of those of its blocks, each by its kind, of a few tokens for what stands around them, and, for makers
+whose bills may hold reasoning that no request shows, of some tokens for each answer in it; as a share of the prompt's
+tokens. The errors of blocks are taken to have one cause and to add up.
 """
 
 from __future__ import annotations
@@ -34,10 +35,13 @@ CALLS = ("tool_use", "tool_result")
 
 @value
 class Margins:
-    """Relative errors by content kind, and `base`, the tokens that any prompt may be off besides."""
+    """Relative errors by content kind; `base`, the tokens that any prompt may be off besides, and `answer`, those for
+    each run of the assistant's blocks in it.
+    """
 
     base: float
     kinds: Mapping[str, float]
+    answer: float = 0.0
 
     @classmethod
     def uniform(cls, error_margin: float) -> Margins:
@@ -67,7 +71,7 @@ def margins_of(generation: str, counter: str, general: float) -> Margins:
     row = rows.get(counter, rows.get("tiktoken"))
     if row is None:
         return Margins.uniform(general)
-    return Margins(row["base"], {kind: row[kind] for kind in KINDS})
+    return Margins(row["base"], {kind: row[kind] for kind in KINDS}, row.get("answer", 0.0))
 
 
 @runtime_checkable
@@ -111,6 +115,7 @@ class PromptMargins:
         for node in reversed(path):
             if node.block is not None and node.parent is not None:
                 doubt += (node.tokens - node.parent.tokens) * counter.block_margin(node.block)
+                doubt += counter.margins.answer if opens_answer(node) else 0.0
             self._known[node] = doubt
         return doubt
 
@@ -119,6 +124,13 @@ def general_margin(generation: str, counter: str) -> float | None:
     """The relative error that 95 of 100 prompts do not exceed, where it was measured with the margins."""
     row = _rows().get(generation, {}).get(counter, {})
     return float(row["error"]["p95"]) if "error" in row else None
+
+
+def opens_answer(node: Prefix) -> bool:
+    """Whether the last block of a prefix is the first of a run of the assistant's."""
+    before = node.parent.block if node.parent is not None else None
+    is_answer = node.block is not None and node.block.role == "assistant"
+    return is_answer and (before is None or before.role != "assistant")
 
 
 @cache
