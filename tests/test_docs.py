@@ -131,7 +131,9 @@ def _calibrated() -> str:
     told = [f"{100 * share:.1f}%" for error in errors for share in (error["median"], error["p95"])]
     file = (ROOT / "simulator/cachecost/tokens/margins.toml").read_text()
     rows = [row for counters in tomllib.loads(file)["margins"].values() for row in counters.values()]
-    return " ".join([*told, *(f"{100 * share:.2g}%" for row in rows for share in row.values()), "100%", file])
+    makers = (ROOT / "simulator/cachecost/tokens/maker_margins.toml").read_text()
+    shares = (f"{100 * share:.2g}%" for row in rows for share in row.values())
+    return " ".join([*told, *shares, "100%", file, makers])
 
 
 CALIBRATED = _calibrated()
