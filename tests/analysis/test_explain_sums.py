@@ -13,13 +13,14 @@ from loops import EPHEMERAL, Sending, explained, healthy, words
 
 from cachecost.analysis.explain.explaining import explain_workload as explain_traffic
 from cachecost.providers.prices import PriceBook
+from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import read_workload
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"
-OTHER_HOSTS = {"deepseek", "gemini", "mistral", "openai", "xai"}
-TRAFFIC = [path for path in sorted((RECORDINGS / "traffic").glob("*/*.jsonl")) if path.parent.name not in OTHER_HOSTS]
+TRAFFIC = [path for path in sorted((RECORDINGS / "traffic").glob("*/*.jsonl")) if path.parent.name not in hosts()]
+"""Of Claude, by project: those of other hosts are in folders with their names."""
 SESSIONS = sorted((RECORDINGS / "sessions").glob("*.jsonl")) + TRAFFIC[::17]
 
 
