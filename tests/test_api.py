@@ -135,7 +135,8 @@ FAULTS: dict[str, tuple[Callable[[Any], object], str]] = {
     "day": (lambda log: ANY.replay(log, as_of="7 March"), "as_of: expected a date like 2026-03-07; got '7 March'"),
     "tokens": (
         lambda log: ANY.replay(log, tokens="tikoken"),
-        "tokens: expected one of calibrated, auto, tiktoken, bytes, ctok, native; got 'tikoken' (did you mean 'tiktoken'?)",
+        "tokens: expected one of calibrated, auto, tiktoken, bytes, ctok, native; got 'tikoken' "
+        "(did you mean 'tiktoken'?)",
     ),
     "counter": (
         lambda _: ANY.validate(LOG, tokens="bytes"),

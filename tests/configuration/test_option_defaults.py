@@ -206,7 +206,7 @@ def test_a_subcommand_has_its_own_table() -> None:
         ("[watch]\nalarm-usd = 'x'", "watch", "2 watch.alarm-usd: "),
         (f"[serve]\nport = 0x{'f' * 9_000}", "serve", "2 serve.port: expected a number from -10,000,000,000,000 to "),
         ("[serve]\nport = 70000", "serve", "2 serve.port: 70000 is not in the range 0<=x<=65535."),
-        ("tokens = 'byte'", "replay log.jsonl", "1 tokens: expected one of calibrated, auto, bytes, ctok, tiktoken"),
+        ("tokens = 'byte'", "replay log.jsonl", "1 tokens: expected one of calibrated, auto, bytes, ctok, native,"),
         ("[check]\nreports = '..'", "check", "2 check.reports: expected a folder within that of cachecost.toml, "),
         ("reports = '.git/hooks'", "check", "1 reports: expected a folder within that of cachecost.toml, as files"),
         ("reports = '/tmp'", "check", "1 reports: expected a folder within that of cachecost.toml, as files are"),
