@@ -120,13 +120,13 @@ def test_a_longer_thread_differs_where_the_shorter_ends(tmp_path: Path) -> None:
 def test_one_call_more_in_the_middle_is_one_call_more(tmp_path: Path) -> None:
     a = [row("a"), row("a", "b", "c"), row("z")]
     found = differing(tmp_path, a, [a[0], row("side"), a[1], a[2]])
-    assert found.changes == [ItemChange(None, 2, told="claude-opus-4-6, 1 messages")]
+    assert found.changes == [ItemChange(None, 2, description="claude-opus-4-6, 1 messages")]
     assert list(diff_lines(found)) == [
         "call 2 is only in B: claude-opus-4-6, 1 messages",
         "3 calls in A, 4 in B: 3 equal, 0 differ, 0 only in A, 1 only in B",
     ]
     found = differing(tmp_path, [a[0], row("side"), a[1], a[2]], a)
-    assert found.changes == [ItemChange(2, None, told="claude-opus-4-6, 1 messages")]
+    assert found.changes == [ItemChange(2, None, description="claude-opus-4-6, 1 messages")]
 
 
 def test_usage_breakpoints_times_and_parameters_are_compared(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_conversations_are_compared_event_by_event() -> None:
     head, first, gone = diff_conversations(a, b).changes
     assert (head.a, head.fields) == (0, {"model": ("claude-opus-4-6", "claude-opus-4-5")})
     assert (first.a, first.b, first.place) == (1, 1, "blocks.0")
-    assert gone == ItemChange(3, None, told="inquiry")
+    assert gone == ItemChange(3, None, description="inquiry")
     with pytest.raises(ValueError, match="compare its calls"):
         diff_conversations(Conversation("n", (ThreadRewrite(0.0, 0, (), "start"),)), a)
 

@@ -45,6 +45,6 @@ class _LaterStart(CallRewriter):
             return self.replace_event(event, [])
         return ()
 
-    def _split_at(self, told: int) -> tuple[int, list[Message]]:
+    def _split_at(self, kept: int) -> tuple[int, list[Message]]:
         """A rewrite that goes back to before the start keeps nothing of it."""
-        return CallRewriter._split_at(self, told)[0], []
+        return CallRewriter._split_at(self, kept)[0], []

@@ -17,7 +17,7 @@ class CauseCode:
     """A code: what it means, why it costs, how to fix it, and the source.
 
     `fixed_in` says what its fix changes (see the head of `codes.toml`).
-    `told` is the sentence of one finding, with places to fill in; `word` is that of Anthropic's cache diagnostics.
+    `sentence` is that of one finding, with places to fill in; `word` is that of Anthropic's cache diagnostics.
     """
 
     code: str
@@ -26,7 +26,7 @@ class CauseCode:
     fixed_in: Literal["prompt", "time", "breakpoints", "bill"]
     word: str
     what: str
-    told: str
+    sentence: str
     why: str
     fix: str
     source: str

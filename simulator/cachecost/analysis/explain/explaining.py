@@ -101,12 +101,14 @@ def _in_order(findings: Iterator[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (finding.call, finding.code))
 
 
-def as_filed(told: Explanation, calls: Sequence[Call]) -> Explanation:
+def as_filed(explanation: Explanation, calls: Sequence[Call]) -> Explanation:
     """Findings numbered and sorted by the calls of the file."""
     if not any(call.number for call in calls):
-        return told
-    findings, unexplained, notes = (_filed(one, calls) for one in (told.findings, told.not_explained, told.notes))
-    return replace(told, findings=findings, not_explained=unexplained, notes=notes)
+        return explanation
+    findings, unexplained, notes = (
+        _filed(one, calls) for one in (explanation.findings, explanation.not_explained, explanation.notes)
+    )
+    return replace(explanation, findings=findings, not_explained=unexplained, notes=notes)
 
 
 def _filed(findings: Sequence[Finding], calls: Sequence[Call]) -> list[Finding]:
@@ -114,22 +116,22 @@ def _filed(findings: Sequence[Finding], calls: Sequence[Call]) -> list[Finding]:
     return _in_order(numbered)
 
 
-def _flips(traffic: Workload, told: Explanation) -> Iterator[str]:
+def _flips(traffic: Workload, explanation: Explanation) -> Iterator[str]:
     """A sentence for each value of an assumption that leads to other causes or other dollars."""
     for switch in assumption_rows(traffic.setup.host):
         for reading in switch.readings[1:] if switch.number is None else ():
             under = explain(traffic.with_assumptions({switch.name: reading.value}))
-            if _answer(under) != _answer(told):
+            if _answer(under) != _answer(explanation):
                 amount = f"{dollars(under.avoidable)} of {dollars(under.cost)}"
                 yield f"with {switch.name}={reading.value} {amount} are avoidable, by {_names(under)}"
 
 
-def _answer(told: Explanation) -> tuple[str, str]:
-    return dollars(told.avoidable), _names(told)
+def _answer(explanation: Explanation) -> tuple[str, str]:
+    return dollars(explanation.avoidable), _names(explanation)
 
 
-def _names(told: Explanation) -> str:
-    return ", ".join(dict.fromkeys(finding.code for finding in told.findings)) or "nothing"
+def _names(explanation: Explanation) -> str:
+    return ", ".join(dict.fromkeys(finding.code for finding in explanation.findings)) or "nothing"
 
 
 def _open_share(avoidable: Decimal, rows: Sequence[CallRow]) -> float:

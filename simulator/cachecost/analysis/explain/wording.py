@@ -54,7 +54,7 @@ def excerpt(loss: Loss) -> str | None:
 
 def message(loss: Loss, request: Request, tokens: int) -> str:
     """What happened, in the sentence of the code."""
-    return codes()[loss.cause].told.format(**_facts(loss, request, tokens))
+    return codes()[loss.cause].sentence.format(**_facts(loss, request, tokens))
 
 
 def _facts(loss: Loss, request: Request, tokens: int) -> dict[str, object]:

@@ -47,7 +47,7 @@ class ItemChange:
     was: Block | None = None
     now: Block | None = None
     fields: dict[str, tuple[Any, Any]] = field(default_factory=dict)
-    told: str = ""
+    description: str = ""
     """Describes a call that is only in one recording."""
 
 
@@ -134,7 +134,7 @@ def _pairs(a: list[DiffItem], b: list[DiffItem]) -> Iterator[tuple[DiffItem | No
 
 def _change(a: DiffItem | None, b: DiffItem | None, identity: Identity) -> ItemChange | None:
     if a is None or b is None:
-        return ItemChange(a.number if a else None, b.number if b else None, told=_describe(a or b))
+        return ItemChange(a.number if a else None, b.number if b else None, description=_describe(a or b))
     fields = {
         name: (a.fields.get(name), b.fields.get(name))
         for name in dict.fromkeys([*a.fields, *b.fields])

@@ -82,8 +82,8 @@ class _AttachmentRewriter(ThreadRewriter):
         first = self.turns[0]
         files = list(range(self._options.count))
         self._held = [(first, files)]
-        told = self.recorded_messages[self.spans[first][0]]
-        return self.replace_messages(at, {first: self._with(told, files)})
+        recorded = self.recorded_messages[self.spans[first][0]]
+        return self.replace_messages(at, {first: self._with(recorded, files)})
 
     def rewrite_message(self, message: Message) -> Message:
         if not self._waiting or not starts_turn(message):

@@ -1,6 +1,6 @@
 """A conversation with other messages and additional calls: the base of changes that add calls to the main thread.
 
-A message told may stand for several that are sent; all of them go when the conversation goes back before it.
+A recorded message may stand for several that are sent; all of them go when the conversation goes back before it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class CallRewriter(ThreadRewriter):
 
     def step(self, event: Event) -> Iterator[Event]:
         said = list(self.rewrite_event(event))
-        is_as_told = sum(isinstance(new, Reply) for new in said) <= isinstance(event, Reply)
+        is_unchanged = sum(isinstance(new, Reply) for new in said) <= isinstance(event, Reply)
         for new in said:
-            timed = self._in_time(new, is_as_told)
+            timed = self._in_time(new, is_unchanged)
             self._thread.take(timed)
             yield timed
         self._original.take(event)
@@ -39,12 +39,12 @@ class CallRewriter(ThreadRewriter):
         """What is sent instead of an event."""
         return (self.rewrite_side_call(event) if isinstance(event, Aside) else self.take(event),)
 
-    def replace_event(self, told: Human | Reply | Results, sent: Sequence[Human | Reply | Results]) -> Iterator[Event]:
-        """Send all of these for one message told."""
-        self.recorded_messages.append(message_of(told))
-        for event in sent:
-            self._append(message_of(event), (len(self.recorded_messages) - 1, len(self.recorded_messages)))
-            yield event
+    def replace_event(self, event: Human | Reply | Results, sent: Sequence[Human | Reply | Results]) -> Iterator[Event]:
+        """Send all of these for one recorded message."""
+        self.recorded_messages.append(message_of(event))
+        for new in sent:
+            self._append(message_of(new), (len(self.recorded_messages) - 1, len(self.recorded_messages)))
+            yield new
 
     def rewrite_side_call(self, event: Aside) -> Aside:
         """A side call as it is sent: where it goes on from the main thread, from that as it is sent."""
@@ -62,11 +62,11 @@ class CallRewriter(ThreadRewriter):
         """A message of a side call, not of the main thread."""
         return message
 
-    def _in_time(self, event: Event, is_as_told: bool) -> Event:
+    def _in_time(self, event: Event, is_unchanged: bool) -> Event:
         self._now = max(self._now, event.at)
         if isinstance(event, Reply):
             is_late, self._now = self._ready > self._now, max(self._now, self._ready)
-            if is_late or not is_as_told:
+            if is_late or not is_unchanged:
                 self._ready = self._now + max(STEP_S, event.first_token_s or 0.0)
         return event if event.at == self._now else replace(event, at=self._now)
 

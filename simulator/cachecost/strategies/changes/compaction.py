@@ -98,9 +98,9 @@ class _CompactionRewriter(ThreadRewriter):
                 yield new
             self._past += 1
             self._since += 1
-        told = self._in_time(self.take(event))
-        self._thread.take(told)
-        yield told
+        timed = self._in_time(self.take(event))
+        self._thread.take(timed)
+        yield timed
 
     def _in_time(self, event: Event) -> Event:
         """Note when it is, and let the call that follows a summary wait for it."""
@@ -169,9 +169,9 @@ class _CompactionRewriter(ThreadRewriter):
 
     def _summary(self, start: int, stop: int) -> list[Message]:
         """A question and its answer, as jp has it; another for other messages."""
-        told = digest_of("", "summary", b"".join(message.digest for message in self.sent_messages[start:stop])).hex()
+        digest = digest_of("", "summary", b"".join(message.digest for message in self.sent_messages[start:stop])).hex()
         title = given_block("text", "user", "summary of what was said", TITLE_TOKENS)
-        summary = given_block("text", "assistant", f"summary {told}", self._options.summary_tokens)
+        summary = given_block("text", "assistant", f"summary {digest}", self._options.summary_tokens)
         return [Message.of("user", (title,)), Message.of("assistant", (summary,))]
 
     def _strip(self, message: Message) -> Message:

@@ -64,7 +64,7 @@ class FanOut(AgentChange):
     def _children(self, conversation: Conversation, thread: Thread, reply: Reply, place: str) -> Iterator[Conversation]:
         at = reply.at + self.after_s
         own = Part((given_block("text", "system", f"child: {self.system_tokens}", self.system_tokens),))
-        told: tuple[Event, ...] = (ThreadRewrite(at, 0, tuple(thread.messages()), "fork"),)
+        history: tuple[Event, ...] = (ThreadRewrite(at, 0, tuple(thread.messages()), "fork"),)
         pending = tuple(_pending(f"{place}/{n}") for n, block in enumerate(reply.blocks) if block.kind == "tool_use")
         for number in range(1, self.children + 1):
             name = f"{place}/{number}"
@@ -74,7 +74,7 @@ class FanOut(AgentChange):
             if self.prefix == "own":
                 yield replace(child, system=own, events=(Human(at, (task,)), *said), root=Thread())
             else:
-                events = (*told, Human(at, (*pending, task)), *said)
+                events = (*history, Human(at, (*pending, task)), *said)
                 yield replace(self._under(child, name), events=events)
 
     def _under(self, child: Conversation, name: str) -> Conversation:

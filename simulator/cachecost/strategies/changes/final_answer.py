@@ -75,10 +75,10 @@ class _AnswerToolPrefix(PrefixRewriter):
         is_other = self._turn > 1 and self._options.schemas > 1
         return is_other and self._options.way == "single_pass"
 
-    def tools(self, told: Switch) -> Part:
+    def tools(self, switch: Switch) -> Part:
         is_alone = self._options.way == "single_pass"
         schema = max(self._turn - 1, 0) % self._options.schemas if is_alone else 0
-        return self.reuse_part(told.tools, schema, Part((*told.tools.blocks, *self._ending_tools(schema))))
+        return self.reuse_part(switch.tools, schema, Part((*switch.tools.blocks, *self._ending_tools(schema))))
 
     def _ending_tools(self, schema: int) -> Iterator[Block]:
         options = self._options
@@ -90,11 +90,11 @@ class _AnswerToolPrefix(PrefixRewriter):
             tokens = options.tool_tokens + options.schema_tokens
             yield given_block("tool", "", f"{STRUCTURED} {schema}: {tokens}", tokens)
 
-    def params(self, told: Switch) -> Mapping[str, Any]:
+    def params(self, switch: Switch) -> Mapping[str, Any]:
         if self._options.way != "livelock":
-            return told.params
+            return switch.params
         demanded = {"type": "json_schema", "schema": {"type": "object", "description": "The answer of every run."}}
-        return {**told.params, "output_config": {**(told.params.get("output_config") or {}), "format": demanded}}
+        return {**switch.params, "output_config": {**(switch.params.get("output_config") or {}), "format": demanded}}
 
 
 class _FinalAnswerRewriter(CallRewriter):

@@ -20,11 +20,11 @@ class PrefixRewriter:
 
     def __init__(self) -> None:
         self._made: dict[tuple[Part, object], Part] = {}
-        self._told = Switch(0, "", NOTHING, NOTHING, {})
+        self._switch = Switch(0, "", NOTHING, NOTHING, {})
 
     def rewrite(self, conversation: Conversation) -> Conversation:
         """The conversation with its heads."""
-        self._told = Switch(
+        self._switch = Switch(
             0,
             conversation.model or "",
             conversation.tools,
@@ -33,7 +33,7 @@ class PrefixRewriter:
             conversation.is_chosen,
         )
         self.begin(conversation)
-        first = self._with_prefix(self._told)
+        first = self._with_prefix(self._switch)
         events = tuple(new for event in conversation.events for new in self._step(event))
         return replace(conversation, events=events, tools=first.tools, system=first.system, params=first.params)
 
@@ -44,38 +44,38 @@ class PrefixRewriter:
         """Whether the head is another one from this event on."""
         return False
 
-    def tools(self, told: Switch) -> Part:
-        return told.tools
+    def tools(self, switch: Switch) -> Part:
+        return switch.tools
 
-    def system(self, told: Switch) -> Part:
-        return told.system
+    def system(self, switch: Switch) -> Part:
+        return switch.system
 
-    def params(self, told: Switch) -> Mapping[str, Any]:
-        return told.params
+    def params(self, switch: Switch) -> Mapping[str, Any]:
+        return switch.params
 
-    def reuse_part(self, told: Part, state: object, new: Part) -> Part:
+    def reuse_part(self, switch: Part, state: object, new: Part) -> Part:
         """`new`, or the part that was made of the same one in the same state before: parts are compared by identity."""
-        return self._made.setdefault((told, state), new)
+        return self._made.setdefault((switch, state), new)
 
     def _step(self, event: Event) -> Iterator[Event]:
         is_turn = self.turns(event)
         if isinstance(event, Switch):
-            self._told = event
+            self._switch = event
             yield self._with_prefix(event)
             return
         if is_turn:
-            yield self._with_prefix(replace(self._told, at=event.at))
+            yield self._with_prefix(replace(self._switch, at=event.at))
         yield self._side_call(event) if isinstance(event, Aside) else event
 
-    def _with_prefix(self, told: Switch) -> Switch:
-        return replace(told, tools=self.tools(told), system=self.system(told), params=self.params(told))
+    def _with_prefix(self, switch: Switch) -> Switch:
+        return replace(switch, tools=self.tools(switch), system=self.system(switch), params=self.params(switch))
 
     def _side_call(self, event: Aside) -> Aside:
-        sent, main = event.request, self._told
+        sent, main = event.request, self._switch
         tools = self.tools(main) if sent.tools is main.tools else sent.tools
         system = self.system(main) if self.is_shared(sent) else sent.system
         return replace(event, request=replace(sent, tools=tools, system=system))
 
     def is_shared(self, beside: Request) -> bool:
         """Whether a side call has the main thread's system prompt."""
-        return beside.system is self._told.system
+        return beside.system is self._switch.system

@@ -35,8 +35,8 @@ class RouteAsides(AgentChange):
     def _is_routed(self, call: PlannedCall) -> bool:
         if call.purpose != "main" or not self.short_tokens:
             return call.purpose == "aside"
-        told = call.output_tokens
-        return (sum(map(estimate_tokens, call.output)) if told is None else told) <= self.short_tokens
+        tokens = call.output_tokens
+        return (sum(map(estimate_tokens, call.output)) if tokens is None else tokens) <= self.short_tokens
 
     def _route(self, request: Request) -> Request:
         params = self._params(request.params)
@@ -47,8 +47,8 @@ class RouteAsides(AgentChange):
         params.pop("tool_choice", None)
         return replace(routed, tools=NOTHING, breakpoints=breakpoints)
 
-    def _params(self, told: Mapping[str, Any]) -> dict[str, Any]:
-        params = dict(told)
+    def _params(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
+        params = dict(recorded)
         if self.thinking == "off" and "thinking" in params:
             params["thinking"] = {"type": "disabled"}
         if self.model is not None:

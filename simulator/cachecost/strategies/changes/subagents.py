@@ -55,8 +55,8 @@ class SubAgents(AgentChange):
     def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
         main = _DelegationPrefix(self.tool_tokens).rewrite(conversation) if self.tool_tokens else conversation
         walk = _DelegationRewriter(self, main)
-        told = walk.rewrite_without_runs()
-        return (told, *walk.subs)
+        rewritten = walk.rewrite_without_runs()
+        return (rewritten, *walk.subs)
 
 
 class _DelegationPrefix(PrefixRewriter):
@@ -66,8 +66,8 @@ class _DelegationPrefix(PrefixRewriter):
         super().__init__()
         self._tool = given_block("tool", "", f"start a sub-agent: {tokens}", tokens)
 
-    def tools(self, told: Switch) -> Part:
-        return self.reuse_part(told.tools, None, Part((*told.tools.blocks, self._tool)))
+    def tools(self, switch: Switch) -> Part:
+        return self.reuse_part(switch.tools, None, Part((*switch.tools.blocks, self._tool)))
 
 
 class _DelegationRewriter(CallRewriter):
@@ -144,7 +144,7 @@ class _DelegationRewriter(CallRewriter):
         self.recorded_messages += map(message_of, said)
         for event in kept:
             self._append(message_of(event), (start, len(self.recorded_messages)))
-            timed = self._in_time(event, is_as_told=True)
+            timed = self._in_time(event, is_unchanged=True)
             self._thread.take(timed)
             yield timed
 

@@ -51,12 +51,12 @@ class _Dated(PrefixRewriter):
             self._stamp = self._stamp_at(event.at)
         return self._stamp != before
 
-    def system(self, told: Switch) -> Part:
+    def system(self, switch: Switch) -> Part:
         options, stamp = self._options, self._stamp
         date = given_block("text", "system", f"{options.period} {stamp}: {options.tokens}", options.tokens)
-        blocks = told.system.blocks
+        blocks = switch.system.blocks
         return self.reuse_part(
-            told.system, stamp, Part((date, *blocks) if options.position == "first" else (*blocks, date))
+            switch.system, stamp, Part((date, *blocks) if options.position == "first" else (*blocks, date))
         )
 
     def _stamp_at(self, at: float) -> int:
@@ -98,14 +98,16 @@ class _Split(PrefixRewriter):
         self._version += is_new
         return is_new
 
-    def system(self, told: Switch) -> Part:
+    def system(self, switch: Switch) -> Part:
         options, tokens = self._options, self._options.dynamic_tokens
         dynamic = given_block("text", "system", f"dynamic {self._version}: {tokens}", tokens)
-        static = told.system.blocks
+        static = switch.system.blocks
         if options.static_tokens is not None:
             static = (given_block("text", "system", f"static {options.static_tokens}", options.static_tokens),)
         is_first = options.order == "dynamic_first"
-        return self.reuse_part(told.system, self._version, Part((dynamic, *static) if is_first else (*static, dynamic)))
+        return self.reuse_part(
+            switch.system, self._version, Part((dynamic, *static) if is_first else (*static, dynamic))
+        )
 
 
 CHANGES: dict[str, type[AgentChange]] = {"date_in_system": DateInSystem, "split_system": SplitSystem}

@@ -72,24 +72,24 @@ class _NoToolsPrefix(PrefixRewriter):
         super().__init__()
         self._options = options
 
-    def tools(self, told: Switch) -> Part:
+    def tools(self, switch: Switch) -> Part:
         return NOTHING
 
-    def system(self, told: Switch) -> Part:
+    def system(self, switch: Switch) -> Part:
         if self._options.place == "system":
             return self.reuse_part(
-                told.system, told.tools, Part((*told.system.blocks, *self._options.definitions(told.tools)))
+                switch.system, switch.tools, Part((*switch.system.blocks, *self._options.definitions(switch.tools)))
             )
-        if self._options.with_system and told.system.blocks:
-            return self.reuse_part(told.system, "moved", Part((given_block("text", "system", "---", 1),)))
-        return told.system
+        if self._options.with_system and switch.system.blocks:
+            return self.reuse_part(switch.system, "moved", Part((given_block("text", "system", "---", 1),)))
+        return switch.system
 
-    def params(self, told: Switch) -> Mapping[str, Any]:
-        return {key: value for key, value in told.params.items() if key != "tool_choice"}
+    def params(self, switch: Switch) -> Mapping[str, Any]:
+        return {key: value for key, value in switch.params.items() if key != "tool_choice"}
 
     def is_shared(self, beside: Request) -> bool:
         """A side call without the tools is not told of them."""
-        return beside.system is self._told.system and beside.tools is self._told.tools
+        return beside.system is self._switch.system and beside.tools is self._switch.tools
 
 
 class _TextRewriter(CallRewriter):

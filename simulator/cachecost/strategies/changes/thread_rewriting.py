@@ -38,10 +38,10 @@ def model_window(model: str | None, facts: Facts | None) -> int | None:
 
 
 class ThreadRewriter:
-    """`told` are the messages of the conversation, `sent` those that are sent, `turns` where among them a turn starts.
+    """`turns` are the numbers of the messages sent that start a turn.
 
-    `spans` says of each message sent for which of those told it stands: from (inclusive), to (exclusive). A message
-    told that is in no span is left out.
+    `spans` says of each message sent for which of those recorded it stands: from (inclusive), to (exclusive). A
+    recorded message that is in no span is left out.
     """
 
     def __init__(self) -> None:
@@ -72,9 +72,9 @@ class ThreadRewriter:
             return self._rewrite(event)
         if not isinstance(event, Human | Reply | Results) or not event.blocks:
             return event
-        told = Message.of("assistant" if isinstance(event, Reply) else "user", event.blocks)
-        sent = self._send(told)
-        return event if sent is told else replace(event, blocks=sent.blocks)
+        recorded = Message.of("assistant" if isinstance(event, Reply) else "user", event.blocks)
+        sent = self._send(recorded)
+        return event if sent is recorded else replace(event, blocks=sent.blocks)
 
     def replace_range(self, at: float, start: int, stop: int, messages: Sequence[Message]) -> ThreadRewrite:
         """Say `messages` in place of `sent[start:stop]`, and all after these once more."""
@@ -102,9 +102,9 @@ class ThreadRewriter:
             self._append(message, span)
         return ThreadRewrite(at, keep, tuple(messages), why)
 
-    def _send(self, told: Message) -> Message:
-        self.recorded_messages.append(told)
-        sent = self.rewrite_message(told)
+    def _send(self, recorded: Message) -> Message:
+        self.recorded_messages.append(recorded)
+        sent = self.rewrite_message(recorded)
         self._append(sent, (len(self.recorded_messages) - 1, len(self.recorded_messages)))
         return sent
 
@@ -116,23 +116,23 @@ class ThreadRewriter:
         self.tokens += tokens_of((message,))
 
     def _rewrite(self, event: ThreadRewrite) -> ThreadRewrite:
-        told = min(event.keep, len(self.recorded_messages))
-        keep, once_more = self._split_at(told)
+        kept = min(event.keep, len(self.recorded_messages))
+        keep, once_more = self._split_at(kept)
         self.forget(keep)
         self._drop(keep)
-        del self.recorded_messages[told - len(once_more) :]
+        del self.recorded_messages[kept - len(once_more) :]
         said = [self._send(message) for message in (*once_more, *event.messages)]
         return replace(event, keep=keep, messages=tuple(said))
 
-    def _split_at(self, told: int) -> tuple[int, list[Message]]:
-        """How many messages sent stand for the first `told`, and what must be said once more.
+    def _split_at(self, kept: int) -> tuple[int, list[Message]]:
+        """How many messages sent stand for the first `kept` recorded, and what must be said once more.
 
         Where it goes back into what one message stands for, or into what was left out, the end of it is whole again.
         """
-        place = bisect_right(self.spans, told, key=_end)
+        place = bisect_right(self.spans, kept, key=_end)
         reached = self.spans[place - 1][1] if place else 0
         follows = self.spans[place][0] if place < len(self.spans) else len(self.recorded_messages)
-        return place, [] if follows == told else self.recorded_messages[reached:told]
+        return place, [] if follows == kept else self.recorded_messages[reached:kept]
 
     def _drop(self, keep: int) -> None:
         self.tokens -= tokens_of(self.sent_messages[keep:])

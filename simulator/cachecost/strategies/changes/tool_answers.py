@@ -45,8 +45,8 @@ class ToolAnswers(AgentChange):
 
     def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
         walk = _ToolAnswerRewriter(self, conversation)
-        told = walk.rewrite(conversation)
-        yield replace(told, events=(*told.events, *walk.waiting))
+        rewritten = walk.rewrite(conversation)
+        yield replace(rewritten, events=(*rewritten.events, *walk.waiting))
 
 
 class _ToolAnswerRewriter(CallRewriter):

@@ -32,7 +32,7 @@ class Truncate(AgentChange):
 
 
 class _TruncationRewriter(ThreadRewriter):
-    """`_ends` are bytes up to and with each message told, `_humans` the human ones among them."""
+    """`_ends` are bytes up to and with each recorded message, `_humans` the human ones among them."""
 
     def __init__(self, options: Truncate, conversation: Conversation, facts: Facts | None) -> None:
         super().__init__()
@@ -66,10 +66,10 @@ class _TruncationRewriter(ThreadRewriter):
                 self._humans.append(len(self._ends))
             self._ends.append((self._ends[-1] if self._ends else 0) + sum(block.size for block in message.blocks))
 
-    def _unlearn(self, told: int) -> None:
-        """The messages told from `told` on are others now."""
-        del self._ends[told:]
-        while self._humans and self._humans[-1] >= told:
+    def _unlearn(self, start: int) -> None:
+        """The recorded messages from `start` on are others now."""
+        del self._ends[start:]
+        while self._humans and self._humans[-1] >= start:
             self._humans.pop()
 
     def _first_kept(self) -> int:
@@ -82,7 +82,7 @@ class _TruncationRewriter(ThreadRewriter):
         return self._humans[min(human, len(self._humans) - 1)] if self._humans else 0
 
     def _cut_to(self, at: float, cut: int) -> Iterator[ThreadRewrite]:
-        """Send the messages told from `cut` on."""
+        """Send the recorded messages from `cut` on."""
         start = self.spans[0][0] if self.spans else len(self.recorded_messages)
         if cut != start and self.recorded_messages:
             spans: list[Span] = [(place, place + 1) for place in range(cut, len(self.recorded_messages))]

@@ -36,7 +36,7 @@ def diff_object(diff: Diff) -> dict[str, Any]:
 def _change_lines(kind: str, change: ItemChange) -> Iterator[str]:
     if change.a is None or change.b is None:
         yield f"{kind} {change.b if change.a is None else change.a} is only in {'B' if change.a is None else 'A'}: " + (
-            change.told
+            change.description
         )
         return
     where = f"{kind} {change.a}" if change.a == change.b else f"{kind} {change.a} (in B {change.b})"
