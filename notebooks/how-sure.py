@@ -17,7 +17,7 @@
 #
 # **Answer.** Whether a call hits, and where, is right in all but a few of the knowable recorded calls. How many tokens
 # a prompt has is known well where bills tell it, and to some per cent where they do not. Three things stay open: early
-# eviction, a few readings of the rules, and sessions that are not like yours.
+# eviction, a few assumptions about the rules, and sessions that are not like yours.
 
 # %%
 from pathlib import Path
@@ -95,27 +95,27 @@ assert difference_error < figure_error / 4
 assert difference > difference_error
 
 # %% [markdown]
-# ## Readings: where the documentation is silent
+# ## Assumptions: where the documentation is silent
 #
-# Each open rule has a default and other readings. Do the bills speak for one? As many calls come out exact under
-# every reading: **no call recorded here settles any of them.** The defaults rest on documentation, not on these bills.
+# Each open rule has a default assumption and others. Do the bills speak for one? As many calls come out exact under
+# every one: **no call recorded here settles any of them.** The defaults rest on documentation, not on these bills.
 # (Asked of every third recording, to be quick; all of them say the same.)
 
 # %%
-asked = cachecost.validate(*recordings[::3], tokens="tiktoken", readings=True)
-exact = {f"{one.switch}={one.reading}": one.exact for one in asked.readings}
-print(f"{len(exact)} readings; exact calls under each: {sorted(set(exact.values()))}")
+asked = cachecost.validate(*recordings[::3], tokens="tiktoken", assumptions=True)
+exact = {f"{one.switch}={one.reading}": one.exact for one in asked.assumptions}
+print(f"{len(exact)} assumptions; exact calls under each: {sorted(set(exact.values()))}")
 assert set(exact.values()) == {asked.score.exact_hits + asked.score.exact_cold}
 
 # %% [markdown]
-# So ask every answer whether it stands under the other readings, too: `rules={...}` in `compare`, `readings=True` in
-# `explain` and `whatif`. *answer_inquiry or structured output* does.
+# So ask every answer whether it stands under the other assumptions, too: `rules={...}` in `compare`,
+# `assumptions=True` in `explain` and `whatif`. *answer_inquiry or structured output* does.
 
 # %% [markdown]
 # ## Eviction: the assumption in our favour
 #
-# No entry is evicted before its time, so hits are an upper bound. What if some are? The simulator can let entries die
-# early at random, always the same ones for a seed.
+# No entry is evicted before its time, so hits are an upper bound. What if some are? The simulator can let entries
+# expire early at random, always the same ones for a seed.
 
 # %%
 chances = [0, 0.05, 0.1, 0.2]
@@ -128,7 +128,7 @@ lines = {name: [float(each[name].cost.total) for each in found] for name in ("au
 figure, axes = plt.subplots(figsize=(8, 3.6))
 for name, values in lines.items():
     axes.plot([100 * p for p in chances], values, marker="o", label=name)
-axes.set_xlabel("entries that die before their time, %")
+axes.set_xlabel("entries that expire before their time, %")
 axes.set_ylabel("USD, the session")
 axes.set_ylim(0, max(lines["automatic"]) * 1.2)
 axes.set_title(
@@ -140,7 +140,7 @@ figure.tight_layout()
 
 # %%
 more = {name: values[-1] / values[0] - 1 for name, values in lines.items()}
-print(", ".join(f"{name} {share:.1%} dearer if every fifth entry dies early" for name, share in more.items()))
+print(", ".join(f"{name} costs {share:.1%} more if every fifth entry expires early" for name, share in more.items()))
 assert all(0 <= share < 0.05 for share in more.values())
 assert all(hour < short for hour, short in zip(lines["automatic@1h"], lines["automatic"], strict=True))
 

@@ -55,7 +55,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "explain": cachecost.explain(log),
         "lint": cachecost.lint(BODY),
         "optimize": cachecost.optimize(TALK),
-        "whatif": cachecost.whatif(log, readings=False),
+        "whatif": cachecost.whatif(log, assumptions=False),
         "next_message": cachecost.next_message(LOG, tools=5000),
         "monthly": result.monthly(sessions_per_day=40),
     }

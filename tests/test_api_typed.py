@@ -42,7 +42,7 @@ def cheapest(path: str) -> tuple[str, Decimal]:
 
 
 def others(log: str) -> list[str]:
-    exact: int = cachecost.validate(log, readings=True).score.exact_hits
+    exact: int = cachecost.validate(log, assumptions=True).score.exact_hits
     billed: Decimal = cachecost.bill(log, project="shop").total.cost
     print(billed, cachecost.bill().frame("month"), cachecost.bill(log, as_of="2026-03-07").rewrites())
     avoidable: Decimal = cachecost.explain(log, rules={"ttl_in_key": True}).avoidable

@@ -85,7 +85,7 @@ def test_the_simulation_with_losses_held_is_the_bill(tmp_path: Path, read: int) 
 
 
 def test_alternatives_keep_the_loss(tmp_path: Path) -> None:
-    lost, whole = (what_if(workload(tmp_path, 0, read, ALL_READ[2]), readings=False) for read in (0, FULL))
+    lost, whole = (what_if(workload(tmp_path, 0, read, ALL_READ[2]), tries_assumptions=False) for read in (0, FULL))
     assert (lost.held_losses, whole.held_losses) == (1, 0)
     assert lost.cost == lost.billed
     assert lost.billed is not None and whole.billed is not None

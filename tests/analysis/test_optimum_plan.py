@@ -177,7 +177,7 @@ def test_the_bench_bills_as_the_simulation_does(seed: int) -> None:
 
 def test_a_plan_that_hangs_on_a_reading_says_so_and_is_not_called_optimal() -> None:
     found = optimum_of(growing([10] * 6 + [2_000] + [10] * 5), terms(), pings=False)
-    worse = [(one.switch, one.value) for one in found.readings if not one.is_cheaper]
+    worse = [(one.switch, one.value) for one in found.assumptions if not one.is_cheaper]
     assert found.usd == found.lower_bound.usd
     assert (found.depends_on, found.is_optimal) == (sorted({name for name, _ in worse}), not worse)
 

@@ -12,7 +12,7 @@ from whatif_logs import Row, told, traffic, two_calls
 
 from bodies import assistant, body, marked, text, tool_result, tool_use, user
 from cachecost.analysis.whatif.alternatives import YES
-from cachecost.analysis.whatif.assumptions import other_readings
+from cachecost.analysis.whatif.assumptions import other_assumptions
 from cachecost.analysis.whatif.pauses import measure_pauses, pings_worth, rewrites_to_break_even
 from cachecost.analysis.whatif.report import near, what_if
 from cachecost.providers.prices import PriceBook, Prices
@@ -99,16 +99,16 @@ def test_a_verdict_that_turns_under_another_reading(tmp_path: Path) -> None:
 
 def test_a_verdict_that_does_not_turn(tmp_path: Path) -> None:
     found = told(tmp_path, two_calls(400))
-    assert found.readings == ["ttl_in_key=true"]
+    assert found.assumptions == ["ttl_in_key=true"]
     assert all(one.depends_on == () for one in found.alternatives)
 
 
 def test_only_readings_that_can_matter_are_asked(tmp_path: Path) -> None:
-    plain = {name for name, _ in other_readings(traffic(tmp_path, two_calls(10)))}
+    plain = {name for name, _ in other_assumptions(traffic(tmp_path, two_calls(10)))}
     assert plain == {"ttl_in_key"}
     chosen = two_calls(10, tool_choice={"type": "any"}, tools=[tool_use(90, "x")])
-    assert "tool_choice_invalidation" in {name for name, _ in other_readings(traffic(tmp_path, chosen))}
-    assert "lookback_runs" in {name for name, _ in other_readings(traffic(tmp_path, burst()))}
+    assert "tool_choice_invalidation" in {name for name, _ in other_assumptions(traffic(tmp_path, chosen))}
+    assert "lookback_runs" in {name for name, _ in other_assumptions(traffic(tmp_path, burst()))}
 
 
 def test_shipped_prices_have_the_edge_of_the_docstring() -> None:

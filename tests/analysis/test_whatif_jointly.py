@@ -38,7 +38,7 @@ def session(name: str) -> Workload:
 
 @pytest.fixture(scope="module")
 def claude_code() -> Iterator[WhatifReport]:
-    yield what_if(session("claude-code.jsonl"), ["ttl=1h", "keep-alive=295s:1"], readings=False)
+    yield what_if(session("claude-code.jsonl"), ["ttl=1h", "keep-alive=295s:1"], tries_assumptions=False)
 
 
 def several() -> list[Row]:
@@ -143,7 +143,7 @@ def test_the_recorded_session_keeps_its_figures(claude_code: WhatifReport) -> No
 def test_another_model_of_the_same_tokenizer_has_the_billed_lengths(claude_code: WhatifReport) -> None:
     """Opus 4 costs five times as much as Sonnet 4 in every class, so the bills' lengths give five times the dollars."""
     found = claude_code.find("model=claude-opus-4")
-    cold = what_if(session("claude-code.jsonl").with_assumptions({"warm_start": "cold"}), readings=False)
+    cold = what_if(session("claude-code.jsonl").with_assumptions({"warm_start": "cold"}), tries_assumptions=False)
     assert found.saving == -4 * cold.simulated
     assert claude_code.find("host=google-cloud").supported == "no change: no call changes in cost"
 

@@ -40,7 +40,7 @@ def test_nothing_is_replayed_twice_and_as_much_as_was_expected(session: Workload
     def expect(replays: int) -> None:
         expected.append(len(names) + replays)
 
-    what_if(session, readings=False, progress=lambda name, calls: names.append(name), expect=expect)
+    what_if(session, tries_assumptions=False, progress=lambda name, calls: names.append(name), expect=expect)
     counted = Counter(names)
     cold = counted.pop("as recorded")
     assert cold in (1, 2) and set(counted.values()) == {1}

@@ -103,21 +103,21 @@ def whatif(
     actions: Sequence[str] = (),
     at: int | None = None,
     jointly: Sequence[str] = (),
-    readings: bool | None = None,
+    assumptions: bool | None = None,
     today: date | str | None = None,
     **options: Unpack[CountOptions],
 ) -> Alternatives:
     """Alternative ways to send a log: TTLs, keep-alives, breakpoints, models, hosts, batches and compaction.
 
     Each is replayed and compared with the log as it was sent. `jointly` are alternatives to replay together. `actions`
-    are changes like "effort=low" after the recorded call `at` (None: the last). `readings` repeats the comparison under
-    the other assumptions about open rules (None: only for a short log). Models that are retired `today` are no
+    are changes like "effort=low" after the recorded call `at` (None: the last). `assumptions` repeats the comparison
+    under the other assumptions about open rules (None: only for a short log). Models that are retired `today` are no
     alternatives (None: those that were retired on the day of the log). Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.whatif.report import what_if
 
     workload = workload_of(source, **options)
-    return Alternatives(what_if(workload, jointly, actions, at, readings, today=day_from(today, "today")))
+    return Alternatives(what_if(workload, jointly, actions, at, assumptions, today=day_from(today, "today")))
 
 
 def _remark(one: Alternative) -> str:

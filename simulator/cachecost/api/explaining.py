@@ -93,12 +93,12 @@ class ExplainResult(Explanation):
 
 
 def explain(
-    source: Source, strategy: StrategyLike | None = None, *, readings: bool = False, **options: Unpack[ModelOptions]
+    source: Source, strategy: StrategyLike | None = None, *, assumptions: bool = False, **options: Unpack[ModelOptions]
 ) -> ExplainResult:
     """The avoidable cost of a recording: each cause, where it occurs, and its dollars, which add up exactly.
 
     A log is taken as it was sent, or as `strategy` would send it; a conversation needs a strategy. Where a log has
-    bills they are explained: `necessary` + `avoidable` + `not_explained_usd` = `billed`. `readings` repeats the
+    bills they are explained: `necessary` + `avoidable` + `not_explained_usd` = `billed`. `assumptions` repeats the
     analysis under the other assumptions about open rules. Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.bill.explanation import explain_recording
@@ -109,9 +109,9 @@ def explain(
     if explanation is None:
         workload = workload_of(source, spec_of(strategy) if strategy is not None else None, **options)
         if strategy is None:
-            explanation = explain_recording(workload, prices_under(workload.setup), readings)
+            explanation = explain_recording(workload, prices_under(workload.setup), assumptions)
         else:
-            explanation = explain_workload(workload, readings)
+            explanation = explain_workload(workload, assumptions)
     return ExplainResult(**{field.name: getattr(explanation, field.name) for field in fields(explanation)})
 
 

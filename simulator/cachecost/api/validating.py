@@ -42,8 +42,8 @@ class ValidationResult:
         return score("all", self.fidelity.main)
 
     @property
-    def readings(self) -> list[AssumptionSupport]:
-        """The number of exact calls under each assumption, if `readings` was True."""
+    def assumptions(self) -> list[AssumptionSupport]:
+        """The number of exact calls under each assumption, if `assumptions` was True."""
         return self.fidelity.readings
 
     def frame(self) -> pd.DataFrame:
@@ -81,12 +81,12 @@ class ValidationResult:
 
 
 def validate(
-    *logs: str | Path, readings: bool = False, calibrated: bool = True, **options: Unpack[CountOptions]
+    *logs: str | Path, assumptions: bool = False, calibrated: bool = True, **options: Unpack[CountOptions]
 ) -> ValidationResult:
     """Predict each call of the recordings at `logs`, and compare it with its bill. Each file is a cache of its own.
 
     Token counts are calibrated on the bills of other calls, never on the call's own; without `calibrated`, on no bill.
-    `readings` counts the exact calls under each assumption about open rules. `tokens` is ctok (the default, if
+    `assumptions` counts the exact calls under each assumption about open rules. `tokens` is ctok (the default, if
     installed) or tiktoken. Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.fidelity.validation import Validation
@@ -100,7 +100,7 @@ def validate(
         raise InputError([Fault(str(path), "expected a file; there is none") for path in missing])
     validation = Validation(paths, setup_of(**given), tokens, calibrated)
     fidelity = validation.fidelity()
-    return ValidationResult(replace(fidelity, readings=list(validation.readings())) if readings else fidelity)
+    return ValidationResult(replace(fidelity, readings=list(validation.readings())) if assumptions else fidelity)
 
 
 def _cells(each: Score) -> tuple[str, ...]:

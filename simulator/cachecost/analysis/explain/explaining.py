@@ -30,24 +30,24 @@ Costs = Mapping[int, Decimal]
 NO_LIMITS: Costs = {}
 
 
-def explain_workload(traffic: Workload, readings: bool = False) -> Explanation:
+def explain_workload(traffic: Workload, tries_assumptions: bool = False) -> Explanation:
     """What the calls of the workload could have cost less, by cause, and how certain that is.
 
-    With `readings` every other value of each assumption is tried, and those that change the answer are reported.
-    Raises CannotEvaluate for other caches than those with breakpoints.
+    With `tries_assumptions` every other value of each assumption is tried, and those that change the answer are
+    reported. Raises CannotEvaluate for other caches than those with breakpoints.
     """
-    return as_filed(explain_in_order(traffic, readings=readings), traffic.calls)
+    return as_filed(explain_in_order(traffic, tries_assumptions=tries_assumptions), traffic.calls)
 
 
 def explain_in_order(
-    traffic: Workload, limits: Costs = NO_LIMITS, readings: bool = False, earlier: TrackedReplay | None = None
+    traffic: Workload, limits: Costs = NO_LIMITS, tries_assumptions: bool = False, earlier: TrackedReplay | None = None
 ) -> Explanation:
     """As `explain_workload`; calls are numbered in the order of time. No call's findings are above its limit (USD).
 
     `earlier` is a replay of the same calls under the same setup, but for how much they can read.
     """
     explanation = explain(traffic, limits, earlier)
-    flips = list(_flips(traffic, explanation)) if readings else []
+    flips = list(_flips(traffic, explanation)) if tries_assumptions else []
     return replace(explanation, flips=flips)
 
 

@@ -67,7 +67,7 @@ class Optimum:
     is_optimal: bool
     presets: list[PresetResult]
     recorded_usd: Decimal | None
-    readings: list[AssumptionResult]
+    assumptions: list[AssumptionResult]
     loads: dict[str, Load]
     fit: LatencyFit | None
     error_margin: float
@@ -92,7 +92,7 @@ class Optimum:
 
     @property
     def depends_on(self) -> list[str]:
-        return list(dict.fromkeys(one.switch for one in self.readings if not one.is_cheaper))
+        return list(dict.fromkeys(one.switch for one in self.assumptions if not one.is_cheaper))
 
 
 def best_of(presets: Sequence[PresetResult]) -> PresetResult:
@@ -145,7 +145,7 @@ class _Finder:
         evaluator = self._evaluator
         presets = try_presets(evaluator, self._progress, COMPARED)
         plan, is_optimal = self._plan(presets)
-        readings = self._readings(plan, presets)
+        assumptions = self._compared_assumptions(plan, presets)
         rows = simulated_rows(evaluator.terms, plan)
         recorded = self._recorded_plan()
         done = {"plan": list(evaluator.run(plan)), "best preset": list(evaluator.run(best_of(presets).steps))}
@@ -159,10 +159,10 @@ class _Finder:
             sum((row.cost.total for row in rows), ZERO),
             self._lower_bound,
             self._pings,
-            is_optimal and all(one.is_cheaper for one in readings),
+            is_optimal and all(one.is_cheaper for one in assumptions),
             presets,
             _sum(done[self._first]) if recorded is not None else None,
-            readings,
+            assumptions,
             {name: load_of(rows) for name, rows in done.items()},
             fit_of(done[self._first]) if recorded is not None else None,
             margin(rows, max(counter.error_margin for counter in counters)),
@@ -231,7 +231,7 @@ class _Finder:
         found = exact(self._evaluator, [PlanSlot(PlanStep(sent, ())) for sent in self._evaluator.sent], usd)
         return found.steps or plan, found.is_finished
 
-    def _readings(self, plan: list[PlanStep], presets: Sequence[PresetResult]) -> list[AssumptionResult]:
+    def _compared_assumptions(self, plan: list[PlanStep], presets: Sequence[PresetResult]) -> list[AssumptionResult]:
         compared = cheapest_first(presets)[: COMPARED if len(plan) <= MANY_CALLS else 1]
         return compare_assumptions(self._evaluator, plan, [one.steps for one in compared], self._progress)
 

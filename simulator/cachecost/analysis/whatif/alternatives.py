@@ -21,7 +21,7 @@ class Alternative:
     `most`, if none of its best-effort hits come. `calls_changed` counts recorded calls whose dollars differ,
     `extra_calls` the calls that it adds. `error` is what the token counts may do to the saving, in USD.
     `supported` is "yes", or begins with "no change: ", "not supported by the data: " or "not evaluated: " and goes on
-    with why. `depends_on` are the readings of open rules under which it turns from a gain into a loss, or back.
+    with why. `depends_on` are the assumptions about open rules under which it turns from a gain into a loss, or back.
     `keeps_answers`: the model is sent the same words, in the same order or in an order that was arbitrary.
     """
 
@@ -117,7 +117,7 @@ class WhatifReport:
     """All alternatives for a recording.
 
     `cost` is that of the recording as sent, USD: `billed` if it has all bills and the simulation is near them, else
-    `simulated`. `readings_asked`: whether it was asked under the `readings` of the open rules that could matter.
+    `simulated`. `assumptions` are the other ones about open rules that could matter, as NAME=VALUE, if they were tried.
     """
 
     name: str
@@ -132,8 +132,8 @@ class WhatifReport:
     actions: list[Action] = field(default_factory=list)
     token_source: str = ""
     error_margin: float = 0.0
-    readings_asked: bool = False
-    readings: list[str] = field(default_factory=list)
+    has_tried_assumptions: bool = False
+    assumptions: list[str] = field(default_factory=list)
     retired_models: Mapping[str, date] = field(default_factory=dict)
     """Models that are no alternatives since they were retired after the recording, and the last day of each."""
     day: date | None = None

@@ -35,7 +35,7 @@ save more than the second by their price alone."""
 BY_PRICE = frozenset({"model", "batch", "us"})
 
 
-def other_readings(traffic: Workload) -> Iterator[tuple[str, str]]:
+def other_assumptions(traffic: Workload) -> Iterator[tuple[str, str]]:
     """Every other value of an assumption that can matter to some call, as (assumption, value)."""
     for switch in assumption_rows(traffic.setup.host):
         if switch.number is None and any(map(PLAYS.get(switch.name, lambda call: True), traffic.calls)):
@@ -56,7 +56,7 @@ def find_reversals(
     known = {option.name: option for option in options}
     asked = [one for one in alternatives if not known[one.name].unchanged and _may_reverse(one, pricing.now)]
     found: dict[str, list[str]] = {}
-    for switch, value in other_readings(pricing.replays.traffic):
+    for switch, value in other_assumptions(pricing.replays.traffic):
         other = _with_assumption(pricing, switch, value)
         again = {option.name: option for option in RecordingProfile.of(other.replays.traffic, other.base).options()}
         for alternative in asked:

@@ -12,7 +12,7 @@ from cachecost.analysis.replays.replays import Progress, Replays, quiet
 from cachecost.analysis.replays.steps import cost
 from cachecost.analysis.whatif.action_costs import price_actions
 from cachecost.analysis.whatif.alternatives import Alternative, TTLBreakEven, WhatifReport
-from cachecost.analysis.whatif.assumptions import find_reversals, other_readings
+from cachecost.analysis.whatif.assumptions import find_reversals, other_assumptions
 from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.joint import best_together, jointly
 from cachecost.analysis.whatif.option import Option
@@ -38,17 +38,18 @@ def what_if(
     asked: Sequence[str] = (),
     switched: Sequence[str] = (),
     at: int | None = None,
-    readings: bool | None = None,
+    tries_assumptions: bool | None = None,
     progress: Progress = quiet,
     expect: Callable[[int], None] = no_expectation,
     today: date | None = None,
 ) -> WhatifReport:
     """All alternatives for the calls of a workload, and their best combination.
 
-    `asked` are promises to be replayed together, `switched` actions after the recorded call `at` (None: the last).
-    `readings`: whether to ask which promises turn under another reading of the open rules; None: if the recording is
-    not long. `expect` is called with the number of replays that are still to come, as far as that can be known.
-    Models and hosts that are withdrawn by `today` are no alternatives (None: those withdrawn by the recording's day).
+    `asked` are alternatives to replay together, `switched` actions after the recorded call `at` (None: the last).
+    `tries_assumptions`: whether to ask which savings change sign under other assumptions about open rules; None: if
+    the recording is not long. `expect` is called with the number of replays that are still to come, as far as that can
+    be known. Models and hosts that are withdrawn by `today` are no alternatives (None: those withdrawn by the
+    recording's day).
     Raises InputError for a name that is not known; CannotEvaluate.
     """
     traffic.require_breakpoints("whatif")
@@ -68,9 +69,9 @@ def what_if(
     expect(pricing.expected_replays(options) + 1)
     alternatives = [pricing.price_option(option) for option in options]
     expect(sum(alternative.is_gain for alternative in alternatives) + bool(wanted))
-    is_asked = len(traffic.calls) <= MOST_CALLS if readings is None else readings
+    is_asked = len(traffic.calls) <= MOST_CALLS if tries_assumptions is None else tries_assumptions
     if is_asked:
-        alternatives = _with_readings(pricing, options, alternatives)
+        alternatives = _with_reversals(pricing, options, alternatives)
     known = {alternative.name: alternative for alternative in alternatives}
     return WhatifReport(
         traffic.name,
@@ -86,7 +87,7 @@ def what_if(
         traffic.setup.token_source,
         count_margin(base, traffic.setup.error_margin),
         is_asked,
-        [f"{name}={value}" for name, value in other_readings(traffic)] if is_asked else [],
+        [f"{name}={value}" for name, value in other_assumptions(traffic)] if is_asked else [],
         profile.retired_models(),
         profile.main.rules.day if profile.main else None,
         len(held),
@@ -113,7 +114,7 @@ def _rank(alternative: Alternative) -> tuple[bool, Decimal, str]:
     return alternative.saving is None, -(alternative.saving or Decimal(0)), alternative.name
 
 
-def _with_readings(
+def _with_reversals(
     pricing: AlternativePricing, options: Sequence[Option], alternatives: Sequence[Alternative]
 ) -> list[Alternative]:
     """The alternatives, each with the assumptions under which its saving changes sign."""

@@ -38,7 +38,7 @@ def optimum_object(found: Optimum) -> dict[str, Any]:
                 "best_usd": exact(one.plan_usd),
                 "best_preset_usd": exact(one.preset_usd),
             }
-            for one in found.readings
+            for one in found.assumptions
         ],
         "prefill": {name: asdict(load) for name, load in found.loads.items()},
         "first_token": None if found.fit is None else {**asdict(found.fit), "supported": found.fit.is_supported},

@@ -97,7 +97,7 @@ def facts(optimum: Optimum) -> Iterator[tuple[str, str]]:
 def _rules(optimum: Optimum) -> str:
     if not optimum.depends_on:
         return "no compared preset is cheaper than this plan under any other assumption"
-    worse = [reading for reading in optimum.readings if not reading.is_cheaper]
+    worse = [reading for reading in optimum.assumptions if not reading.is_cheaper]
     costs = "; ".join(
         f"with {one.switch}={one.value} it costs {dollars(one.plan_usd)}, a preset {dollars(one.preset_usd)}"
         for one in worse

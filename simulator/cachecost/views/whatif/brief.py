@@ -100,7 +100,9 @@ def _certainty(whatif: WhatifReport) -> str:
     on_best = f" → ±{rough_dollars(one.error)} on {one.name}" if one and one.error else ""
     if one and one.depends_on:
         return f"{_counts(whatif)}{on_best}; depends on an open rule (--full)"
-    tried = "holds under every tried assumption" if whatif.readings_asked else "open rules not tried (--assumptions)"
+    tried = (
+        "holds under every tried assumption" if whatif.has_tried_assumptions else "open rules not tried (--assumptions)"
+    )
     return f"{_counts(whatif)}{on_best}; {tried}"
 
 

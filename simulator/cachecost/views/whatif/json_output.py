@@ -23,7 +23,7 @@ def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
         "break_even": _break_even(whatif.break_even),
         "tokens": {"source": whatif.token_source, "error_margin": whatif.error_margin},
         "retired_models": {name: day.isoformat() for name, day in whatif.retired_models.items()},
-        "assumptions": {"asked": whatif.readings_asked, "other": list(whatif.readings)},
+        "assumptions": {"asked": whatif.has_tried_assumptions, "other": list(whatif.assumptions)},
     }
     if whatif.billed is not None:
         made["billed_usd"] = exact(whatif.billed)

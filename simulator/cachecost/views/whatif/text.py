@@ -148,8 +148,8 @@ def _sure(whatif: WhatifReport) -> Iterator[str]:
     for one in whatif.alternatives:
         for words in one.depends_on:
             yield f"depends  {one.name}: {words}"
-    if not whatif.readings_asked:
+    if not whatif.has_tried_assumptions:
         yield "rules    other assumptions on the open rules were not tried (try them with --assumptions)"
-    elif whatif.readings and not any(one.depends_on for one in whatif.alternatives):
-        tried = count_text(len(whatif.readings), "other assumption")
+    elif whatif.assumptions and not any(one.depends_on for one in whatif.alternatives):
+        tried = count_text(len(whatif.assumptions), "other assumption")
         yield f"rules    no verdict changes under {tried} on the open rules"
