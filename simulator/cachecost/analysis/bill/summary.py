@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from decimal import Decimal
 
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
@@ -228,49 +227,19 @@ def _first_row(key: str, by: str, file: SessionFile, call: BilledCall) -> BillRo
     return row
 
 
-KeyOf = Callable[[SessionFile, BilledCall], str]
-
-
-def _session(file: SessionFile, call: BilledCall) -> str:
-    return call.session or file.path
-
-
-def _project(file: SessionFile, call: BilledCall) -> str:
-    return file.project
-
-
-def _agent(file: SessionFile, call: BilledCall) -> str:
-    return call.agent_type or ("sub-agent" if call.agent else "main thread")
-
-
-def _model(file: SessionFile, call: BilledCall) -> str:
-    return call.model
-
-
-def _day(file: SessionFile, call: BilledCall) -> str:
-    return _day_text(day_of_call(call), "%Y-%m-%d")
-
-
-def _week(file: SessionFile, call: BilledCall) -> str:
-    return _day_text(day_of_call(call), "%G-W%V")
-
-
-def _month(file: SessionFile, call: BilledCall) -> str:
-    return _day_text(day_of_call(call), "%Y-%m")
-
-
-def _day_text(day: date | None, form: str) -> str:
+def _day_text(call: BilledCall, form: str) -> str:
+    day = day_of_call(call)
     return day.strftime(form) if day else "unknown"
 
 
-GROUPS: Mapping[str, KeyOf] = {
-    "session": _session,
-    "project": _project,
-    "day": _day,
-    "week": _week,
-    "month": _month,
-    "model": _model,
-    "agent": _agent,
+GROUPS: Mapping[str, Callable[[SessionFile, BilledCall], str]] = {
+    "session": lambda file, call: call.session or file.path,
+    "project": lambda file, call: file.project,
+    "day": lambda file, call: _day_text(call, "%Y-%m-%d"),
+    "week": lambda file, call: _day_text(call, "%G-W%V"),
+    "month": lambda file, call: _day_text(call, "%Y-%m"),
+    "model": lambda file, call: call.model,
+    "agent": lambda file, call: call.agent_type or ("sub-agent" if call.agent else "main thread"),
 }
 """What rows can be made by. Days and weeks are in UTC; weeks are those of ISO 8601."""
 TIMES = ("day", "week", "month")
