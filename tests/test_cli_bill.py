@@ -288,3 +288,42 @@ def test_a_device_needs_a_named_format() -> None:
     assert run("/dev/null", "--format", "claude-code").stderr == (
         "no sessions found in /dev/null; name files or folders: cachecost bill PATH\n"
     )
+
+
+def test_the_dollars_are_split_by_what_they_were_paid_for(logs: Path) -> None:
+    """By hand, at 0.50, 6.25, 5 and 25 dollars per million for Opus, 0.10, 1.25, 1 and 5 for Haiku."""
+    shown = run(logs).stdout.splitlines()
+    assert shown[1] == "  Of it: $0.03 cache reads · $0.23 5m writes · <$0.01 uncached · $0.01 output"
+    found = bill(logs)
+    assert found["cost_by_class_usd"] == {
+        "read": "0.0325",
+        "write_5m": "0.231875",
+        "write_1h": "0",
+        "input": "0.000063",
+        "output": "0.009045",
+    }
+    for row in (found | {"cost_usd": found["billed_usd"]}, *found["rows"]):
+        assert sum(map(Decimal, row["cost_by_class_usd"].values()), ZERO) == Decimal(row["cost_usd"])
+
+
+COMPLETE, PARTIAL, UNSTATED = {"stop_reason": "end_turn"}, {"stop_reason": None}, dict[str, Any]()
+STREAMED: list[tuple[list[dict[str, Any]], int]] = [
+    ([PARTIAL, COMPLETE], 0),
+    ([PARTIAL, PARTIAL], 1),
+    ([COMPLETE, PARTIAL], 0),
+    ([UNSTATED], 0),
+    ([PARTIAL], 1),
+]
+"""Lines of one answer, and how many answers are not complete."""
+
+
+@pytest.mark.parametrize(("lines", "partial"), STREAMED)
+def test_an_answer_recorded_before_it_was_complete_is_a_lower_bound(
+    tmp_path: Path, lines: list[dict[str, Any]], partial: int
+) -> None:
+    answers = [answer(n, (3, 0, 5_000, 0, 1 + n), "one", message=message) for n, message in enumerate(lines)]
+    log = write(tmp_path / "a.jsonl", *answers, answer(60, (3, 5_000, 10, 0, 9), "two", message=COMPLETE))
+    assert bill(log)["partial_outputs"] == partial
+    said = "  The output is a lower bound: 1 of 2 answers was recorded before it was complete.\n"
+    assert (said in run(log).stdout) == bool(partial)
+    assert (said in run(log, "--session", "s").stdout) == bool(partial)

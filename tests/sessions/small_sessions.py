@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,10 @@ def answer(
     name: str = "",
     model: str = MODEL,
     content: Sequence[Any] = ("done",),
+    message: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> bytes:
-    """An answer; `tokens` are input, read, 5m write, 1h write and output."""
+    """An answer; `tokens` are input, read, 5m write, 1h write and output; `message` has more of its fields."""
     uncached, read, five, hour, output = tokens
     usage = {
         "input_tokens": uncached,
@@ -40,8 +41,8 @@ def answer(
         "cache_creation": {"ephemeral_5m_input_tokens": five, "ephemeral_1h_input_tokens": hour},
         "output_tokens": output,
     }
-    message = {"id": name or f"msg_{at:g}", "model": model, "usage": usage, "content": list(content)}
-    return line("assistant", at, uuid=f"u-{name}-{at:g}", message=message, **fields)
+    body = {"id": name or f"msg_{at:g}", "model": model, "usage": usage, "content": list(content), **(message or {})}
+    return line("assistant", at, uuid=f"u-{name}-{at:g}", message=body, **fields)
 
 
 def write(path: Path, *lines: bytes) -> Path:

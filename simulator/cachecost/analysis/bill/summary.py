@@ -13,9 +13,10 @@ from cachecost.analysis.bill.unwritten import UnwrittenUsage, find_unwritten
 from cachecost.caches.causes import Cause
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.providers.quotes import PER_TOKEN, Prices
-from cachecost.providers.usage import ZERO, Usage
+from cachecost.providers.usage import TOKEN_CLASSES, ZERO, Usage
 
 NO_TOKENS = (0, 0, 0, 0, 0)
+NO_DOLLARS = (ZERO, ZERO, ZERO, ZERO, ZERO)
 
 
 @dataclass(slots=True)
@@ -53,8 +54,13 @@ class TokenSum:
         return Usage(*self.tokens)
 
     @property
+    def amounts(self) -> Sequence[Decimal]:
+        """USD by token class, in the order of `TOKEN_CLASSES`."""
+        return self.prices.amounts(self.usage) if self.prices else NO_DOLLARS
+
+    @property
     def cost(self) -> Decimal:
-        return self.prices.total_cost(self.usage) if self.prices else ZERO
+        return sum(self.amounts, ZERO)
 
     @property
     def uncached_cost(self) -> Decimal:
@@ -82,9 +88,11 @@ class BillRow:
     last: float | None = None
     calls: int = 0
     unpriced: int = 0
+    partial_outputs: int = 0
+    """Calls whose output tokens are those of an answer that was not complete."""
     causes: dict[Cause, CauseTotal] = field(default_factory=dict)
     _sums: dict[int, TokenSum] = field(default_factory=dict)
-    _extra: Decimal = ZERO
+    _extra: list[Decimal] = field(default_factory=lambda: list(NO_DOLLARS))
 
     def add(self, call: BilledCall, found: Prices | None, prices: CallPrices) -> None:
         """Count a call, whose prices are `found`."""
@@ -94,6 +102,7 @@ class BillRow:
         total.add(call.tokens)
         self.calls += 1
         self.unpriced += found is None
+        self.partial_outputs += call.is_output_partial
         start = call.start
         if start is not None:
             self.first = start if self.first is None or start < self.first else self.first
@@ -107,7 +116,11 @@ class BillRow:
         """The passes that the usage leaves out of its sums."""
         for model, tokens in call.extra:
             found = prices.prices_of(call, model or call.model, sum(tokens[:4]))
-            self._extra += found.total_cost(Usage(*tokens)) if found else ZERO
+            if found:
+                self._add_amounts(found.amounts(Usage(*tokens)))
+
+    def _add_amounts(self, amounts: Sequence[Decimal]) -> None:
+        self._extra = [one + more for one, more in zip(self._extra, amounts, strict=True)]
 
     def add_row(self, other: BillRow) -> None:
         """Count the calls of another row."""
@@ -116,7 +129,8 @@ class BillRow:
             total.add(one.tokens)
         self.calls += other.calls
         self.unpriced += other.unpriced
-        self._extra += other._extra
+        self.partial_outputs += other.partial_outputs
+        self._add_amounts(other._extra)
         self.first = min((at for at in (self.first, other.first) if at is not None), default=None)
         self.last = max((at for at in (self.last, other.last) if at is not None), default=None)
         self.models += [model for model in other.models if model not in self.models]
@@ -129,9 +143,15 @@ class BillRow:
         return sum((one.usage for one in self._sums.values()), Usage())
 
     @property
+    def cost_by_class(self) -> dict[str, Decimal]:
+        """USD billed by token class; they add up to `cost`."""
+        parts = [self._extra, *(one.amounts for one in self._sums.values())]
+        return {name: sum(amounts, ZERO) for name, amounts in zip(TOKEN_CLASSES, zip(*parts, strict=True), strict=True)}
+
+    @property
     def cost(self) -> Decimal:
         """USD billed, at list prices."""
-        return sum((one.cost for one in self._sums.values()), ZERO) + self._extra
+        return sum((one.cost for one in self._sums.values()), sum(self._extra, ZERO))
 
     @property
     def saved_by_caching(self) -> Decimal:

@@ -32,6 +32,8 @@ def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped
         "hit_rate": hit_rate(total),
         "saved_by_caching_usd": exact(total.saved_by_caching),
         "usage": total.usage.wire(),
+        "cost_by_class_usd": _by_class(total),
+        "partial_outputs": total.partial_outputs,
         "first": _time(total.first),
         "last": _time(total.last),
         "causes": [_cause(one) for one in total.ranked_causes],
@@ -68,10 +70,17 @@ def row_object(row: BillRow) -> dict[str, Any]:
         "hit_rate": hit_rate(row),
         "usage": row.usage.wire(),
         "cost_usd": exact(row.cost),
+        "cost_by_class_usd": _by_class(row),
+        "partial_outputs": row.partial_outputs,
         "rewritten_usd": exact(row.rewritten),
         "saved_by_caching_usd": exact(row.saved_by_caching),
         "causes": [_cause(one) for one in row.ranked_causes],
     }
+
+
+def _by_class(row: BillRow) -> dict[str, str]:
+    """USD by token class; they add up to `cost_usd`."""
+    return {name: exact(cost) for name, cost in row.cost_by_class.items()}
 
 
 def csv_rows(summary: BillSummary) -> Iterator[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -18,7 +18,7 @@ from cachecost.views.bill.days import days_chart
 from cachecost.views.bill.tables import cause_lines, note_cells, row_names, rows_table
 from cachecost.views.bill.text import accounted, list_price_note
 from cachecost.views.bill.timelines import session_timeline
-from cachecost.views.bill.words import caching_words, period, project_names
+from cachecost.views.bill.words import caching_words, class_words, period, project_names
 from cachecost.views.html.frame import render_page
 from cachecost.views.tables.table import Column, Table
 from cachecost.views.timeline.columns import MOST, most_spots
@@ -56,7 +56,7 @@ def bill_page(
         question=QUESTION,
         answer=_answer(summary),
         saving=_rewritten(summary),
-        more=[f"{line.rstrip('.')}." for line in (_caching(summary), *accounted(summary)) if line],
+        more=[f"{line.rstrip('.')}." for line in _facts(summary) if line],
         causes=_cause_rows(account, summary, notes or {}),
         changes=_changes(advice) if advice else None,
         days=days_chart(account, summary.total),
@@ -84,6 +84,13 @@ def _rewritten(summary: BillSummary) -> tuple[str, str] | None:
         return None
     share = f", {percent(total.rewritten / total.cost)} of the bill" if total.cost else ""
     return dollars(total.rewritten), f"was paid to write again what had been cached before{share}"
+
+
+def _facts(summary: BillSummary) -> Iterator[str]:
+    """What else is to be said of the total; some of it may be empty."""
+    yield class_words(summary.total)
+    yield _caching(summary)
+    yield from accounted(summary)
 
 
 def _caching(summary: BillSummary) -> str:

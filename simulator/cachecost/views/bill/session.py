@@ -16,7 +16,7 @@ from cachecost.conversations.billed_calls import EVENTS, BilledCall
 from cachecost.providers.usage import ZERO
 from cachecost.views.bill.lines import StyledLine, header_line, plain, print_lines, row_lines, wrap_line, wrap_parts
 from cachecost.views.bill.text import accounted
-from cachecost.views.bill.words import caching_words, cause_name, evidence_words, span
+from cachecost.views.bill.words import caching_words, cause_name, class_words, evidence_words, span
 from cachecost.views.streams import REPORT_WIDTH, report_console
 from cachecost.views.tables.fitting import GAP, INDENT, FittedTable, fit_table, hidden_note
 from cachecost.views.tables.table import COMPARISON, COUNT, Column, Table
@@ -55,7 +55,7 @@ def session_lines(
     groups = list(fold_timeline(calls)) if is_folded else [[one] for one in calls]
     fitted = fit_table(calls_table(groups), width, 0)
     yield from plain(wrap_parts(session_headline(summary), width))
-    for line in [*facts(calls), *_rewritten(summary), *accounted(summary)]:
+    for line in filter(None, [*facts(calls), class_words(summary.total), *_rewritten(summary), *accounted(summary)]):
         yield from plain(wrap_line(line, width, "  ", "    "))
     yield "", ""
     yield header_line(fitted), "dim"

@@ -25,7 +25,7 @@ from cachecost.views.bill.lines import (
     wrap_parts,
 )
 from cachecost.views.bill.tables import MOST, cause_lines, causes_table, note_cells, row_names, rows_table
-from cachecost.views.bill.words import LIST_PRICES, caching_words, period
+from cachecost.views.bill.words import LIST_PRICES, caching_words, class_words, partial_output_words, period
 from cachecost.views.streams import report_console
 from cachecost.views.tables.fitting import FittedTable, fit_table, hidden_note
 from cachecost.views.tables.table import Table
@@ -58,6 +58,8 @@ def bill_lines(
 ) -> Iterator[StyledLine]:
     """The lines of a bill in a terminal of `width` cells."""
     yield from plain(wrap_parts(headline(summary), width))
+    if split := class_words(summary.total):
+        yield from plain(wrap_parts(f"  {split}", width, "    "))
     causes = fit_causes(causes_table(summary, rewrites, advice), width) if rewrites else None
     if causes:
         yield from plain(["", *wrap_line(rewritten_line(summary), width, "  ")])
@@ -141,6 +143,8 @@ def accounted(summary: BillSummary) -> Iterator[str]:
     if summary.warm_calls:
         first_calls = count_text(summary.warm_calls, "first call")
         yield f"{first_calls} read {tokens(summary.warm_tokens)} tokens cached before the session: no loss."
+    if partial := partial_output_words(total):
+        yield partial
     if summary.copies:
         yield f"{count_text(summary.copies, 'repeated call')} of resumed or copied sessions counted once."
     unwritten = unwritten_cost(summary.unwritten)

@@ -12,7 +12,7 @@ from pathlib import PurePath
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.summary import BillRow
 from cachecost.analysis.explain.codes import codes
-from cachecost.base.formatting import dollars, duration
+from cachecost.base.formatting import count_text, dollar_column, dollars, duration
 from cachecost.caches.causes import Cause
 
 SHORT_ID = 8
@@ -45,6 +45,13 @@ SHORT_NAMES: dict[Cause, str] = {
     "lookback_exceeded": "outside the lookback",
 }
 
+CLASS_WORDS = {
+    "read": "cache reads",
+    "write_5m": "5m writes",
+    "write_1h": "1h writes",
+    "input": "uncached",
+    "output": "output",
+}
 NAMED_BY_WORDS: tuple[Cause, ...] = (
     *("ttl_expired", "cold_start", "compaction", "model_changed", "speed_changed", "concurrent_write", "fork"),
     *("thinking_stripped", "lookback_exceeded", "billed_not_explained", "tools_changed"),
@@ -137,6 +144,24 @@ def pauses(rewrites: Sequence[BilledRewrite]) -> str:
         return ""
     more = " …" if len(idle) > PAUSES_SHOWN else ""
     return f"({', '.join(map(duration, idle[:PAUSES_SHOWN]))}{more})"
+
+
+def class_words(row: BillRow) -> str:
+    """What the dollars were paid for: "Of it: $33.15 cache reads · $2.85 output"; empty where that is one class."""
+    costs = {name: cost for name, cost in row.cost_by_class.items() if cost}
+    if len(costs) < 2:
+        return ""
+    amounts = dollar_column(list(costs.values()))
+    return "Of it: " + " · ".join(f"{one} {CLASS_WORDS[name]}" for name, one in zip(costs, amounts, strict=True))
+
+
+def partial_output_words(row: BillRow) -> str:
+    """That more output was billed than was recorded; empty where all answers were complete."""
+    if not row.partial_outputs:
+        return ""
+    answers = f"{row.partial_outputs:,} of {count_text(row.calls, 'answer')}"
+    ended = "was recorded before it was" if row.partial_outputs == 1 else "were recorded before they were"
+    return f"The output is a lower bound: {answers} {ended} complete."
 
 
 def caching_words(saved: Decimal) -> str:

@@ -273,6 +273,7 @@ class TranscriptBill:
             extra=extra_passes(usage),
             answered=time,
             agent_type=line.attributionAgent or "",
+            is_output_partial=message.is_partial,
         )
         call.events += self._differences(call, before, pending)
         if line.requestRef:
@@ -314,6 +315,7 @@ class TranscriptBill:
         pending.blocks += len(types)
         pending.chars += len(memoryview(message.content))
         call.has_thinking = call.has_thinking or any(kind in THINKING for kind in types)
+        call.is_output_partial = call.is_output_partial and message.is_partial
         tokens = billed_tokens(usage)
         if tokens[4] >= call.tokens[4]:
             call.tokens, call.extra = tokens, extra_passes(usage)

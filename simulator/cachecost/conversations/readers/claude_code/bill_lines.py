@@ -81,6 +81,15 @@ class LineMessage(msgspec.Struct, gc=False):
     usage: LineUsage | None = None
     content: msgspec.Raw = msgspec.Raw(b"[]")
     diagnostics: Diagnostics | None = None
+    stop_reason: str | msgspec.UnsetType | None = msgspec.UNSET
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the line was written while the answer was streaming: then its output tokens are those so far.
+
+        Versions 2.0 and 2.1 of early 2026 never wrote the rest (anthropics/claude-code#22686, #27361).
+        """
+        return self.stop_reason is None
 
 
 class Attachment(msgspec.Struct, gc=False):
