@@ -227,3 +227,56 @@ def test_a_gzip_that_is_cut_off_is_told(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert done.stderr.startswith("log.jsonl.gz damaged gzip: ")
     assert not (tmp_path / "out.jsonl").exists()
+
+
+NAMES = [
+    (("bill", "--by", "sesion"), "--by", "session, project, day, week, month, model, agent", "sesion", "session"),
+    (("check", "--badge-shows", "hitrate"), "--badge-shows", "hit-rate, cost, both", "hitrate", "hit-rate"),
+    (("import", "x", "--content", "digests"), "--content", "keep, digest", "digests", "digest"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "option", "known", "got", "near"), NAMES)
+def test_a_value_that_is_none_of_several_names_the_nearest(
+    tmp_path: Path, arguments: tuple[str, ...], option: str, known: str, got: str, near: str
+) -> None:
+    (tmp_path / "x").write_text("{}\n")
+    done = run_here(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    said = f"Invalid value for '{option}': expected one of {known}; got '{got}' (did you mean '{near}'?)\n"
+    assert done.stderr.endswith(said)
+
+
+@pytest.mark.parametrize("command", ["replay", "explain", "validate", "optimize", "whatif", "lint"])
+def test_an_empty_folder_is_one_error_of_every_command(tmp_path: Path, command: str) -> None:
+    (tmp_path / "logs").mkdir()
+    done = run_here(command, "logs", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "logs has no file of a known format\n1 error; nothing was run.\n"
+
+
+NO_LOGS: list[tuple[bytes, str]] = [
+    (b"\x7fELF\x02\x01\x01" + bytes(64), "unrecognized format (nearest: request-log; name it with --format)"),
+    (b"\x89PNG\r\n\x1a\n\x00\x00\n\xff{\x00\n", "unrecognized format (nearest: request-log; name it with --format)"),
+    (b"# Notes\n\n[link](x)\nno log\n", "unrecognized format (nearest: request-log; name it with --format)"),
+    ('{"request": 1}\n'.encode("utf-16"), "unrecognized format: expected UTF-8; got UTF-16 (iconv "),
+]
+"""Beginnings of files that are no logs, whose every line would be an error."""
+
+
+@pytest.mark.parametrize(("content", "said"), NO_LOGS)
+@pytest.mark.parametrize("command", ["replay", "explain", "lint"])
+def test_a_file_that_is_no_log_is_one_error(tmp_path: Path, command: str, content: bytes, said: str) -> None:
+    (tmp_path / "x.bin").write_bytes(content)
+    done = run_here(command, "x.bin", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    skipped = said.replace("unrecognized format", "unrecognized format, skipped")
+    assert done.stderr.startswith((f"x.bin {said}", f"x.bin: {skipped}"))
+    assert len(done.stderr.splitlines()) == 2
+    assert done.stderr.endswith("nothing was run.\n")
+
+
+def test_a_damaged_first_line_does_not_hide_that_the_file_is_a_log(tmp_path: Path) -> None:
+    done = replay(tmp_path, "garbage", GOOD)
+    assert done.returncode == 2
+    assert "log.jsonl:1 expected one JSON object; got a damaged line" in done.stderr

@@ -327,3 +327,33 @@ def test_an_answer_recorded_before_it_was_complete_is_a_lower_bound(
     said = "  The output is a lower bound: 1 of 2 answers was recorded before it was complete.\n"
     assert (said in run(log).stdout) == bool(partial)
     assert (said in run(log, "--session", "s").stdout) == bool(partial)
+
+
+NO_MATCH: list[tuple[tuple[str, ...], str]] = [
+    (("--since", "2027-01-01"), "--since 2027-01-01T00:00:00Z"),
+    (("--until", "2020-01-01"), "--until 2020-01-01T00:00:00Z"),
+    (("--project", "shoop"), "--project shoop"),
+    (("--project", "shop", "--since", "2026-03-04"), "--project shop --since 2026-03-04T00:00:00Z"),
+]
+
+
+@pytest.mark.parametrize(("options", "named"), NO_MATCH)
+def test_filters_that_no_call_matches_are_named_with_what_there_is(
+    logs: Path, options: tuple[str, ...], named: str
+) -> None:
+    found = run(logs, *options)
+    assert found.stderr == (
+        f"no call matches {named}; found: 3 session files, 2026-03-02 to 2026-03-03, projects cli, shop\n"
+    )
+    assert found.stdout == "$0.00 in 0 sessions, 0 calls · cache hit rate –\n"
+    assert code_of(logs, *options) == 0
+
+
+def test_filters_that_a_call_matches_are_not_named(logs: Path) -> None:
+    assert run(logs, "--project", "shop", "--since", "2026-03-02").stderr == ""
+
+
+def test_each_agent_is_named_once_where_none_has_sessions() -> None:
+    said = run().stderr
+    assert "opencode, Cline, Roo Code, Kilo Code); name files or folders: cachecost bill PATH\n" in said
+    assert said.count("Cline") == 1

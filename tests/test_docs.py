@@ -82,7 +82,7 @@ def test_every_command_line_is_one_that_the_command_takes(page: Path) -> None:
     ("line", "fault"),
     [
         ("cachecost replay x.jsonl --strategies none", "No such option"),
-        ("cachecost replay x.jsonl --tokens guess", "'guess' is not one of"),
+        ("cachecost replay x.jsonl --tokens guess", "count_tokens; got 'guess'"),
         ("cachecost serve --port 70000", "70000 is not in the range"),
         ("cachecost live x.yaml", "missing --max-usd"),
         ("cachecost replai x.jsonl", "no such command 'replai' (did you mean 'replay'?)"),

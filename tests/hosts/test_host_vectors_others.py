@@ -166,4 +166,5 @@ def test_a_host_that_is_none_of_ours(tmp_path: Path) -> None:
     assert told.rows[0]["error"]["message"].startswith("no rules for host 'novita'; known: anthropic, azure, bedrock, ")
     refused = ask("replay", log, "--host", "novita")
     assert (refused.code, refused.out) == (2, "")
-    assert "'novita' is not one of 'anthropic', " in refused.words
+    assert "expected one of anthropic, azure, " in refused.words
+    assert "; got 'novita'" in refused.words

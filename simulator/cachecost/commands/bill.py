@@ -16,6 +16,8 @@ import click
 
 from cachecost.base.exit_codes import ExitCode
 from cachecost.base.times import iso, seconds
+from cachecost.commands.bill_filters import no_match_words
+from cachecost.commands.choices import NameChoice
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.log_arguments import LogPath, code_with_skipped, skip_option
@@ -64,7 +66,7 @@ def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) 
     "--since", metavar="WHEN", callback=parse_moment, help="Only calls since then: 30d, 12h, 2w, or a date (UTC)."
 )
 @click.option("--until", metavar="WHEN", callback=parse_moment, help="Only calls before then.")
-@click.option("--by", type=click.Choice(BY), help="What the rows are.  [default: session, the ten most expensive]")
+@click.option("--by", type=NameChoice(BY), help="What the rows are.  [default: session, the ten most expensive]")
 @click.option(
     "--session", "session", metavar="ID", help="Show this session call by call; the beginning of its id is enough."
 )
@@ -112,9 +114,12 @@ def bill(
         raise click.UsageError("--since must be before --until")
     by, all_calls = session_options(session, by, all_calls)
     with work_bar() as bar:
-        found = read_session_files(paths, format_, bar, _workers(paths, backend, scheduler, jobs))
+        found = read_session_files(paths, format_, bar, _workers(paths, backend, scheduler, jobs), "bill")
         with bar.reading(found.logs):
             account = _account(found, shared, format_, project, since, until)
+        filters = {"--project": project, "--since": since, "--until": until}
+        if not any(account.calls()) and (said := no_match_words(found.sessions, filters)):
+            print_diagnostic(said)
         shown = _ShownBill.of(account, found, by, session)
     write_rows(csv_file, shown.csv_rows())
     if as_json:

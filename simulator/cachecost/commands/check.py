@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from cachecost.base.errors import InputError
+from cachecost.commands.choices import NameChoice
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import check_name, json_option, set_option
 from cachecost.commands.output_paths import CheckedCommand, PagePath
@@ -89,7 +90,7 @@ def _rate(ctx: click.Context, param: click.Parameter, value: str | None) -> Deci
 @click.option("--badge", metavar="FILE", type=PagePath(), help="Write a badge (SVG).")
 @click.option(
     "--badge-shows",
-    type=click.Choice(["hit-rate", "cost", "both"]),
+    type=NameChoice(["hit-rate", "cost", "both"]),
     default="hit-rate",
     show_default=True,
     help="What the badge shows.",

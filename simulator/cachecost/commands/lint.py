@@ -112,11 +112,14 @@ class _LintRun:
     def findings(self, paths: Sequence[Path]) -> list[LintFinding]:
         """The findings of all bodies, as one sequence, and of all recordings. Raises InputError with all errors."""
         from cachecost.analysis.lint import sort_findings
-        from cachecost.base.errors import InputError
+        from cachecost.base.errors import Fault, InputError
+        from cachecost.conversations.logs import NO_LOGS
         from cachecost.conversations.merging import expand_folders
 
         files = [path for path in paths if str(path) == STDIN]
         files += expand_folders([path for path in paths if str(path) != STDIN])
+        if not files:
+            raise InputError([Fault(str(path), NO_LOGS) for path in paths])
         bodies = list(self._bodies(files))
         logs = [path for path in files if path not in {one for one, _ in bodies} and not self._is_faulty(path)]
         self.recordings = logs if bodies else list(paths)

@@ -13,6 +13,7 @@ import click
 
 from cachecost.base.exit_codes import ExitCode
 from cachecost.base.times import seconds
+from cachecost.commands.choices import NameChoice
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.memory import no_garbage_collection
 from cachecost.commands.options import COUNTERS_HELP, SharedOptions, format_option, json_option, shared_options
@@ -57,7 +58,7 @@ def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option("--tools", type=click.IntRange(0, 10**8), metavar="TOKENS", help="Also with tools of this size added.")
 @click.option(
     "--counter",
-    type=click.Choice((CALIBRATED, *COUNTERS)),
+    type=NameChoice((CALIBRATED, *COUNTERS)),
     help=f"{COUNTERS_HELP} calibrated is calibrated on the bills of the log.  [default: calibrated, else auto]",
 )
 @format_option

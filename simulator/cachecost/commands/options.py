@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from cachecost.commands.choices import NameChoice
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SharedOption
 from cachecost.commands.output_paths import PagePath
@@ -92,7 +93,7 @@ as_of_option = click.option(
 host_option = click.option(
     "--host",
     cls=SharedOption,
-    type=click.Choice(hosts()),
+    type=NameChoice(hosts()),
     metavar="HOST",
     default="anthropic",
     show_default=True,
@@ -131,7 +132,7 @@ COUNTERS_HELP = (
 
 def counter_option(command: Command) -> Command:
     """Add --tokens to a command that has no bills to count by."""
-    choice = click.Choice(tuple(COUNTERS))
+    choice = NameChoice(tuple(COUNTERS))
     return click.option("--tokens", type=choice, default=AUTO, show_default=True, help=COUNTERS_HELP)(command)
 
 
@@ -143,7 +144,7 @@ def port_option(default: int) -> Callable[[Command], Command]:
 
 def tokens_option(command: Command) -> Command:
     """Add --tokens to a command that takes a log; None: by the log's bills, else as `auto`."""
-    choice = click.Choice((CALIBRATED, *COUNTERS, "count_tokens"))
+    choice = NameChoice((CALIBRATED, *COUNTERS, "count_tokens"))
     default = "calibrated is calibrated on the bills of the log.  [default: calibrated if it has bills, else auto]"
     return click.option("--tokens", type=choice, help=f"{COUNTERS_HELP} {default}")(command)
 
@@ -166,7 +167,7 @@ set_option = click.option(
 )
 content_option = click.option(
     "--content",
-    type=click.Choice(("keep", "digest")),
+    type=NameChoice(("keep", "digest")),
     default="keep",
     show_default=True,
     help="What to store. keep: the whole conversation; digest: only digests, sizes, token counts and times.",
@@ -208,7 +209,7 @@ def workers_options(default: str) -> Callable[[Callable[..., Any]], Callable[...
     """Add the options of where to compute; `default` says how many processes there are without --jobs."""
     backend = click.option(
         "--backend",
-        type=click.Choice(["loky", "dask", "ray"]),
+        type=NameChoice(["loky", "dask", "ray"]),
         default="loky",
         show_default=True,
         help="Where to compute: loky is processes of this machine, dask and ray are clusters.",

@@ -12,6 +12,7 @@ import click
 
 from cachecost.base.errors import CannotEvaluate, CommandFailed, InputError
 from cachecost.base.exit_codes import ExitCode
+from cachecost.base.formatting import count_text
 from cachecost.base.inert import inert
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.interruption import INTERRUPTED, no_end
@@ -61,11 +62,11 @@ def _report(text: str, code: ExitCode) -> ExitCode:
 
 
 def _report_input(error: InputError) -> ExitCode:
-    """Report every error with its place, then their number."""
-    number = len(error.faults)
-    count = "1 error" if number == 1 else f"{number} errors"
+    """Report every error with its place, then their number. Without one, all were reported as skipped files."""
     code = ExitCode.NOT_EVALUATED if isinstance(error, CannotEvaluate) else ExitCode.INVALID_INPUT
-    return _report(f"{error}\n{count}; nothing was run.", code)
+    if not error.faults:
+        return _report("nothing was run.", code)
+    return _report(f"{error}\n{count_text(len(error.faults), 'error')}; nothing was run.", code)
 
 
 def _close_stdout() -> ExitCode:

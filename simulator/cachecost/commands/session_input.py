@@ -26,16 +26,17 @@ NOT_REMEMBERED = "sessions are not remembered"
 
 
 def read_session_files(
-    paths: Sequence[Path], format_: str, bar: WorkBar, workers: Workers | None = None, command: str = "bill"
+    paths: Sequence[Path], format_: str, bar: WorkBar, workers: Workers | None = None, command: str = ""
 ) -> SessionFiles:
     """The sessions in these files and folders, or in those of this machine; what was skipped goes to stderr.
 
-    `workers` share the reading; then nothing is remembered. Where nothing is found, it is said how to call `command`.
+    `workers` share the reading; then nothing is remembered. Where nothing is found, it is said how to call `command`;
+    without one nothing is said of that.
     Raises CannotEvaluate where workers are lost.
     """
     folders = [path for path in paths if path.is_dir()]
     found = _read_shared(paths, format_, folders, workers) if workers else _read_here(paths, format_, folders, bar)
-    if not (found.sessions or found.logs or found.skipped):
+    if command and not (found.sessions or found.logs or found.skipped):
         print_diagnostic(_nothing_found(paths, command))
     if found.store_error:
         print_diagnostic(f"{_store_path()}: {NOT_REMEMBERED}: {found.store_error}")
@@ -72,9 +73,8 @@ def _nothing_found(paths: Sequence[Path], command: str) -> str:
     """Where was looked, and what to do."""
     from cachecost.sessions.locations import locations
 
-    looked = (
-        ", ".join(map(str, paths)) or f"{Path.home()} ({', '.join(dict.fromkeys(one.name for one in locations()))})"
-    )
+    clients = dict.fromkeys(name for one in locations() for name in one.names)
+    looked = ", ".join(map(str, paths)) or f"{Path.home()} ({', '.join(clients)})"
     return f"no sessions found in {looked}; name files or folders: cachecost {command} PATH"
 
 

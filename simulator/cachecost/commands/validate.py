@@ -11,6 +11,7 @@ import click
 
 from cachecost.base.errors import InputError
 from cachecost.base.exit_codes import exit_code
+from cachecost.commands.choices import NameChoice
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, skip_option
@@ -26,7 +27,7 @@ from cachecost.tokens.factory import TEXT_COUNTERS
 @skip_option
 @click.option(
     "--tokens",
-    type=click.Choice(TEXT_COUNTERS),
+    type=NameChoice(TEXT_COUNTERS),
     help="Token counter for text between two billed lengths.  [default: ctok if installed, else tiktoken]",
 )
 @click.option(

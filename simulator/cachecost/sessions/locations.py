@@ -21,6 +21,11 @@ class SessionLocation:
     files: tuple[str, ...]
     source: str
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The clients whose sessions are there."""
+        return tuple(self.name.split(", "))
+
     def _candidates(self, user_home: Path, environment: Mapping[str, str]) -> list[Path]:
         """The folders where sessions may be. The first variable that is set replaces those of the table.
 

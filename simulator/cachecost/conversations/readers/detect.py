@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterable, Iterator, Mapping, Set
 from importlib import import_module
 from pathlib import Path
@@ -92,6 +93,7 @@ def _has(head: bytes, text: bytes, quoted: Set[bytes], sign: str) -> bool:
 
 _set: Any = force_setattr
 UNRECOGNIZED = "unrecognized format"
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 CALLS: Readers[CallReader] = Readers(
     {
@@ -143,7 +145,8 @@ class Unrecognized(InputError):
 def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> tuple[str, str]:
     """(name of the format, why). What no reader knows, and what can be read only once, is `otherwise`.
 
-    Raises InputError if no reader knows the file and there is no `otherwise`, or if none has the name `format_`.
+    Raises InputError if no reader knows the file and there is no `otherwise` or no JSON in it, or if none has the name
+    `format_`.
     """
     if format_ != "auto":
         return _check_name(path, format_), "named with --format"
@@ -153,10 +156,25 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
         for name in READERS.possible(head):
             if reason := _sniff(READERS[name], path, head):
                 return name, reason
-    error = Unrecognized(path, READERS.nearest(head, path.suffix.lower())) if head.strip() else _empty(path)
-    if otherwise:
+    error = _unrecognized(path, head)
+    if otherwise and (not head.strip() or _has_json(head)):
         return otherwise, error.faults[0].message
     raise error
+
+
+def _unrecognized(path: Path, head: bytes) -> InputError:
+    if not head.strip():
+        return _empty(path)
+    if head.startswith(UTF_16):
+        encoding = "expected UTF-8; got UTF-16 (iconv -f UTF-16 -t UTF-8 FILE converts it)"
+        return InputError([Fault(str(path), f"{UNRECOGNIZED}: {encoding}")])
+    return Unrecognized(path, READERS.nearest(head, path.suffix.lower()))
+
+
+def _has_json(head: bytes) -> bool:
+    """Whether the file, or a line of it, begins as JSON does: its errors say more than that it is no log."""
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    return text[:1] in (b"{", b"[") or b'\n{"' in text
 
 
 def _heads(path: Path) -> Iterator[bytes]:

@@ -58,6 +58,8 @@ def bill_lines(
 ) -> Iterator[StyledLine]:
     """The lines of a bill in a terminal of `width` cells."""
     yield from plain(wrap_parts(headline(summary), width))
+    if not summary.rows:
+        return
     if split := class_words(summary.total):
         yield from plain(wrap_parts(f"  {split}", width, "    "))
     causes = fit_causes(causes_table(summary, rewrites, advice), width) if rewrites else None
