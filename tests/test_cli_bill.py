@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.sessions.small_sessions import answer, line, stamp, write
+from tests.sessions.small_sessions import MODEL, answer, line, stamp, write
 
 from cachecost.cli import cachecost, exit_code
 
@@ -357,3 +357,16 @@ def test_each_agent_is_named_once_where_none_has_sessions() -> None:
     said = run().stderr
     assert "opencode, Cline, Roo Code, Kilo Code); name files or folders: cachecost bill PATH\n" in said
     assert said.count("Cline") == 1
+
+
+def test_a_session_without_an_id_has_the_name_of_its_file_wherever_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]}
+    row = {"timestamp": stamp(0), "request": request, "usage": {"input_tokens": 10, "output_tokens": 5}}
+    (tmp_path / "tuesday-night.jsonl").write_text(json.dumps(row) + "\n")
+    monkeypatch.chdir(tmp_path)
+    for path in ("tuesday-night.jsonl", tmp_path / "tuesday-night.jsonl"):
+        assert "\n  tuesday-night " in run(path).stdout
+        assert "--session tuesday-night for its calls" in run(path).stdout
+    assert run("tuesday-night.jsonl", "--session", "tuesday-night").stdout.startswith("$0.000175 in 1 call, ")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.sessions.small_sessions import answer, write
 
 from command_runs import run_apart, run_here
 from conversations.test_merging import BESIDE, FIRST, GOES_ON, project
@@ -80,3 +81,9 @@ def test_a_call_of_which_only_the_bill_is_known_counts_in_the_bill_and_is_not_pr
     assert json.loads(made.stdout)["error"]["message"] == "the log has only the bill, not the request"
     judged = run_here("validate", "log.jsonl", "--json", cwd=tmp_path)
     assert judged.returncode == 3 and json.loads(judged.stdout)["calls"] == 0
+
+
+def test_lengths_that_only_bills_give_name_no_tokenizer(tmp_path: Path) -> None:
+    write(tmp_path / "s.jsonl", *(answer(at, (3, 20_000 + at, 100, 0, 9)) for at in (0, 100, 200)))
+    printed = run_here("validate", "s.jsonl", cwd=tmp_path).stdout.splitlines()
+    assert "  tokens   bills of other calls" in printed

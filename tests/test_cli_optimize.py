@@ -14,6 +14,7 @@ from cachecost.cli import exit_code
 from cachecost.commands.optimize import optimize
 
 BREAKPOINT = {"type": "ephemeral"}
+SESSION = Path(__file__).parent.parent / "scenarios/recordings/sessions/claude-code-56-minutes.jsonl"
 
 
 def log_of(path: Path, seconds: list[int], model: str = "claude-sonnet-4-5", **more: Any) -> Path:
@@ -159,3 +160,10 @@ def test_a_scenario_says_itself_what_the_ground_is(tmp_path: Path, capsys: pytes
     arguments = [str(tmp_path / "s.yaml"), "--host", "bedrock", "--as-of", "2026-10-01"]
     assert exit_code(lambda: optimize.main(arguments, standalone_mode=False)) == 2
     assert "--as-of, --host: " in capsys.readouterr().err
+
+
+def test_no_place_is_named_in_more_calls_than_there_are() -> None:
+    """A call can have two breakpoints at the end of what earlier calls sent: it is one call."""
+    answer = " ".join(run(SESSION).stdout.split())
+    assert "the end of what an earlier call sent, in 61 calls, so that" in answer
+    assert "(in 59 of 62 calls)" in answer

@@ -42,7 +42,7 @@ def test_the_answer_comes_first(log: Path, monkeypatch: pytest.MonkeyPatch, widt
     lines = run(log, "--tokens", "bytes", "--full").stdout.splitlines()
     assert lines[0] == f"{log}   2 calls · $0.0161 simulated"
     assert lines[1].startswith(
-        "The best single change: keep-alive=295s:1 saves $0.00561 (35%): a keep-alive 295 s after"
+        "The best single change: keep-alive=295s:1 saves $0.00561 (35%): a keep-alive every 295 s of a pause"
     )
     assert lines[2].startswith("With other answers: model=")
     head = next(number for number, line in enumerate(lines) if line.startswith("  alternative"))
@@ -59,7 +59,7 @@ def test_the_default_is_at_most_ten_lines(log: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("COLUMNS", str(width))
     lines = run(log, "--tokens", "bytes").stdout.splitlines()
     assert len(lines) <= 10
-    assert lines[0].startswith("$0.0161 now · keep-alive=295s:1 $0.0105, 35% less: a keep-alive 295 s after")
+    assert lines[0].startswith("$0.0161 now · keep-alive=295s:1 $0.0105, 35% less: a keep-alive every 295 s of a pause")
     assert lines[1] == f"{log}   2 calls · $0.0161 simulated"
     assert lines[2].startswith("saves too  keep-alive=295s:3 $0.0119, 26% less · ")
     assert lines[2].endswith(" · ttl=1h $0.0144, 11% less")

@@ -61,7 +61,7 @@ class Validation:
             judgements += made
             not_judged += left
         sources = "; ".join(sorted({counter.source for counter in setup.counters.values()}))
-        source = f"bills of other calls, then {sources}" if self.calibrated else sources
+        source = ", then ".join(filter(None, ("bills of other calls", sources))) if self.calibrated else sources
         return Fidelity(judgements, source, not_judged, faults=faults)
 
     def estimates(self) -> list[Judgement]:

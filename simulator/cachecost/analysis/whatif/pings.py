@@ -41,7 +41,7 @@ def ping_option(
     return Option(
         f"keep-alive={value}",
         "keep-alive",
-        f"a keep-alive {every_s:g} s after each call and keep-alive, at most {times}: bridges up to {bridged:.0f} min",
+        f"a keep-alive every {every_s:g} s of a pause, at most {times}: bridges up to {bridged:.0f} min",
         lambda steps: add_pings(steps, habit),
         PINGS,
         ASSUMED,

@@ -16,6 +16,8 @@ from cachecost.base.formatting import count_text, dollar_column, dollars, durati
 from cachecost.caches.causes import Cause
 
 SHORT_ID = 8
+LOG_SUFFIXES = (".jsonl", ".json", ".ndjson", ".log", ".har", ".yaml", ".yml", ".mitm", ".db", ".gz", ".zst")
+"""Names of files, which stand for sessions without an id; an id has none of these."""
 PAUSES_SHOWN = 3
 LIST_PRICES = "List prices of the API; a subscription is not billed by the token."
 
@@ -83,12 +85,12 @@ def session_names(sessions: Iterable[str]) -> Mapping[str, str]:
     A session without an id has the name of its file.
     """
     sessions = list(sessions)
-    keys = sorted({one for one in sessions if "/" not in one})
+    keys = sorted({one for one in sessions if "/" not in one and PurePath(one).suffix not in LOG_SUFFIXES})
     needed = dict.fromkeys(keys, SHORT_ID)
     for first, second in pairwise(keys):
         shared = next((at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), len(first))
         needed[first], needed[second] = max(needed[first], shared + 1), max(needed[second], shared + 1)
-    return {one: PurePath(one).stem if "/" in one else one[: needed[one]] for one in sessions}
+    return {one: one[: needed[one]] if one in needed else PurePath(one).stem for one in sessions}
 
 
 def project_names(projects: Iterable[str]) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ from cachecost.base.formatting import count_text, dollars, percent, rough_dollar
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.results import ZERO
 from cachecost.simulation.engine import AS_RECORDED
+from cachecost.views.bill.lines import wrap_line
 from cachecost.views.explain.call_names import call_name
 from cachecost.views.explain.tables import CauseGroup, call_numbers, findings_table, group_findings, group_notes
 from cachecost.views.see_also import see_also
@@ -23,6 +24,8 @@ from cachecost.views.tables.text import PIPE_WIDTH, render_table
 
 MOST = Decimal("0.9")
 """Share of the avoidable dollars that the causes named in the first line make."""
+FIX_INDENT = 7
+"""Blanks before what follows the code of an example."""
 
 
 def print_explanation(explanation: Explanation, stream: IO[str], arguments: str = "") -> None:
@@ -98,9 +101,10 @@ def _print_example(console: Console, group: CauseGroup, call: str) -> None:
     first = group.example
     shown = f": “{first.excerpt}”" if first.excerpt else ""
     example = f"{call}: {first.message}{shown} ({dollars(first.cost)})"
-    console.print(f"{first.code}  {example}", markup=False)
+    for line in wrap_line(f"{first.code}  {example}", console.width, hanging=" " * FIX_INDENT):
+        console.print(line, markup=False, soft_wrap=True)
     for number, line in enumerate(wrap(first.fix, max(40, console.width - 9))):
-        console.print(f"       {' ' if number else '→'} {line}", markup=False)
+        console.print(f"{' ' * FIX_INDENT}{' ' if number else '→'} {line}", markup=False)
 
 
 def _note_line(group: CauseGroup) -> str:

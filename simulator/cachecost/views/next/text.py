@@ -51,7 +51,7 @@ def alternatives_table(rows: Sequence[NextAlternative]) -> Table:
     columns = [
         Column("way", "next message", [row.name for row in rows], right=False),
         Column("cost", "cost", dollar_column([row.cost for row in rows])),
-        Column("first", "of it first", _first_column(rows), rank=COMPARISON),
+        Column("first", "paid first", _first_column(rows), rank=COMPARISON),
         Column("read", "read", token_column([usage.read for usage in usages]), rank=COUNT),
         Column("written", "written", token_column([usage.write for usage in usages]), rank=COUNT),
         Column("input", "uncached", token_column([usage.input_tokens for usage in usages]), rank=COUNT),

@@ -18,14 +18,19 @@ NO_GAP = float("inf")
 
 @dataclass(slots=True)
 class Habit:
-    """How often a place is marked for which TTL, and how long until somebody reads it (seconds)."""
+    """How often a place has a breakpoint of which TTL, in which calls, and how long until it is read (seconds)."""
 
     place: str
     hours: list[float] = field(default_factory=list)
     fives: list[float] = field(default_factory=list)
+    numbers: set[int] = field(default_factory=set)
 
     @property
     def calls(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def breakpoints(self) -> int:
         return len(self.hours) + len(self.fives)
 
 
@@ -34,7 +39,8 @@ def plan_words(plan: Sequence[PlanStep]) -> str:
     real = [step for step in plan if not step.sent.is_extra]
     habits = habits_of(real)
     parts = [_habit_words(habit, len(real)) for habit in habits.values() if _matters(habit, len(real))]
-    rare = sum(habit.calls for habit in habits.values() if habit.place != EARLIER and not _matters(habit, len(real)))
+    others = [habit for habit in habits.values() if habit.place != EARLIER and not _matters(habit, len(real))]
+    rare = sum(habit.breakpoints for habit in others)
     if rare:
         parts.append(f"{count_text(rare, 'more breakpoint')} elsewhere")
     if EARLIER in habits:
@@ -58,7 +64,7 @@ def _habit_words(habit: Habit, calls: int) -> str:
         return f"{where} with TTL {'1h' if habit.hours else '5m'}"
     read = [gap for gap in habit.hours if gap < NO_GAP]
     shorter = max((gap for gap in habit.fives if gap < NO_GAP), default=0.0)
-    few = f"{len(habit.hours):,} of {habit.calls:,}"
+    few = f"{len(habit.hours):,} of {habit.breakpoints:,}"
     if read and min(read) > shorter:
         return f"{where} with TTL 5m, and with 1h before pauses over {_minutes(shorter)} ({few})"
     return f"{where} with TTL 5m, in {few} calls with 1h"
@@ -82,10 +88,11 @@ def habits_of(real: Sequence[PlanStep]) -> dict[str, Habit]:
     """Where the calls are marked, the beginning of the prompt first."""
     tree = BlockTree([step.sent for step in real])
     found: dict[str, Habit] = {}
-    for step in real:
+    for number, step in enumerate(real):
         request = build_call(step).request
         for breakpoint, placed in zip(request.breakpoints, step.breakpoints, strict=True):
             habit = found.setdefault(place_of(request, breakpoint), Habit(place_of(request, breakpoint)))
+            habit.numbers.add(number)
             gaps = habit.hours if breakpoint.ttl == "1h" else habit.fives
             gaps.append(_gap(tree, step, placed.prefix) if breakpoint.layer is Layer.MESSAGES else NO_GAP)
     order = ("tool", "system", "the end of what", END)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from math import ceil
 from typing import IO
 
 from cachecost.analysis.whatif.alternatives import Alternative, TTLBreakEven, WhatifReport
@@ -92,7 +93,7 @@ def _others(whatif: WhatifReport) -> Iterator[str]:
 def _break_even(edge: TTLBreakEven) -> str:
     if edge.needed_pauses is None:
         return ""
-    return f"breaks even at {edge.needed_pauses:.1f} pauses of 5–60 min; you have {edge.pauses[1]:,}"
+    return f"breaks even at {count_text(ceil(edge.needed_pauses), 'pause')} of 5–60 min; you have {edge.pauses[1]:,}"
 
 
 def _certainty(whatif: WhatifReport) -> str:

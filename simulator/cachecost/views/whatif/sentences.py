@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from math import ceil
 
 from cachecost.analysis.whatif.alternatives import (
     NOT_EVALUATED,
@@ -135,7 +136,8 @@ def break_even_lines(edge: TTLBreakEven) -> Iterator[str]:
     if edge.needed_pauses is not None:
         an_hour = edge.needed_an_hour
         rate = f", {an_hour:.1f} an hour" if an_hour is not None else ""
-        yield f"         1h TTL breaks even at {edge.needed_pauses:.1f} such pauses{rate}; you have {middle:,}"
+        needed = count_text(ceil(edge.needed_pauses), "such pause")
+        yield f"         1h TTL breaks even at {needed}{rate}; you have {middle:,}"
     if edge.pings is not None:
         yield f"         keep-alives pay for a pause that takes at most {edge.pings:,} of them"
 
