@@ -14,6 +14,7 @@ from conversations.test_claude_events import collected, console
 from conversations.test_claude_events import request as api_request
 from conversations.test_crush_reader import TURN as CRUSH_TURN
 from conversations.test_crush_reader import database as crush_database
+from conversations.test_gemini_log_reader import generated
 from conversations.test_har_reader import archive, entry
 from conversations.test_jp_reader import answer, ask, config, question, say, story, think, use
 from conversations.test_jp_reader import result as tool_result
@@ -130,6 +131,7 @@ def _logs(folder: Path) -> list[Path]:
         log(made["batch"], request("a"), request("b"), result("a"), result("b"), name="batch.jsonl"),
         log(made["completions"], requested("b1"), resulted("b1", completion())),
         log(made["pairs"], pair(asked("please"), answered("x")), pair(chat(), completion()), name="pairs.jsonl"),
+        log(folder, generated(), generated(10), name="gemini.jsonl"),
         log(made["transcript"], *_records(), name="session.jsonl"),
         archive(folder, entry(), entry("2026-03-07T10:01:00Z")),
         log(folder, seen(), seen(3), name="observations.jsonl"),

@@ -114,6 +114,7 @@ CALLS: Readers[CallReader] = Readers(
             "readers.otel.reader",
             ('"resourceSpans"', '"resourceLogs"', '"trace_id"', "claude_code.", "instrumentationScope"),
         ),
+        "gemini-log": ("readers.http.gemini_log", ('"contents"',)),
         "har": ("readers.http.har", ('"log"',)),
         "vcr": ("readers.http.vcr", ("interactions", "^requests:", "^[", "^-")),
         "mitmproxy": ("readers.http.mitmproxy", tuple(f"^{digit}" for digit in range(10))),

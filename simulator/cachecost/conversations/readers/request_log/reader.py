@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,9 @@ FRAME_FIELDS = RecordedCall.__match_args__[4:-1]
 TRIED = b"0001-01-01T00:00:07.000007Z"
 """A time that no log contains."""
 OPEN = b"[" + CUT
+REQUEST = re.compile(rb'"request"\s*:\s*(?=\{)')
+OTHER_APIS = {"contents": "gemini-log", "input": "openai-log"}
+"""Keys of requests without messages, and the format that reads them."""
 
 
 def sniff(head: bytes) -> str | None:
@@ -153,7 +157,7 @@ class RequestLog:
             line, raw = decode(self._decode, line)
             call = self._call(number, raw, trail)
         except NotAMessage as fault:
-            self._fault(number, str(fault))
+            self._fault(number, f"{fault}{_other_api(line) if fault.path == 'messages' else ''}")
         except (msgspec.DecodeError, UnicodeDecodeError):
             if line.endswith(b"\n"):
                 self._fault(number, f"expected one JSON object; got a damaged line ({_reason(line.strip())})")
@@ -215,6 +219,14 @@ class RequestLog:
 
     def _fault(self, number: int, message: str) -> None:
         self._faults.append(Fault(str(self.path), message, number))
+
+
+def _other_api(line: bytes) -> str:
+    """Which format reads a line whose request has no messages, as it is one of another API; "" if it is none."""
+    start = REQUEST.search(line)
+    keys = set(top_keys(line[start.end() :])) if start else set()
+    name = next((name for key, name in OTHER_APIS.items() if key in keys and "messages" not in keys), "")
+    return f" (--format {name} reads such requests)" if name else ""
 
 
 def _reason(line: bytes) -> str:

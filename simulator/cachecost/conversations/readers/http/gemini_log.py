@@ -1,0 +1,106 @@
+"""Reads logs of Gemini's generateContent that clients write themselves.
+
+As JSON Lines, as one object or as an array: `{"request": body, "response": answer}`, the body as the API takes it
+(`contents`, `systemInstruction`, `generationConfig` …) or as google-genai's `generate_content` does (`config` and a
+text as `contents`), the answer as the API returns it; an array of answers is a stream. "timestamp", "first_token_s",
+"status", "session", "model", "url" and "usage" (the answer's `usageMetadata`) are optional. The model is that of the
+URL, else of the row, of the request, or the answer's `modelVersion`. With `host: vertex` a call is one of Google Cloud.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.common.json_documents import must_hold, objects
+from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.readers.http.exchange import HttpExchange
+from cachecost.conversations.readers.http.log import ExchangeLog
+
+EXPECTED = "a log of generateContent"
+REQUEST = re.compile(rb'"request"\s*:\s*(?=\{)')
+MODEL_EXPECTED = 'expected a model id (in "model", the request, "url" or the answer\'s "modelVersion"); got nothing'
+URLS = {
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/models/{}:generateContent",
+    "vertex": "https://aiplatform.googleapis.com/v1/publishers/google/models/{}:generateContent",
+}
+"""Where a call goes whose row has no URL, by its host."""
+
+
+def sniff(head: bytes) -> str | None:
+    """Why a file that begins with `head` is such a log; None if it is not."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip().removeprefix(b"[")
+    start = REQUEST.search(text) if "request" in top_keys(text) else None
+    keys = set(top_keys(text[start.end() :])) if start else set()
+    return 'its first "request" has "contents"' if "contents" in keys and "messages" not in keys else None
+
+
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    """The calls in the order of the file. Raises InputError with every error."""
+    log, rows = ExchangeLog(path, keep_content), 0
+    for row in objects(path, log.faults, warn):
+        rows, before = rows + 1, len(log.faults)
+        exchange = _exchange(row)
+        if len(log.faults) == before:
+            log.add(exchange)
+    must_hold(path, EXPECTED, rows, log.faults)
+    yield from log.end(warn, by_time=False)
+
+
+def _exchange(row: JsonObject) -> HttpExchange:
+    body, answer = _rest_body(row.mapping("request")), _answer(row)
+    url = _url(row, body.pop("model", None), answer)
+    session = row.text("session", "")
+    return HttpExchange(
+        url=url,
+        request_headers={"session-id": session} if session else {},
+        request=_encode(body),
+        status=row.whole("status", 200),
+        response=_encode(answer) if answer else b"",
+        started=row.moment("timestamp"),
+        first_token_s=row.number("first_token_s") or 0.0,
+        request_at="request",
+        response_at="response",
+        line=row.line or 0,
+    )
+
+
+def _rest_body(body: dict[str, Any]) -> dict[str, Any]:
+    """A body as the API takes it: what the SDK has in `config` beside the rest, a text as a person's message."""
+    config, contents = body.get("config"), body.get("contents")
+    found = {**(config if isinstance(config, dict) else {}), **body}
+    if isinstance(contents, str):
+        found["contents"] = [{"role": "user", "parts": [{"text": contents}]}]
+    return found
+
+
+def _answer(row: JsonObject) -> Any:
+    """The answer, or the answers of a stream; with the row's own usage where it has none."""
+    answer = row.data.get("response")
+    if isinstance(answer, list):
+        return answer
+    answer, usage = row.mapping("response", required=False), row.mapping("usage", required=False)
+    return {"usageMetadata": usage, **answer} if usage else answer
+
+
+def _url(row: JsonObject, requested: Any, answer: Any) -> str:
+    """The URL of the row, else that of its model: `requested` is the one in the request."""
+    if url := row.text("url", ""):
+        return url
+    last = answer[-1] if isinstance(answer, list) and answer else answer
+    answered = last.get("modelVersion") if isinstance(last, dict) else None
+    names = [name for name in (row.data.get("model"), requested, answered) if isinstance(name, str) and name]
+    if not names:
+        row.fault("model", MODEL_EXPECTED)
+    pattern = URLS["vertex" if row.text("host", "") == "vertex" else "gemini"]
+    return pattern.format("".join(names[:1]).rpartition("/")[2])
+
+
+def _encode(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
