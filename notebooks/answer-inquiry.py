@@ -46,8 +46,8 @@ assert asked[cheaper] < asked[auto]
 result.plot("question")
 
 # %% [markdown]
-# The session is real: 41 questions in 200 calls. The head (24 tools, 27,000 tokens) is assumed, since the recording
-# lacks it. Every way has the same breakpoints, so that only the way of asking differs.
+# The session is real: 41 questions in 200 calls. The static prefix (24 tools, 27,000 tokens) is assumed, since the
+# recording lacks it. Every way has the same breakpoints, so that only the way of asking differs.
 
 # %%
 result
@@ -71,7 +71,7 @@ for name, calls in rows.items():
 assert share[structured] < 0.1 and share[forced] < 0.25 and share[auto] > 0.95
 
 # %% [markdown]
-# ## A cure without giving up the forced choice
+# ## A fix that keeps the forced choice
 #
 # One breakpoint before the question keeps the rewritten part from being written at all.
 
@@ -80,10 +80,10 @@ print(f"forced ${asked[forced]:.2f}, forced with a breakpoint before the questio
 assert asked[early] < asked[forced] / 3
 
 # %% [markdown]
-# ## Does it hang on how we read the rules?
+# ## Does it depend on an assumption?
 #
 # The documentation says that *any* change of `tool_choice` invalidates; two measurements say that *auto*, *none* and
-# nothing are the same. Both readings, and the one that would turn the answer:
+# nothing are the same. Both assumptions, and the one that would change the answer:
 
 # %%
 readings = {
@@ -106,6 +106,6 @@ assert costs["any_change"][auto] < costs["any_change"][structured] / 5
 assert costs["never"][forced] < costs["never"][structured] / 5
 
 # %% [markdown]
-# Under both readings that have a source the answer is the same. Only if a change of `tool_choice` never invalidated
+# Under both assumptions that have a source the answer is the same. Only if a change of `tool_choice` never invalidated
 # anything would forcing be cheap; the documentation says otherwise. What we do not know: whether a model that is not
 # forced answers as reliably. The scenario asks again where it does not, at an assumed rate.

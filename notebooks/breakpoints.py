@@ -16,7 +16,7 @@
 # **Question.** The API takes four breakpoints. When do more than two of them save anything?
 #
 # **Answer.** Mostly never: a charge depends on the last hit and the last breakpoint, not on their number. The
-# third one pays in one case, when an entry is further back than the lookback reaches. Until August 2026 every tool
+# third one helps in one case, when an entry is further back than the lookback reaches. Until August 2026 every tool
 # block was a position, and it saved a third here; since September a run of them is one, and it takes a turn of ten
 # calls. The fourth one, on the tools, never did.
 
@@ -45,7 +45,7 @@ result.plot("calls")
 
 # %% [markdown]
 # The conversation is made up: eight turns of five calls, three tools at once, on a model that drops earlier thinking
-# when a person speaks. We made it so that the edge can be seen. What the third breakpoint saves in it, and with other
+# when a person speaks. We made it so that the limit can be seen. What the third breakpoint saves in it, and with other
 # habits and by other rules:
 
 # %%
@@ -61,7 +61,7 @@ assert saved["every tool block a position, a model that keeps thinking"] == 0
 assert saved["14 calls a turn"] > 0.1
 
 # %% [markdown]
-# ## Where the edge is
+# ## Where the limit is
 #
 # A breakpoint looks back at most 20 positions. Each parallel tool adds two positions a call while every block counts.
 
@@ -89,7 +89,7 @@ assert gaps[0] == gaps[1] == 0
 assert all(gap > 0.5 for gap in gaps[2:])
 
 # %% [markdown]
-# ## What the two-breakpoint arm lost until August, and why
+# ## What the strategy with two breakpoints lost until August, and why
 #
 # When a person speaks, this model's earlier thinking is taken out, and all after it is another prompt. What is left to
 # read ends at the human message before. Only a breakpoint there (or within 20 positions) finds it.
@@ -110,4 +110,4 @@ assert at_the_turn[two] - at_the_turn[three] == usd[two] - usd[three]
 # **So:** one breakpoint at the end (or automatic) and one on the system prompt suffice, unless turns are long and
 # the model drops thinking. Then place one on the previous human message, too. It costs nothing: a breakpoint that
 # writes nothing is free. Since September 2026 a run of tool blocks counts as one position on the Claude API, so the
-# edge has moved further out.
+# limit is further out.

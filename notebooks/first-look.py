@@ -34,7 +34,7 @@ print(
 assert 3 < none / automatic < 10
 
 # %% [markdown]
-# The recording is a coding assistant's session: it holds sizes and digests, not a word of what was said. It has no
+# The recording is a coding assistant's session: it holds sizes and digests, and no text. It has no
 # tools and no system prompt, so 27,000 tokens stand in for them. That number is an assumption, and it is ours.
 
 # %%
@@ -48,31 +48,31 @@ result.plot()
 
 # %% [markdown]
 # **Read** tokens cost a tenth, **written** ones a quarter more than plain input (twice as much for an hour). A cache
-# pays when what is written is read often enough. Call by call:
+# saves money when what is written is read often enough. Call by call:
 
 # %%
 result["automatic"].plot()
 
 # %% [markdown]
-# Most columns are quiet: their prompt was read. The warm ones were written anew. Why? Each call has a cause.
+# Most columns are grey: their prompt was read. The orange ones were written again. Why? Each call has a cause.
 
 # %%
 calls = result["automatic"].frame()
-dear = calls[calls["write_5m"] > 20_000]
-dear.groupby("cause")[["write_5m", "cost_usd"]].agg(["count", "sum"])
+expensive = calls[calls["write_5m"] > 20_000]
+expensive.groupby("cause")[["write_5m", "cost_usd"]].agg(["count", "sum"])
 
 # %%
-written = dear.groupby("cause")["write_5m"].sum()
-expired = int((dear["cause"] == "ttl_expired").sum())
+written = expensive.groupby("cause")["write_5m"].sum()
+expired = int((expensive["cause"] == "ttl_expired").sum())
 print(f"{expired} calls came too late, and wrote {written['ttl_expired']:,} tokens again.")
 assert expired >= 3 and written["ttl_expired"] > written.sum() * 3 / 4
 
 # %% [markdown]
-# The tall warm columns are pauses: the person thought for more than five minutes, and the entry was gone. *5 minutes or
+# The tall orange columns are pauses: the person thought for over five minutes, and the entry had expired. *5 minutes or
 # 1 hour* asks what to do about that.
 #
 # What would it come to? Forty such sessions a day, with the error of the token counts beside it. No session is like
-# another, so take it for an order of magnitude.
+# another, so take it as an order of magnitude.
 
 # %%
 month = result.monthly(sessions_per_day=40)

@@ -16,8 +16,8 @@
 # **Question.** A simulator says a number. Why should anyone believe it?
 #
 # **Answer.** Whether a call hits, and where, is right in all but a few of the knowable recorded calls. How many tokens
-# a prompt has is known well where bills tell it, and to some per cent where they do not. Three things stay open: early
-# eviction, a few assumptions about the rules, and sessions that are not like yours.
+# a prompt has is known closely where bills say so, and to within some per cent where they do not. Three things stay
+# open: early eviction, a few assumptions about the rules, and sessions that are not like yours.
 
 # %%
 from pathlib import Path
@@ -36,7 +36,7 @@ validated = cachecost.validate(*recordings, tokens="tiktoken")
 score = validated.score
 print(f"{score.calls} recorded calls with bills, from {len(recordings)} recordings.")
 print(f"{score.exact_hits} of {score.hits} knowable hits and {score.exact_cold} of {score.cold} cold starts are exact.")
-print(f"{score.unknown} calls read what was written before the recording began: nobody can tell from it.")
+print(f"{score.unknown} calls read what was written before the recording began: they cannot be predicted.")
 assert score.hits > 100 and score.exact_hits >= score.hits * 99 / 100
 assert score.cold > 200 and score.exact_cold >= score.cold * 99 / 100
 
@@ -79,8 +79,8 @@ assert score.median < blind.score.median / 5  # although many calls are alone in
 assert blind.score.median < 0.15
 
 # %% [markdown]
-# The band that stands beside every figure is for counts without bills. It makes a *figure* uncertain. It hardly
-# touches a *comparison*, since the same text is counted on both sides:
+# The error margin of every figure is that of counts without bills. It makes a *figure* uncertain. It hardly affects a
+# *comparison*, since the same text is counted on both sides:
 
 # %%
 session = cachecost.read(root / "scenarios/recordings/jp-17728322628.jsonl", tools_tokens=21_000, system_tokens=6_000)
@@ -97,19 +97,19 @@ assert difference > difference_error
 # %% [markdown]
 # ## Assumptions: where the documentation is silent
 #
-# Each open rule has a default assumption and others. Do the bills speak for one? As many calls come out exact under
-# every one: **no call recorded here settles any of them.** The defaults rest on documentation, not on these bills.
-# (Asked of every third recording, to be quick; all of them say the same.)
+# Each open rule has a default and other values. Do the bills favour one of them? The same number of calls is exact
+# under every value: **no call recorded here settles any of them.** The defaults rest on documentation, not on these
+# bills. (Tested on every third recording, to be quick; all of them give the same result.)
 
 # %%
 asked = cachecost.validate(*recordings[::3], tokens="tiktoken", assumptions=True)
 exact = {f"{one.switch}={one.reading}": one.exact for one in asked.assumptions}
-print(f"{len(exact)} assumptions; exact calls under each: {sorted(set(exact.values()))}")
+print(f"{len(exact)} values of assumptions; exact calls under each: {sorted(set(exact.values()))}")
 assert set(exact.values()) == {asked.score.exact_hits + asked.score.exact_cold}
 
 # %% [markdown]
-# So ask every answer whether it stands under the other assumptions, too: `rules={...}` in `compare`,
-# `assumptions=True` in `explain` and `whatif`. *answer_inquiry or structured output* does.
+# So check whether an answer holds under the other values, too: `rules={...}` in `compare`, `assumptions=True` in `explain`
+# and `whatif`. *answer_inquiry or structured output* does so.
 
 # %% [markdown]
 # ## Eviction: the assumption in our favour
@@ -128,7 +128,7 @@ lines = {name: [float(each[name].cost.total) for each in found] for name in ("au
 figure, axes = plt.subplots(figsize=(8, 3.6))
 for name, values in lines.items():
     axes.plot([100 * p for p in chances], values, marker="o", label=name)
-axes.set_xlabel("entries that expire before their time, %")
+axes.set_xlabel("entries that expire early, %")
 axes.set_ylabel("USD, the session")
 axes.set_ylim(0, max(lines["automatic"]) * 1.2)
 axes.set_title(
@@ -140,7 +140,8 @@ figure.tight_layout()
 
 # %%
 more = {name: values[-1] / values[0] - 1 for name, values in lines.items()}
-print(", ".join(f"{name} costs {share:.1%} more if every fifth entry expires early" for name, share in more.items()))
+shares = ", ".join(f"{name} {share:.1%}" for name, share in more.items())
+print(f"{shares} more expensive if every fifth entry expires early")
 assert all(0 <= share < 0.05 for share in more.values())
 assert all(hour < short for hour, short in zip(lines["automatic@1h"], lines["automatic"], strict=True))
 

@@ -13,11 +13,11 @@
 # %% [markdown]
 # # A recorded session
 #
-# **Question.** I have a log of real calls with their bills. What did they cost, what of that was for nothing, and what
-# should I change?
+# **Question.** I have a log of real calls with their bills. What did they cost, what was avoidable, and what should I
+# change?
 #
-# **Answer.** In this session of 56 minutes three pauses let the cache die. That is all that was avoidable, about an
-# eighth of the bill, and one ping at the right time would have saved most of it.
+# **Answer.** In this session of 56 minutes the cache expired in three pauses. That is all that was avoidable, about
+# an eighth of the bill, and one keep-alive at the right time would have saved most of it.
 
 # %%
 from pathlib import Path
@@ -56,14 +56,14 @@ assert off < 0.05
 # %% [markdown]
 # ## What happened
 #
-# A column a call, as high as its prompt. The warm columns were written again.
+# A column per call, as high as its prompt. The orange columns were written again.
 
 # %%
 replayed = cachecost.replay(log)
 replayed.plot()
 
 # %% [markdown]
-# ## What was for nothing
+# ## What was avoidable
 
 # %%
 explained

@@ -73,7 +73,7 @@ for name, values in dollars.items():
 axes.set_xlabel("minutes between the last answer and the next message")
 axes.set_ylabel("USD, 40 calls")
 axes.set_ylim(0)
-axes.set_title("An hour pays for pauses of 5 to 60 minutes, and costs more on either side", loc="left", fontsize=11)
+axes.set_title("1h is cheaper for pauses of 5 to 60 minutes, and costs more on either side", loc="left", fontsize=11)
 axes.legend(frameon=False)
 axes.spines[["top", "right"]].set_visible(False)
 figure.tight_layout()
@@ -94,13 +94,13 @@ other = cachecost.whatif(root / "scenarios/recordings/sessions/claude-code-56-mi
 edge = other.whatif.break_even
 under, between, over = edge.pauses
 print(f"{under} pauses under 5 minutes, {between} up to an hour, {over} longer.")
-print(f"From {edge.needed_pauses:.1f} pauses between 5 and 60 minutes on an hour pays.")
+print(f"The 1h TTL saves money from {int(edge.needed_pauses) + 1} pauses between 5 and 60 minutes on.")
 print(f"An hour on every breakpoint saves ${other['ttl=1h'].saving:.2f} of ${other.cost:.2f}.")
 assert other["ttl=1h"].is_gain == (between > edge.needed_pauses)
 
 # %% [markdown]
-# It is close, and a rule of thumb would have been a guess. In that session one ping before the five minutes are over
-# does more than an hour would:
+# It is close, and a rule of thumb would have been a guess. In that session one keep-alive before the five minutes
+# are over does more than an hour would:
 
 # %%
 other.plot()
@@ -109,5 +109,5 @@ other.plot()
 assert other["keep-alive=295s:1"].saving > other["ttl=1h"].saving > 0
 
 # %% [markdown]
-# **How sure?** Lifetimes are documented, and in these recordings entries are gone when they should be. What no rule
-# tells is that an entry may be evicted before its time: if that happens often, an hour is worth less than this.
+# **How sure?** TTLs are documented, and in these recordings entries are gone when they should be. What no rule
+# says is that an entry may be evicted before its time: if that happens often, an hour is worth less than this.

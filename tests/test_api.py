@@ -25,6 +25,12 @@ def log() -> cachecost.Recording:
     return found
 
 
+def test_a_conversation_is_shown_in_a_line() -> None:
+    session = cachecost.read(RECORDINGS / "jp-17728322628.jsonl")
+    assert repr(session) == "<Conversation jp-17728322628: 200 calls, 41 side questions>"
+    assert repr(Conversation("a\nb", ())) == "<Conversation a\\u000ab: 0 calls>"
+
+
 def test_a_log_of_calls_is_compared_as_one_and_sized_by_its_bills(log: cachecost.Recording) -> None:
     assert (len(log.conversations), len(log.calls)) == (1, 62)
     assert repr(log) == "<Recording claude-code-56-minutes: 62 calls in 1 conversation>"

@@ -45,7 +45,7 @@ def test_a_command_is_recorded_and_checked(tmp_path: Path) -> None:
     code, out, err = check(tmp_path)
     assert code == 3
     assert "? mine: as recorded has no baseline yet: write one with `cachecost check --update`." in out
-    assert f"scenarios/mine.yaml: ran {COMMAND}, 2 times: 6 calls; no way to the internet: " in err
+    assert f"scenarios/mine.yaml: ran {COMMAND}, 2 times: 6 calls; no internet access: " in err
     code, out, err = check(tmp_path, "--update")
     assert (code, out) == (0, "✓ mine: 3 limits hold.\n")
     assert "reports/mine/baseline.json updated\nreports/mine/recording.jsonl updated\n" in err
@@ -160,7 +160,7 @@ def test_no_key_and_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     code, _, err = check(tmp_path, "--update")
     assert code == 0
     assert "refused: " in texts_of(tmp_path, "system")[0]
-    assert has_namespaces or "no way to the internet: proxies that refuse (Operation not permitted)" in err
+    assert has_namespaces or "no internet access: proxies that refuse (Operation not permitted)" in err
 
 
 def test_the_command_runs_in_the_folder_of_the_project(tmp_path: Path) -> None:

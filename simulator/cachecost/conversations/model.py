@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cachecost.base.formatting import count_text
+from cachecost.base.inert import inert
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread
 from cachecost.prompts.request import Request
 
@@ -126,6 +128,11 @@ class Conversation:
     project: str = ""
     agent: str = ""
     """These three are as those of a recorded call."""
+
+    def __repr__(self) -> str:
+        """What it is in a line: the events are thousands of blocks."""
+        asked = f", {count_text(len(self.inquiries), 'side question')}" if self.inquiries else ""
+        return f"<Conversation {inert(self.name)}: {count_text(len(self.replies), 'call')}{asked}>"
 
     @property
     def replies(self) -> list[Reply]:

@@ -72,9 +72,9 @@ def _count_for_all(block: Block) -> tuple[Mapping[str, int], str]:
 def _what_ran(job: _Job, runs: Sequence[Sequence[RecordedCall]]) -> str:
     times = "" if len(runs) == 1 else f", {len(runs)} times"
     refusal = job.launcher.refusal
-    network = f"proxies that refuse ({refusal})" if refusal else "a network of its own"
+    network = f"proxies that refuse ({refusal})" if refusal else "its own network"
     calls = count_text(len(runs[0]), "call")
-    return f"{job.path}: ran {shlex.join(job.command)}{times}: {calls}; no way to the internet: {network}"
+    return f"{job.path}: ran {shlex.join(job.command)}{times}: {calls}; no internet access: {network}"
 
 
 @dataclass(frozen=True, slots=True)
