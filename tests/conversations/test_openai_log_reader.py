@@ -518,3 +518,33 @@ def test_a_log_is_known_by_how_it_begins(first: Any, reason: str | None) -> None
 def test_our_request_log_stays_ours() -> None:
     ours = json.dumps(pair(chat(), {"type": "message", "content": []})).encode()
     assert (sniff(ours), request_log.sniff(ours)) == (None, 'its first line has a "request"')
+
+
+def test_calls_of_the_messages_api_among_others_are_read_as_they_were_sent(tmp_path: Path) -> None:
+    """A log of several providers begins with one: its calls are not all of that one's API."""
+    system = [{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}]
+    body = {"model": "claude-sonnet-4-6", "max_tokens": 9, "system": system, "messages": [GO]}
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 3_000, "cache_creation_input_tokens": 0, "output_tokens": 5}
+    answer = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "yes"}], "usage": usage}
+    rows = [
+        pair(chat(), completion(), timestamp=AT.format(0)),
+        pair(body, answer, timestamp=AT.format(1)),
+        {"request": body, "usage": usage, "timestamp": AT.format(2)},
+        pair({**body, "system": "Be kind."}, answer, timestamp=AT.format(3)),
+    ]
+    ours = [{"request": row["request"], "usage": usage, "timestamp": row["timestamp"]} for row in rows[1:]]
+    first, *others = read(log(tmp_path, *rows))
+    sent = list(request_log.calls(log(tmp_path, *ours, name="ours.jsonl")))
+    assert first.host == "openai"
+    for call, same in zip(others, sent, strict=True):
+        system_of = [[block.digest for block in one.request.system.blocks] for one in (call, same)]
+        assert system_of[0] == system_of[1] != []
+        assert texts(call) == texts(same) == ["go"]
+        assert (call.request.breakpoints, call.request.params) == (same.request.breakpoints, same.request.params)
+    assert [call.billed for call in others] == [Usage(10, 3_000, 0, 0, 5)] * 3
+    assert [len(call.response) for call in others] == [1, 0, 1]
+
+
+def test_a_chat_with_claude_stays_a_chat(tmp_path: Path) -> None:
+    (call,) = read(log(tmp_path, pair(chat(model="claude-sonnet-4-6"), completion())))
+    assert [block.content for block in call.response] == [{"type": "text", "text": "yes"}]

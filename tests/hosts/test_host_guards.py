@@ -49,6 +49,7 @@ def test_what_knows_only_caches_like_claudes_says_so(
     told = asked_of(tmp_path, command, host, model, *(["--prices", gpu] if host in {"vllm", "sglang"} else []))
     assert told.code == 3
     assert f"{command} supports breakpoint caches with a lookback only, like Claude's; the cache of" in told.words
+    assert "(bill, replay and validate support it)" in told.words
     assert f"the cache of {model} on host {host} {WAYS.get(model, '')}" in told.words
 
 

@@ -91,6 +91,10 @@ BOUNDS = StatedRange(0.0, 1.0)
 """Nothing to all: what can be said of a cache that promises nothing."""
 
 
+ANY_CACHE = "bill, replay and validate support it"
+"""Commands that need no breakpoints, as a hint."""
+
+
 @value
 class ModelRules:
     """Every rule of one (host, model, day), resolved. Tokens are tokens of this model.
@@ -193,7 +197,7 @@ class ModelRules:
         """Raise CannotEvaluate unless it caches by breakpoints, which is all that `what` ("explain") supports."""
         if not self.uses_breakpoints:
             supported = "breakpoint caches with a lookback only, like Claude's"
-            raise CannotEvaluate(f"{what} supports {supported}; {self.way_in_words}")
+            raise CannotEvaluate(f"{what} supports {supported}; {self.way_in_words} ({ANY_CACHE})")
 
     @property
     def way_in_words(self) -> str:

@@ -12,6 +12,7 @@ from cachecost.base.errors import Fault
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.common.json_values import array_at
 from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
@@ -23,7 +24,7 @@ from cachecost.providers.usage import Usage
 
 T = TypeVar("T")
 Body = Mapping[str, Any]
-CHAT, RESPONSE = "chat.completion", "response"
+CHAT, RESPONSE, MESSAGE = "chat.completion", "response", "message"
 LATEST = 253_402_300_799
 """The last second of the year 9999, the upper bound of a time in seconds."""
 OWN_MODELS = re.compile(r"(ft:)?(gpt-|chatgpt-|o\d|codex-|computer-use-)")
@@ -103,6 +104,8 @@ class ExchangeParser:
         return _try(one.entry, one.body_at, lambda: self._builder.build(told))
 
     def _body(self, one: OpenAIExchange, kind: str) -> dict[str, Any]:
+        if kind == MESSAGE:
+            return {"model": None, **one.body}
         return from_chat(one.body) if kind == CHAT else from_responses(self._with_earlier_items(one.body, one.answer))
 
     def _with_earlier_items(self, body: Body, answer: Body) -> Body:
@@ -130,8 +133,10 @@ class ExchangeParser:
 
 
 def kind_of(body: Body, answer: Body) -> str:
-    """CHAT or RESPONSE; "" if it is not a model call (embeddings, moderation …)."""
+    """CHAT or RESPONSE, MESSAGE for a call of the Messages API; "" for no model call (embeddings, moderation …)."""
     kind = answer.get("object")
+    if answer.get("type") == MESSAGE or (kind is None and {"messages", "system"} <= body.keys()):
+        return MESSAGE
     if kind in (CHAT, RESPONSE):
         return str(kind)
     if kind is not None or NO_CHAT.match(str(body.get("model"))):
@@ -166,6 +171,8 @@ def _usage(one: OpenAIExchange) -> Usage | None:
 
 def _answer_blocks(one: OpenAIExchange, kind: str) -> list[dict[str, Any]] | None:
     """The blocks of the answer; of several choices those of the first."""
+    if kind == MESSAGE:
+        return _try(one.answer_in, one.answer_at, lambda: array_at(one.answer.get("content") or [], "content"))
     if kind == RESPONSE:
         output = one.answer.get("output")
         return None if output is None else _try(one.answer_in, one.answer_at, lambda: from_responses_output(output))

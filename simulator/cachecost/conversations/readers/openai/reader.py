@@ -11,6 +11,8 @@ as one object or as an array:
 - the two files of a batch: batch.py;
 - events of a session of the Realtime API: realtime.py.
 
+A log may also hold calls of the Messages API, as one of several providers does: they are read as they were sent.
+
 A response that goes on from another (`previous_response_id`, `conversation`) gets the items of that one before its
 own, where the file has it. The time is the log's, else the answer's `created`, which is in whole seconds. The log
 cannot tell where OpenAI put its implicit breakpoints, which machine answered, or what its own tools brought in.
