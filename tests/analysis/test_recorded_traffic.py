@@ -106,12 +106,13 @@ deepseek    units        26   17/18  5/5    0/0    3
 gemini      best_effort  14   0/0    0/0    12/12  2
 gemini      named        5    3/3    0/0    0/0    2
 groq        best_effort  6    0/0    0/0    5/5    1
-mistral     grid         8    0/1    2/5    6/6    2
+mistral     grid         8    1/1    2/5    6/6    2
 openai      breakpoint   4    1/2    2/2    0/0    0
 openai      grid         181  91/107 34/42  111/115 32
 openrouter  best_effort  5    0/0    0/0    1/1    4
 openrouter  grid         3    2/2    1/1    0/0    0
 together    none         1    0/0    1/1    0/0    0
+vertex      best_effort  1    0/0    0/0    1/1    0
 xai         grid         33   19/23  0/0    23/23  10
 zai         best_effort  5    0/0    0/0    5/5    0
 """

@@ -54,6 +54,10 @@ def test_an_answer_whose_length_is_not_known_counts_where_all_are_kept(stated: d
     assert read_after_answer(stated, None, ">answer:300") == read
 
 
+def test_a_host_that_keeps_no_answers_reads_none_that_came_back_as_billed() -> None:
+    assert read_after_answer({"opener_tokens": 3}, 300, ">answer:300") == 1000
+
+
 def test_of_consecutive_messages_of_the_assistant_the_first_ones_can_be_the_answer() -> None:
     assert read_after_answer(UNREASONED, 30, ">answer:30", ">written by the client:200") == 1030
     assert read_after_answer(UNREASONED, 230, ">answer:30", ">its second block:200") == 1230

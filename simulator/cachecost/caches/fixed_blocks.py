@@ -54,7 +54,8 @@ class FixedBlockCache:
             self._tails[prompt.end] = tail_of(prompt)
             return build_outcome(prompt, sizes, 0, None, rules)
         is_shared = known.shared is not None and matched == known.shared.tokens
-        if is_shared and known.answer and (rules.keeps_answers or known.is_billed):
+        keeps = rules.keeps_answers or (rules.keeps_unreasoned_answers and known.is_billed)
+        if is_shared and known.answer and keeps:
             matched, is_shared = known.answer.tokens, False
         hit = _at(prompt.end, matched)
         tail, self._tails[prompt.end] = self._tails.get(hit), tail_of(prompt)
