@@ -232,8 +232,8 @@ def cache_keys(body: dict[str, Any], rules: ModelRules) -> dict[str, str]:
     thinking = {key: value for key, value in (body.get("thinking") or {}).items() if key != "display"}
     thinking = {**thinking, "type": thinking.get("type") or rules.default_thinking}
     thinking = {} if thinking.get("type") == "disabled" else thinking
-    effort = config.get("effort") or rules.default_effort
-    rendered_thinking = compact([sorted(thinking.items()), effort])
+    effort = "effort " + (config.get("effort") or rules.default_effort)
+    rendered_thinking = compact(sorted(thinking.items()))
     schema = compact(config.get("format"))
     made = {
         "tools": f"{rules.model}/{body.get('speed') or 'standard'}",
@@ -244,6 +244,7 @@ def cache_keys(body: dict[str, Any], rules: ModelRules) -> dict[str, str]:
     }
     made[rules.assumptions.structured_output_at] += schema
     made[rules.assumptions.thinking_rendered_at] += rendered_thinking
+    made[{"thinking": rules.assumptions.thinking_rendered_at}.get(rules.effort_layer, rules.effort_layer)] += effort
     return made
 
 

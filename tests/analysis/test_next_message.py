@@ -170,6 +170,11 @@ def test_ways_to_go_on() -> None:
         "5,000 tokens of tools deferred",
     ]
     assert found["with another effort level"].usage.usage == Usage(3, 20_000, 80_397)
+    everything = choose_next(replace(STATE, effort_layer="tools", accepts_message_effort=True), QUOTE, 1001.0)
+    other = {one.name: one for one in everything.alternatives}
+    assert other["with another effort level"].usage.usage == Usage(3, 0, 100_397)
+    assert other["with another effort level"].note == "all of it is written again"
+    assert other["with another effort level, in a message"].usage == everything.message.price
     assert found["5,000 tokens of tools added"].usage.usage == Usage(3, 0, 105_397)
     assert found["5,000 tokens of tools deferred"].usage.usage == Usage(3, 99_000, 6397)
     assert found["after /compact"].first is not None

@@ -128,8 +128,9 @@ def test_a_parameter_that_the_model_refuses_is_told_of(probe: str, field: str) -
 @pytest.mark.parametrize(
     ("model", "at", "told"),
     [
-        ("claude-sonnet-4-6", "messages", "default high, changes at messages"),
-        ("claude-sonnet-4-6", "tools", "default high, changes at tools"),
+        ("claude-opus-4-6", "messages", "default high, changes at messages"),
+        ("claude-opus-4-6", "tools", "default high, changes at tools"),
+        ("claude-sonnet-4-6", "messages", "default high, changes at tools"),
         ("claude-opus-5-5", "messages", "default medium, changes at messages"),
     ],
 )
@@ -140,8 +141,8 @@ def test_the_effort_that_equals_none_is_found(model: str, at: str, told: str) ->
 @pytest.mark.parametrize("effort", ["low", "max"])
 def test_an_effort_that_is_not_the_default_that_we_know_is_found(effort: str) -> None:
     found = tried("effort", default_effort=effort)["effort"].value
-    assert found == {"low": "default low, changes at messages"}.get(
-        effort, "default none of low, medium, high, changes at messages"
+    assert found == {"low": "default low, changes at tools"}.get(
+        effort, "default none of low, medium, high, changes at tools"
     )
 
 

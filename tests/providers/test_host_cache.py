@@ -84,6 +84,40 @@ def test_settings_between_two_calls_with_a_marked_system_prompt(
     assert (outcome.read, outcome.write_5m) == ((2300, 0) if hits else (0, 2300))
 
 
+# (host, model, day): what is read of tools and system, 2,300 bytes, after another effort
+EFFORTS = [
+    ("anthropic", "claude-sonnet-5", {}, 2300),  # 51.3K of 77.8K were kept
+    ("anthropic", "claude-opus-5", {}, 0),
+    ("anthropic", "claude-opus-4-7", {}, 0),
+    ("anthropic", "claude-sonnet-4-6", {}, 0),
+    ("anthropic", "claude-fable-5", {}, 0),
+    ("anthropic", "claude-opus-4-8", {}, 2300),
+    ("anthropic", "claude-opus-4-8", {"thinking_rendered_at": "tools"}, 0),
+    ("anthropic", "claude-sonnet-5", {"thinking_rendered_at": "tools"}, 2300),
+    ("anthropic", "claude-opus-5", {"thinking_rendered_at": "messages"}, 0),
+    ("bedrock", "claude-sonnet-5", {}, 0),
+]
+
+
+@pytest.mark.parametrize(("host", "model", "assumptions", "read"), EFFORTS)
+def test_another_effort_by_model(host: str, model: str, assumptions: dict[str, str], read: int) -> None:
+    engine = Engine(rules(host, model, **assumptions))
+    sent = {**body(user(TURN)), "system": [text(2000, "be brief")], "tools": [tool(300)], "model": model}
+    sent["system"] = [marked(sent["system"][0])]
+    engine.call(breakpoint_last(sent))
+    assert engine.call({**breakpoint_last(sent), "output_config": {"effort": "low"}}).read == read
+    again = engine.call({**breakpoint_last(sent), "output_config": {"effort": "high"}})  # the default
+    assert again.read == 8300, "what the first effort had written is still there"
+
+
+def test_an_effort_in_a_message_keeps_what_is_cached() -> None:
+    engine = Engine(rules("anthropic", "claude-opus-5"))
+    first, more = user(TURN), user(text(50, "more"))
+    engine.call(breakpoint_last(body(first)))
+    switched = {"role": "system", "content": [], "output_config": {"effort": "low"}}
+    assert engine.call(breakpoint_last(body(first, assistant(text(60, "hi")), switched, more))).read == 6000
+
+
 MINIMUMS = [("anthropic", 2047, 0), ("anthropic", 2048, 2048), ("bedrock", 4095, 0), ("bedrock", 4096, 4096)]
 
 

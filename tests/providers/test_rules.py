@@ -64,6 +64,39 @@ def test_the_minimum_of_each_day(line: str) -> None:
     assert rules(model, day).minimum_tokens == int(minimum)
 
 
+EFFORTS = """
+claude-sonnet-4-5  2026-11-21  thinking  -
+claude-sonnet-4-6  2026-02-17  tools     -
+claude-opus-4-6    2026-11-21  thinking  -
+claude-opus-4-7    2026-04-16  tools     -
+claude-opus-4-8    2026-05-28  thinking  -
+claude-fable-5     2026-06-09  tools     -
+claude-sonnet-5    2026-06-30  messages  -
+claude-opus-5      2026-07-24  tools     message
+claude-fable-5-1   2026-09-01  thinking  message
+claude-mythos-5-1  2026-09-01  thinking  message
+claude-opus-5-5    2026-09-22  thinking  message
+claude-sonnet-5-5  2026-09-28  thinking  message
+claude-haiku-5-5   2026-10-07  thinking  message
+"""
+
+
+@pytest.mark.parametrize("line", EFFORTS.strip().splitlines())
+def test_what_another_effort_starts_over_and_which_models_take_it_in_a_message(line: str) -> None:
+    model, day, layer, by_message = line.split()
+    found = rules(model, day)
+    assert (found.effort_layer, found.accepts_message_effort) == (layer, by_message == "message")
+    there = RuleBook().rules("google-cloud", model)
+    assert (there.effort_layer, there.accepts_message_effort) == (layer, by_message == "message")
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-opus-5"])
+def test_efforts_on_bedrock_are_those_measured_there_and_in_no_message(model: str) -> None:
+    found = RuleBook().rules("bedrock", model)
+    assert (found.effort_layer, found.accepts_message_effort) == ("thinking", False)
+    assert not RuleBook().rules("foundry", model).accepts_message_effort
+
+
 KEEP_THINKING = {
     "claude-fable-5-2", "claude-mythos-5-2", "claude-fable-5-1", "claude-mythos-5-1", "claude-fable-5",
     "claude-mythos-5", "claude-mythos-preview", "claude-opus-5-5", "claude-opus-5", "claude-opus-4-8",

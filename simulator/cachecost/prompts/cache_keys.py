@@ -6,7 +6,7 @@ from collections.abc import Callable
 from json import JSONEncoder
 from typing import Any
 
-from cachecost.prompts.host_cache_keys import effort_asked, skills_asked, thinking_asked
+from cachecost.prompts.host_cache_keys import effort_asked, effort_layer, skills_asked, thinking_asked
 from cachecost.prompts.output_format import output_format
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import Assumptions, ModelRules
@@ -28,7 +28,8 @@ def cache_keys_of(request: Request, rules: ModelRules) -> CacheKeys:
     messages: list[Any] = [_choice(params, assumptions), request.thread.has_image, *thread_key(request, rules)]
     where = {"tools": tools, "system": system, "messages": messages}
     where[assumptions.structured_output_at].append(output_format(request.params))
-    where[assumptions.thinking_rendered_at] += [thinking_asked(request, rules), effort_asked(request, rules)]
+    where[assumptions.thinking_rendered_at].append(thinking_asked(request, rules))
+    where[effort_layer(rules)].append(effort_asked(request, rules))
     return _text(tools), _text(system), _text(messages)
 
 

@@ -59,6 +59,11 @@ def effort_asked(request: Request, rules: ModelRules) -> Any:
     return None if effort == rules.default_effort else effort
 
 
+def effort_layer(rules: ModelRules) -> str:
+    """The layer whose cache key has the effort (rule 2): by its row, else that of the thinking configuration."""
+    return rules.assumptions.thinking_rendered_at if rules.effort_layer == "thinking" else rules.effort_layer
+
+
 def thinking_asked(request: Request, rules: ModelRules) -> Any:
     """The thinking configuration without `display`, the model's default where it is omitted; None: off (rule 2)."""
     thinking = request.params.get("thinking") or {}

@@ -25,6 +25,7 @@ NEEDED = ("minimum_tokens", "context_window", "scope", "ttl_s")
 """Rules that every host states; each is a field of ModelRules under the same name."""
 WHERE_STATED = (
     *("keeps_thinking", "accepts_forced_choice", "default_effort", "default_thinking", "standard_context_window"),
+    *("effort_layer", "accepts_message_effort"),
     *("lookback_positions", "maximum_breakpoints", "accepts_automatic", "accepted_ttls", "matching", "step_tokens"),
     *("reported_step_tokens", "grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read"),
     *("surplus_breakpoints", "breakpoint_layers", "implicit_breakpoint", "finds", "keyed_by", "keeps_answers"),
@@ -172,6 +173,11 @@ class ModelRules:
     keyed_by: Mapping[str, tuple[str, ...]] | None = None
     """By layer, the parameters at its head: a change starts it over. None: as the assumptions say (Anthropic's way)."""
 
+    effort_layer: str = "thinking"
+    """The layer that another effort rewrites, with those after it: tools, messages, or that of the thinking
+    configuration (rule 2)."""
+    accepts_message_effort: bool = False
+    """Whether a system message within the conversation may change the effort, which keeps what is cached."""
     default_thinking: str = "disabled"
     """Thinking that equals leaving it out: disabled or adaptive (rule 2)."""
     accepts_threads: bool = True

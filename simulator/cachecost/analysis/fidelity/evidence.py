@@ -13,7 +13,7 @@ RULES: dict[str, str] = {
     "2 system": "a changed system prompt rewrites from the system layer on",
     "2 tool_choice": "another class of tool_choice rewrites the messages",
     "2 thinking": "another thinking configuration rewrites the messages",
-    "2 effort": "another effort rewrites the messages",
+    "2 effort": "another effort rewrites the messages, or everything: a row by model",
     "2 format": "another output format rewrites from the system layer on",
     "2 images": "the first image rewrites the messages",
     "2 speed": "fast and standard share nothing",

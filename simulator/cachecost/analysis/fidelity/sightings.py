@@ -11,7 +11,7 @@ from cachecost.providers.sightings import Sighting
 
 TESTED: Mapping[str, tuple[str, ...]] = {
     "2 thinking": ("default_thinking",),
-    "2 effort": ("default_effort",),
+    "2 effort": ("default_effort", "effort_layer"),
     "3 stripped": ("keeps_thinking",),
     "3 kept": ("keeps_thinking",),
     "4": ("frame",),

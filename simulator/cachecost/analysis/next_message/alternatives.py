@@ -14,6 +14,7 @@ from cachecost.base.structs import replace, value
 from cachecost.providers.quotes import Quote
 
 NOW, COLD, MODEL, EFFORT = "now", "after the TTL", "another model", "another effort level"
+MESSAGE_EFFORT = "another effort level, in a message"
 COMPACT, PLAIN, DEFERRED = "after /compact", "tools added", "tools deferred"
 
 
@@ -69,7 +70,7 @@ def choose_next(
     found.append(NextAlternative(COLD, COLD, message.cold, note="all of it is written again"))
     found += [_switched(state, model, length, output_tokens) for model in models]
     if state.cached_tokens and not state.is_automatic:
-        found.append(_effort(state, prices, now, length, output_tokens))
+        found += _efforts(state, prices, now, length, output_tokens)
     found.append(_compacted(state, compaction))
     if tools_tokens is not None:
         found += _tools(state, prices, now, length, output_tokens, tools_tokens)
@@ -84,11 +85,19 @@ def _switched(state: SessionState, model: BilledModel, length: int, output_token
     return NextAlternative(MODEL, f"with {model.model}", usage, note=note)
 
 
-def _effort(state: SessionState, prices: Quote | None, now: float, length: int, output_tokens: int) -> NextAlternative:
-    """The effort stands at the head of the messages (rule 2): tools and system prompt are still read."""
-    read = min(state.static_tokens, state.live_tokens(now))
-    usage = price_of(usage_of(state, read, length, output_tokens), prices)
-    return NextAlternative(EFFORT, "with another effort level", usage, note="the messages are written again")
+def _efforts(
+    state: SessionState, prices: Quote | None, now: float, length: int, output_tokens: int
+) -> list[NextAlternative]:
+    """Another effort rewrites from the layer whose cache key has it (rule 2); one in a message rewrites nothing."""
+    live = state.live_tokens(now)
+    is_whole = state.effort_layer == "tools"
+    usage = usage_of(state, 0 if is_whole else min(state.static_tokens, live), length, output_tokens)
+    note = "all of it is written again" if is_whole else "the messages are written again"
+    found = [NextAlternative(EFFORT, f"with {EFFORT}", price_of(usage, prices), note=note)]
+    if state.accepts_message_effort:
+        kept = price_of(usage_of(state, live, length, output_tokens), prices)
+        found.append(NextAlternative(MESSAGE_EFFORT, f"with {MESSAGE_EFFORT}", kept, note="what is cached stays"))
+    return found
 
 
 def _compacted(state: SessionState, found: CompactionPrice) -> NextAlternative:

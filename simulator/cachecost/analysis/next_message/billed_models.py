@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cachecost.analysis.next_message.state import SessionState
 from cachecost.base.structs import value
 from cachecost.conversations.billed_calls import BilledCall
+from cachecost.prompts.host_cache_keys import effort_layer
 from cachecost.providers.quotes import PER_TOKEN, Quote
 from cachecost.providers.usage import ZERO, Usage
 
@@ -28,6 +29,10 @@ class BilledModel:
     ttl_s: Mapping[str, float] = NO_TTLS
     is_automatic: bool = False
     minimum_tokens: int = 0
+    effort_layer: str = "messages"
+    """The layer that another effort rewrites, with those after it."""
+    accepts_message_effort: bool = False
+    """Whether a message may change the effort, which keeps what is cached."""
 
     def cost(self, usage: Usage) -> Decimal | None:
         """USD of a call; None where no price is known."""
@@ -48,7 +53,16 @@ def models_in(prices: CallPrices) -> FindModel:
         host = call.host or prices.host
         if rules is None:
             return BilledModel(asked.model, host, quote)
-        return BilledModel(asked.model, host, quote, rules.ttl_s, rules.is_automatic, rules.minimum_tokens)
+        return BilledModel(
+            asked.model,
+            host,
+            quote,
+            rules.ttl_s,
+            rules.is_automatic,
+            rules.minimum_tokens,
+            effort_layer(rules),
+            rules.accepts_message_effort,
+        )
 
     return find
 

@@ -11,6 +11,7 @@ from cachecost.analysis.bill.timeline import session_key, session_timelines
 from cachecost.analysis.next_message.alternatives import (
     COLD,
     EFFORT,
+    MESSAGE_EFFORT,
     MODEL,
     NOW,
     NextAlternative,
@@ -80,7 +81,7 @@ class NextSession:
         models = iter(asked.models)
         rows: list[NextAlternative] = []
         for row in found.alternatives:
-            if row.kind == NOW:
+            if row.kind in (NOW, MESSAGE_EFFORT):
                 rows.append(replace(row, usage=now.price))
             elif row.kind == COLD:
                 rows.append(replace(row, usage=now.cold))

@@ -61,6 +61,8 @@ def session_state(
         summary_tokens=summary,
         is_automatic=model.is_automatic,
         minimum_tokens=model.minimum_tokens,
+        effort_layer=model.effort_layer,
+        accepts_message_effort=model.accepts_message_effort,
     )
     return _after_events(state, pending)
 

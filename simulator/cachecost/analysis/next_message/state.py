@@ -57,6 +57,10 @@ class SessionState:
     """Whether the host caches without breakpoints, so that nothing is charged for a write."""
     minimum_tokens: int = 0
     """A shorter prompt is not cached."""
+    effort_layer: str = "messages"
+    """The layer that another effort rewrites, with those after it."""
+    accepts_message_effort: bool = False
+    """Whether a message may change the effort, which keeps what is cached."""
 
     @property
     def ttl_seconds(self) -> float:
