@@ -25,6 +25,7 @@ from conversations.test_mitmproxy_reader import dump, flow
 from conversations.test_mooncake_reader import row, trace_file
 from conversations.test_openai_log_reader import answered, asked, chat, completion, log, pair, requested, resulted
 from conversations.test_otel_reader import current, exported, span
+from conversations.test_recorders_reader import recorded
 from conversations.test_transcript_reader import CALL, RESULT, SAYS, user
 from conversations.test_transcript_reader import answer as replied
 from conversations.test_vcr_reader import cassette, vcrpy
@@ -121,7 +122,9 @@ def request_body(messages: int = 1) -> dict[str, object]:
 
 
 def _logs(folder: Path) -> list[Path]:
-    made = {name: folder / name for name in ("request", "batch", "completions", "pairs", "transcript")}
+    made = {
+        name: folder / name for name in ("request", "batch", "completions", "pairs", "transcript", "nock", "exchange")
+    }
     for path in made.values():
         path.mkdir()
     requests = [{"timestamp": TIME.format(n), "request": request_body(n), "usage": BILL} for n in (1, 2, 3)]
@@ -143,6 +146,8 @@ def _logs(folder: Path) -> list[Path]:
         dump(folder, flow(), flow()),
         trace_file(folder, row(0, 900, [1, 2]), row(3000, 1400, [1, 2, 3])),
         cassette(folder, vcrpy(), vcrpy()),
+        recorded(made["nock"], "nock"),
+        recorded(made["exchange"], "req_llm"),
         folder / "17700000001-a-title.events.json",
         log(folder, *codex_session(), name="rollout-t-1.jsonl"),
         log(folder, *gemini_session(), name="session-g-1.jsonl"),

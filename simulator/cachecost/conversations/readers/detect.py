@@ -117,6 +117,7 @@ CALLS: Readers[CallReader] = Readers(
         "gemini-log": ("readers.http.gemini_log", ('"contents"',)),
         "har": ("readers.http.har", ('"log"',)),
         "vcr": ("readers.http.vcr", ("interactions", "^requests:", "^[", "^-")),
+        "http-json": ("readers.http.recorders", ('"response"', '"httpResponse"', '"Entries"')),
         "mitmproxy": ("readers.http.mitmproxy", tuple(f"^{digit}" for digit in range(10))),
         "opencode": ("readers.opencode.reader", ("^SQLite format 3", '"sessionID"', '"projectID"')),
         "crush": ("readers.crush.reader", ("^SQLite format 3",)),

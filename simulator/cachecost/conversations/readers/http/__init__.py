@@ -1,1 +1,1 @@
-"""Reads recorded HTTP exchanges: HAR, VCR, mitmproxy."""
+"""Reads recorded HTTP exchanges: HAR, VCR, mitmproxy, JSON of other recorders."""

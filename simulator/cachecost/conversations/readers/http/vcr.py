@@ -8,14 +8,16 @@ Betamax:
       response: {status: {code} or code: …, headers, body: as above, duration (go-vcr), curl_info (php-vcr)}
       recorded_at: RFC 2822 or ISO 8601   # Ruby, Betamax
 
-pydantic-ai's recorder of September 2026 has `body: {type: json or text, content}`; opencode's http-recorder writes JSON
-that begins with `version` and `metadata`. langchain-tests 1.1 writes all requests, then all responses, the n-th of
-the one answered by the n-th of the other:
+ExVCR writes the list itself, with `request_body` and `status_code`; req_cassette `body_json`, google-genai's replays
+`bodySegments` and `statusCode`. pydantic-ai's recorder of September 2026 has `body: {type: json or text, content}`;
+opencode's http-recorder writes JSON that begins with `version` and `metadata`. langchain-tests 1.1 writes all requests,
+then all responses, the n-th of the one answered by the n-th of the other:
 
     requests: [as above]
     responses: [as above]
 
-`parsed_body`, which projects write for a body that is JSON, is that body. Calls stand in the order of the file.
+`parsed_body`, which projects write for a body that is JSON, is that body. Other forms in JSON are in `recorders.py`.
+Calls stand in the order of the file.
 
 Times: `recorded_at`, else the answer's Date header, else what OpenAI's answers say: whole seconds, and when the answer
 came rather than when it was asked for. The first byte is told by go-vcr and php-vcr only. Cassettes are often scrubbed,
@@ -44,14 +46,19 @@ from cachecost.prompts.wire import show_found
 
 LISTS = ("interactions", "http_interactions")
 HALVES = ("requests", "responses")
+JSON_BODIES = ("parsed_body", "body_json")
+"""What a body that is JSON is called, as JSON: by projects with vcrpy, by req_cassette."""
+BODIES = ("body", "content", "request_body")
+"""What a body is called; `content` once by vcrpy, `request_body` by ExVCR."""
 JSON = re.compile(
     rb'\s*(\{(?:\s*"\w+"\s*:\s*(?:"[^"]*"|\d+|\{[^{}]*\})\s*,)*\s*"(http_)?interactions"\s*:\s*)?\[\s*\{'
     rb'(?:\s*"id"\s*:\s*\d+\s*,)?\s*"(request|response|recorded_at)"\s*:'
 )
-PHP = re.compile(rb'\s*\[\s*\{\s*"request"\s*:\s*\{\s*"(method|url)"')
+LIST = re.compile(rb'\s*\[\s*\{\s*"request"\s*:\s*\{\s*"(method|url|body)"')
 YAML = re.compile(rb"(?:[^\n{\[]*\n)*?(http_)?interactions:[ \t]*\r?\n[ \t]*- ")
 YAML_HALVES = re.compile(rb"requests:[ \t]*\r?\n[ \t]*- (body|headers|method|uri):")
 YAML_LIST = re.compile(rb"(?:---[^\n]*\n)?-[ \t]*\r?\n?[ \t]+request:[ \t]*\r?\n[ \t]+(method|url):")
+STATUSES = ("code", "status_code", "statusCode")
 HALF = re.compile(rb"^[ \t]*-?[ \t]*(request|response):[ \t]*\r?$", re.MULTILINE)
 UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)")
@@ -63,7 +70,7 @@ def sniff(head: bytes) -> str | None:
     text = head.removeprefix(b"\xef\xbb\xbf")
     if text.lstrip()[:1] in (b"{", b"["):
         found = JSON.match(text)
-        return "it has interactions of requests and responses" if found and (found[1] or PHP.match(text)) else None
+        return "it has interactions of requests and responses" if found and (found[1] or LIST.match(text)) else None
     if (YAML.match(text) and HALF.search(text)) or YAML_LIST.match(text) or YAML_HALVES.match(text):
         return "it has interactions of requests and responses (YAML)"
     return None
@@ -155,11 +162,15 @@ def _headers(half: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def _body(half: JsonObject) -> bytes:
-    """The body's bytes, however they are kept; vcrpy once called an answer's body `content`."""
+    """The body's bytes, however they are kept."""
     told = half.data
-    if told.get("parsed_body") is not None:
-        return _json(half, "parsed_body", told["parsed_body"])
-    value = told.get("body") if told.get("body") is not None else told.get("content")
+    for name in JSON_BODIES:
+        if told.get(name) is not None:
+            return _json(half, name, told[name])
+    segments = told.get("bodySegments", told.get("body_segments"))
+    if isinstance(segments, list) and segments:
+        return _json(half, "bodySegments", segments[0] if len(segments) == 1 else segments)
+    value = next((told[name] for name in BODIES if told.get(name) not in (None, "")), None)
     if isinstance(value, Mapping) and set(value) == {"type", "content"}:
         value = {"string": value["content"]} if value["type"] == "text" else value["content"]
     if isinstance(value, Mapping) and "base64_string" in value:
@@ -188,7 +199,7 @@ def _status(response: JsonObject) -> int:
     """The HTTP status: `status: {code}`, or a field next to it; php-vcr and go-vcr once wrote "200 OK"."""
     status = response.data.get("status")
     code = status.get("code") if isinstance(status, Mapping) else None
-    for told in (code, response.data.get("code"), response.data.get("status_code"), status):
+    for told in (code, *(response.data.get(name) for name in STATUSES), status):
         number = str(told).partition(" ")[0]
         if number.isdecimal() and 100 <= int(number) <= 599:
             return int(number)
@@ -199,14 +210,14 @@ def _status(response: JsonObject) -> int:
 def _start_time(interaction: JsonObject, date: str | None) -> str | None:
     raw = interaction.data.get("recorded_at")
     if raw is None:
-        return _moment(date or "")
-    time = _moment(str(raw))
+        return parse_moment(date or "")
+    time = parse_moment(str(raw))
     if time is None:
         interaction.fault("recorded_at", f"expected a time; got {show_found(raw)}")
     return time
 
 
-def _moment(text: str) -> str | None:
+def parse_moment(text: str) -> str | None:
     """ISO 8601 of a time in RFC 2822 or ISO 8601; None for anything else (headers may be scrubbed)."""
     try:
         return iso(seconds(text))
