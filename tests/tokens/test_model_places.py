@@ -121,3 +121,19 @@ def test_rows_are_dated() -> None:
         single_forced=-30, interleaved=148, result_tail=6, result_tail_thinking=13
     )
     assert model_places(RuleBook().rules("anthropic", "claude-opus-5")) == ModelPlaces()
+
+
+ELSEWHERE = [
+    ("bedrock", "global.anthropic.claude-haiku-4-5-20251001-v1:0"),
+    ("google-cloud", "claude-haiku-4-5@20251001"),
+    ("openrouter", "anthropic/claude-haiku-4.5"),
+    ("foundry", "claude-haiku-4-5"),
+]
+
+
+@pytest.mark.parametrize(("host", "model"), ELSEWHERE)
+def test_rows_hold_wherever_the_model_is_served(host: str, model: str) -> None:
+    """On Bedrock three recorded calls after tool results send 6 tokens behind the breakpoint, as Anthropic's do."""
+    day = date(2026, 9, 8)
+    own = model_places(RuleBook().rules("anthropic", "claude-haiku-4-5", day))
+    assert model_places(RuleBook().rules(host, model, day)) == own and own.result_tail == 5

@@ -288,6 +288,11 @@ class Judgement:
     error_margin: float = 0.0
 
     @property
+    def model_name(self) -> str:
+        """The model, one name for all ids of it that logs use; Bedrock's ids name an endpoint before it."""
+        return (self.model_row or self.model).rpartition("anthropic.")[2]
+
+    @property
     def has_range(self) -> bool:
         return self.kind == "range" or self.bounds is not None
 

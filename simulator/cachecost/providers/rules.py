@@ -100,7 +100,7 @@ ANY_CACHE = "bill, replay and validate support it"
 class ModelRules:
     """Every rule of one (host, model, day), resolved. Tokens are tokens of this model.
 
-    `model` is the id behind an alias. `context_window` is the API's limit on that day, with the
+    `model` is the id behind an alias, `name` the same without what the host adds to it. `context_window` is the API's limit on that day, with the
     1M beta header where needed; `standard_context_window` is the limit without it. `retired`
     is the first day on which the host no longer served the model: its last rules stay in force. `day` is
     the day asked for. `endpoint` is the one that the id names ("us", "explicit"), where ids name one.
@@ -113,6 +113,7 @@ class ModelRules:
     minimum_tokens: int
     context_window: int
     scope: str
+    name: str = ""
     keeps_thinking: bool = True
     accepts_forced_choice: bool = True
     default_effort: str | None = None
@@ -282,6 +283,7 @@ class RuleBook:
         rules = ModelRules(
             host=host,
             model=model.id,
+            name=model.name,
             generation=model.generation,
             collapses_runs=self._collapses(book, model, when),
             hidden=_hidden_tokens(book, model, when),

@@ -31,8 +31,8 @@ class ModelPlaces:
 
 
 def model_places(rules: ModelRules) -> ModelPlaces:
-    """The rows that hold for this model on this day, together."""
-    return _together(rules.model, rules.day)
+    """The rows that hold for this model on this day, together; on each host that serves it, however it spells the id."""
+    return _together(rules.name or rules.model, rules.day)
 
 
 @cache

@@ -75,5 +75,5 @@ def _row(rule: str, words: str, judgements: Sequence[Judgement], name: str = "")
 
 def _evidence(rule: str, words: str, right: Sequence[Judgement], wrong: Sequence[Judgement]) -> Evidence:
     places = tuple(f"{one.source}:{one.line}" for one in wrong)
-    models, clients = {one.model for one in right}, {one.client for one in right}
+    models, clients = {one.model_name for one in right}, {one.client for one in right}
     return Evidence(rule, words, len(right), places, tuple(sorted(models)), tuple(sorted(clients)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cachecost.base.formatting import count_text
 from cachecost.ledger.results import Fidelity, Judgement, is_thin
 from cachecost.providers.rulefile import hosts
-from cachecost.views.fidelity.scores import Score, score
+from cachecost.views.fidelity.scores import Score, basis_in_words, first_cold_starts, score
 
 WAYS = {
     "breakpoint": "at breakpoints",
@@ -26,7 +26,7 @@ DOCUMENTED = "nothing recorded: documented only"
 class HostScore:
     """`worst` is the farthest that a judged read is off, in tokens; of a range, how far it is outside. `reads` are
     the judged calls that read something, `missed` those that were to read something and read nothing, `clients` who
-    recorded the judged calls."""
+    recorded the judged calls, `models` how many they were of."""
 
     host: str
     way: str
@@ -36,13 +36,15 @@ class HostScore:
     missed: int = 0
     is_identity: bool = False
     clients: int = 0
+    models: int = 0
 
     @property
     def standing(self) -> str:
         """What the recordings say of the host's rules, in words. Ends with "(thin)" where `is_thin` says so."""
         judged = self.score.calls - self.score.unknown
         thin = " (thin)" if is_thin(judged, self.clients) else ""
-        return f"{self._finding}{thin}" if judged else DOCUMENTED
+        of = f"{count_text(self.models, 'model')}, {count_text(self.clients, 'client')}"
+        return f"{self._finding}; {of}{thin}" if judged else DOCUMENTED
 
     @property
     def _finding(self) -> str:
@@ -77,6 +79,7 @@ def _host_score(host: str, way: str, is_identity: bool, judgements: Sequence[Jud
         sum(one.kind == "cold" and not one.exact for one in judged),
         is_identity,
         len({one.client for one in judged}),
+        len({one.model_name for one in judged}),
     )
 
 
@@ -96,6 +99,19 @@ def anthropic_judgements(fidelity: Fidelity) -> list[Judgement]:
     return [one for one in fidelity.main if one.host == "anthropic"] or fidelity.main
 
 
+def basis_sentence(fidelity: Fidelity) -> str:
+    """What the first figures rest on."""
+    own = anthropic_judgements(fidelity)
+    totals, trivial = score("own", own), first_cold_starts(own)
+    unit = "step" if own and own[0].is_identity else "request"
+    counted = f"Counted are {unit}s, not sessions: {count_text(len(own), unit)} ({basis_in_words(own)})"
+    apart = f", of which {totals.unknown:,} read what no recorded call can have written" if totals.unknown else ""
+    with_hits = count_text(len({one.source for one in own if one.kind == "hit"}), "recording")
+    hits = f" The hits are in {with_hits}." if totals.hits else ""
+    first = f" {trivial:,} of the cold starts open a recording: there no hit can be predicted." if trivial else ""
+    return f"{counted}{apart}.{hits}{first}"
+
+
 def other_scores_sentence(fidelity: Fidelity) -> str:
     """The scores of transcripts and of the other hosts, a sentence each; "" where there are none."""
     return " ".join(filter(None, (_of_transcripts(fidelity), _of_other_hosts(fidelity))))
@@ -106,8 +122,8 @@ def _of_transcripts(fidelity: Fidelity) -> str:
         return ""
     totals = score("transcripts", fidelity.transcripts)
     return (
-        f"In transcripts, where only usages are known, {totals.exact_hits:,} of {totals.hits:,} reads and"
-        f" {totals.exact_cold:,} of {totals.cold:,} cold starts follow from the step before."
+        f"In transcripts ({basis_in_words(fidelity.transcripts)}), where only usages are known, {totals.exact_hits:,} of"
+        f" {totals.hits:,} reads and {totals.exact_cold:,} of {totals.cold:,} cold starts follow from the step before."
     )
 
 

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 from cachecost.base.formatting import percent
 from cachecost.ledger.results import Evidence, Fidelity
-from cachecost.views.fidelity.hosts import anthropic_judgements, has_other_hosts, other_scores_sentence
+from cachecost.views.fidelity.hosts import (
+    anthropic_judgements,
+    basis_sentence,
+    has_other_hosts,
+    other_scores_sentence,
+)
 from cachecost.views.fidelity.scores import GROUPS, Score, score
 from cachecost.views.fidelity.tables import (
     assumption_table,
@@ -25,8 +30,10 @@ Each call below was recorded with its bill. Its prediction rests on the request 
 calls, never on its own; each recording is a cache of its own. A hit is **exact** if the same prefix was read and the
 tokens read are right within 2. A cold start is **exact** if nothing was read, as predicted; what was written is not
 judged. A call that reads what only an unrecorded earlier call can have written, or kept alive, is *unknown*: it is
-listed, and its dollars stand apart from *off by*. What was seen fewer than five times, or by one client, is *thin*.
-Of a transcript only usages are known: its steps are never summed with requests.
+listed, it is in no figure of hits and cold starts, and its dollars stand apart from *off by*, which is predicted minus
+*billed* of the other calls. The prompts that are far off (*95th*) hold what a request does not show the tokens of:
+results of server tools, what compaction left, images and PDFs. What was seen fewer than five times, or by one client,
+is *thin*. Of a transcript only usages are known: its steps are never summed with requests.
 """
 
 
@@ -40,8 +47,8 @@ PARTS = """\
 A third of the recorded files of each source, chosen by a hash of their names, is *held out*: no fit of tokens,
 constants or ranges uses it. The token calibration that is shipped is older than this split. *Cold, wrote*:
 cold starts that were billed a write; the others sent nothing to be cached, or too little. *95th*: the error of the
-tokens of a prompt that 95 of 100 calls do not exceed. *Off by* leaves out calls that are unknown. *Thin*: fewer than
-five judged calls, or one client."""
+tokens of a prompt that 95 of 100 calls do not exceed. *Off by* is predicted minus *billed*, dollars of the input side;
+both leave out calls that are unknown. *Thin*: fewer than five judged calls, or one client."""
 
 COVERAGE = """\
 A range is right if it holds, and useful if it is narrow. An error margin is that of a count for which no bill gives a
@@ -56,10 +63,10 @@ def evidence_markdown(
 ) -> str:
     """The page in Markdown; `picture` is the residual chart's file, `again` the command that makes the page."""
     whole = score("all", anthropic_judgements(fidelity))
-    others = other_scores_sentence(fidelity)
+    more = " ".join(filter(None, (basis_sentence(fidelity), other_scores_sentence(fidelity))))
     parts = [
         "# Predicted against billed",
-        f"**{headline(whole)}**{f' {others}' if others else ''}",
+        f"**{headline(whole)}** {more}",
         INTRODUCTION,
         f"![{escape_markdown(headline(whole))}]({picture})",
         "## Where each rule was seen in recorded bills",
@@ -77,7 +84,7 @@ def evidence_markdown(
     if fidelity.readings:
         parts += ["## Which assumption the bills support", ASSUMPTIONS, markdown_table(assumption_table(fidelity))]
     parts += [
-        "## Every call that differs",
+        "## Every call that differs, or cannot be known",
         _table_or_none(difference_table(fidelity)),
         "## How it was made",
         f"Token counts: {fidelity.token_source}.",
@@ -95,5 +102,5 @@ def headline(whole: Score) -> str:
     hits = f"{whole.exact_hits:,} of {whole.hits:,} hits"
     wrote = f" ({whole.cold_written:,} with a billed write)" if whole.cold_written < whole.cold else ""
     cold = f"{whole.exact_cold:,} of {whole.cold:,} cold starts{wrote}"
-    off = percent(whole.median) if whole.median else "0%"
-    return f"{hits} and {cold} are exactly right; prompts are {off} off at the median."
+    off, most = (percent(share) if share else "0%" for share in (whole.median, whole.p95))
+    return f"{hits} and {cold} are exactly right; prompts are {off} off at the median, {most} at the 95th percentile."

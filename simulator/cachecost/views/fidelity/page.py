@@ -12,7 +12,12 @@ from cachecost.views.bound_units import bind_units_in_markdown
 from cachecost.views.charts.pictures import inline
 from cachecost.views.charts.style import svg
 from cachecost.views.fidelity.chart import residual_figure
-from cachecost.views.fidelity.hosts import anthropic_judgements, has_other_hosts, other_scores_sentence
+from cachecost.views.fidelity.hosts import (
+    anthropic_judgements,
+    basis_sentence,
+    has_other_hosts,
+    other_scores_sentence,
+)
 from cachecost.views.fidelity.json_output import fidelity_object
 from cachecost.views.fidelity.markdown import evidence_markdown, headline
 from cachecost.views.fidelity.scores import GROUPS, score
@@ -54,7 +59,7 @@ def fidelity_page(fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequ
         "fidelity.html",
         headline=title,
         chart=inline(residual_figure(fidelity, ""), "chart", title),
-        others=other_scores_sentence(fidelity),
+        others=" ".join(filter(None, (basis_sentence(fidelity), other_scores_sentence(fidelity)))),
         evidence=evidence,
         hosts=host_table(fidelity) if has_other_hosts(fidelity) else None,
         rule_claims=claims,

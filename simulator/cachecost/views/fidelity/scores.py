@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.base.formatting import percent
+from cachecost.base.formatting import count_text, percent
 from cachecost.ledger.results import ZERO, Fidelity, Judgement
 
 IN_TRANSCRIPTS = ", transcripts"
@@ -70,6 +70,22 @@ class Score:
         if self.known.predicted is None or self.known.billed is None:
             return None
         return self.known.predicted - self.known.billed
+
+
+def basis_in_words(judgements: Sequence[Judgement]) -> str:
+    """How much a score rests on: "7 models, 5 clients, 40 recordings"."""
+    named = {"model_name": "model", "client": "client", "source": "recording"}
+    kinds = {noun: {getattr(one, name) for one in judgements} for name, noun in named.items()}
+    return ", ".join(count_text(len(found), noun) for noun, found in kinds.items())
+
+
+def first_cold_starts(judgements: Sequence[Judgement]) -> int:
+    """How many cold starts are the first call of their recording: of these no read can be predicted."""
+    first: dict[str, Judgement] = {}
+    for one in judgements:
+        if one.source not in first or one.line < first[one.source].line:
+            first[one.source] = one
+    return sum(one.kind == "cold" for one in first.values())
 
 
 def score(name: str, judgements: Sequence[Judgement]) -> Score:

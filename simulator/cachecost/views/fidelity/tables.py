@@ -21,7 +21,7 @@ RANKS = {"billed, unknown": DETAIL, "95th": COMPARISON, "unknown": COUNT}
 HOST_HEADERS = ("caches", "what recordings say", "calls", "hits exact", "cold exact", "in range", "unknown", "worst")
 PART_HEADERS = (
     *("part", "files", "clients", "calls", "hits exact", "cold exact", "cold, wrote", "in range", "unknown", "95th"),
-    *("off by", "remark"),
+    *("billed", "off by", "remark"),
 )
 COVERAGE_HEADERS = ("holds for", "stated", "fitted", "held out", "remark")
 MOST_PLACES = 3
@@ -147,6 +147,7 @@ def _part_cells(row: HostPart) -> tuple[str, ...]:
         _count_of(score.held, score.ranges),
         f"{score.unknown:,}",
         percent(score.p95) if score.p95 else "0%",
+        dollars(score.known.billed) if score.known.billed is not None else "",
         dollar_change(score.off_usd) if score.off_usd is not None else "",
         "thin" if row.is_thin else "",
     )
