@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bodies import Engine, assistant, body, marked, text, user
 from cachecost.caches.breakpoints import Outcome
-from cachecost.ledger.unread import Unread, UnreadWrites
+from cachecost.ledger.unread import UnreadTracker, UnreadWrites
 from cachecost.prompts.blocks import Prefix
 from cachecost.providers.prices import Prices
 
@@ -20,11 +20,11 @@ DEARER = replace(PRICES, write_5m=Decimal(5), input=Decimal(4))
 
 
 class ConversationState:
-    """Calls with bodies of 2,000-byte blocks, fed to `Unread` as they come."""
+    """Calls with bodies of 2,000-byte blocks, fed to `UnreadTracker` as they come."""
 
     def __init__(self) -> None:
         self.engine = Engine()
-        self.unread = Unread()
+        self.unread = UnreadTracker()
         self.calls = 0
 
     def call(self, *blocks: Any, at: float | None = None, prices: Prices = PRICES) -> Outcome:
@@ -132,7 +132,7 @@ CALL = st.tuples(
 
 @given(st.lists(CALL, min_size=1, max_size=12))
 def test_it_agrees_with_the_naive_model(calls: list[tuple[list[str], set[int], bool, int]]) -> None:
-    engine, unread, naive, now = Engine(), Unread(), Naive(), 0.0
+    engine, unread, naive, now = Engine(), UnreadTracker(), Naive(), 0.0
     for number, (names, breakpoints, hour, pause) in enumerate(calls, 1):
         now += pause
         blocks = [text(700, f"{name}{place}") for place, name in enumerate(names)]

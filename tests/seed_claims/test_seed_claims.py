@@ -16,7 +16,7 @@ from cachecost.scenario import load
 from tools import reference, seed_claims
 from tools.reference import BEGIN, END, STRATEGIES
 from tools.seed_claims.claim import off_by, rounded, share, usd
-from tools.seed_claims.study import FOLDER, study
+from tools.seed_claims.claim_scenario import FOLDER, claim_scenario
 
 ROOT = Path(__file__).parents[2]
 EXPECTED = {**RFD033, **PROGRESSIVE, **RFC013, **AGENTS}
@@ -51,7 +51,7 @@ def test_every_scenario_is_used_and_loads() -> None:
 
 def test_no_call_of_a_scenario_is_refused() -> None:
     for path in FOLDER.glob("*.yaml"):
-        own = study(path.stem)
+        own = claim_scenario(path.stem)
         rows = [row for spec in load(path).strategies for row in own.rows(spec.name)]
         assert rows and all(row.error is None for row in rows)
 

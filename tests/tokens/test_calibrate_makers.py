@@ -11,7 +11,7 @@ import pytest
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.tokens.tiktoken_ import encoder
 from tools.calibrate import harmony, makers
-from tools.calibrate.desk import Desk, Fit, Piece, features_of
+from tools.calibrate.maker_counts import Fit, MakerCounts, Piece, features_of
 from tools.calibrate.makers import bills_in, main, middle, of
 from tools.calibrate.samples import Sample
 from tools.calibrate.vocabularies import encoded_by, tokenizer
@@ -41,11 +41,11 @@ def written(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 @pytest.fixture
-def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
+def maker_counts(monkeypatch: pytest.MonkeyPatch) -> MakerCounts:
     """OpenAI's tokenizer, and one that cuts everything in two; a definition costs 20."""
     monkeypatch.setattr(harmony, "tool_tokens", lambda content: 20)
     o200k = encoded_by(encoder("o200k_base"))
-    return Desk({"o200k": o200k, "twice": lambda text: 2 * o200k(text)})
+    return MakerCounts({"o200k": o200k, "twice": lambda text: 2 * o200k(text)})
 
 
 def one(path: Path, **body: Any) -> Sample:
@@ -92,9 +92,9 @@ def test_a_damaged_log_says_where(tmp_path: Path) -> None:
         bills_in([written(tmp_path / "log.jsonl", [{"request": {}}])])
 
 
-def test_a_definition_counts_as_json_and_as_it_is_published(tmp_path: Path, desk: Desk) -> None:
+def test_a_definition_counts_as_json_and_as_it_is_published(tmp_path: Path, maker_counts: MakerCounts) -> None:
     sample = one(tmp_path / "log.jsonl", tools=[TOOL])
-    piece = desk.piece(sample.blocks[0])
+    piece = maker_counts.piece(sample.blocks[0])
     assert piece.shown == 20
     assert (
         piece.tokens["twice"]
@@ -111,7 +111,7 @@ def test_a_definition_counts_as_json_and_as_it_is_published(tmp_path: Path, desk
             )
         )
     )
-    text = desk.piece(sample.blocks[1])
+    text = maker_counts.piece(sample.blocks[1])
     assert text.shown == text.tokens["o200k"]
 
 
@@ -121,50 +121,50 @@ def test_a_definition_is_its_text_less_a_constant_and_at_least_a_share(cl100k: i
     assert fit.tokens(Piece("tools", cl100k, {}, 0)) == tokens
 
 
-def test_constants_and_ratios_are_found(tmp_path: Path, desk: Desk) -> None:
+def test_constants_and_ratios_are_found(tmp_path: Path, maker_counts: MakerCounts) -> None:
     """Bills at 9 tokens a system block, besides 4 a turn and 3 for the answer, which are held."""
     texts = [TEXT["content"] + "x" * n for n in range(12)]
     log = tmp_path / "log.jsonl"
     rows = [row("a", 60, system=text[:9], messages=[{"role": "user", "content": text}]) for text in texts]
     samples = bills_in([written(log, rows)])
-    words = [sum(desk.piece(block).tokens["o200k"] for block in sample.blocks) for sample in samples]
+    words = [sum(maker_counts.piece(block).tokens["o200k"] for block in sample.blocks) for sample in samples]
     rows = [{**a, "usage": {"input_tokens": n + 4 + 3 + 9}} for a, n in zip(rows, words, strict=True)]
     kinds = [
         row("b", 60, messages=[{"role": "user", "content": text}], tools=[TOOL])
         for text in ("if (a[i]) { b(); } else { c = d[e] * f; }", "12 345 678 90 12 3456")
     ]
     billed = bills_in([written(log, rows)])
-    texts_ = desk.texts([*billed, *bills_in([written(tmp_path / "kinds.jsonl", kinds)])], [])
-    fit = desk.billed("o200k", billed, bills_in([tmp_path / "kinds.jsonl"]) + long_tools(tmp_path), texts_)
+    texts_ = maker_counts.texts([*billed, *bills_in([written(tmp_path / "kinds.jsonl", kinds)])], [])
+    fit = maker_counts.billed("o200k", billed, bills_in([tmp_path / "kinds.jsonl"]) + long_tools(tmp_path), texts_)
     assert (fit.structure["system"], fit.structure["turn"], fit.structure["end"]) == (9, 4, 3)
-    assert [desk.billed_error(sample, "o200k", fit) for sample in billed] == pytest.approx([0] * 12, abs=0.03)
+    assert [maker_counts.billed_error(sample, "o200k", fit) for sample in billed] == pytest.approx([0] * 12, abs=0.03)
     single, double = middle(texts_, ["o200k"]), middle(texts_, ["twice"])
     assert all(double[kind] == pytest.approx(2 * single[kind], abs=0.002) for kind in single if kind != "tools")
     assert middle(texts_, ["o200k", "o200k", "twice"]) == single
 
 
-def test_geminis_definitions_are_told_by_its_bills(tmp_path: Path, desk: Desk) -> None:
+def test_geminis_definitions_are_told_by_its_bills(tmp_path: Path, maker_counts: MakerCounts) -> None:
     """One token a message and a system prompt; a definition 40 less than its text; no schema; no answers sent again."""
-    desk.makers = {**desk.makers, "gemini": desk.makers["o200k"]}
+    maker_counts.makers = {**maker_counts.makers, "gemini": maker_counts.makers["o200k"]}
     tools = [{**TOOL, "description": f"Word {n} of a story, {n * n}; and another one, {n * 7}. " * 8} for n in range(3)]
     texts = [TEXT["content"], "if (a[i]) { b(); } else { c = d[e] * f; }", "12 345 678 90 12 3456"]
     bodies = [{"model": "gemini-3.5-flash", "messages": [{"role": "user", "content": text}]} for text in texts]
     plain = [{"source": "a", "request": {**body, "tools": tools}, "usage": {"input_tokens": 60}} for body in bodies]
     samples = bills_in([written(tmp_path / "plain.jsonl", plain)])
-    found = desk.texts(samples, [])
+    found = maker_counts.texts(samples, [])
     ratio = middle(found, ["gemini"])["tools"]
     rows = []
     for one_, sample in zip(plain, samples, strict=True):
-        pieces = [desk.piece(block) for block in sample.blocks]
+        pieces = [maker_counts.piece(block) for block in sample.blocks]
         total = sum(piece.cl100k * ratio - 40 for piece in pieces[:3]) + pieces[3].tokens["gemini"] + 1
         told = {**one_["request"], "output_config": FORMAT}
         rows.append({**one_, "request": told, "usage": {"input_tokens": round(total)}})
     answered = {**rows[0]["request"], "messages": CALLS}
     billed = bills_in([written(tmp_path / "log.jsonl", [*rows, {**rows[0], "request": answered}])])
     assert [len(of(maker, billed)) for maker in ("gemini", "o200k")] == [3, 0]
-    fit = desk.billed("gemini", of("gemini", billed), [], found)
+    fit = maker_counts.billed("gemini", of("gemini", billed), [], found)
     assert (fit.structure["tool"], fit.ratios["schema"]) == (-40, 0)
-    assert [desk.billed_error(sample, "gemini", fit) for sample in of("gemini", billed)] == pytest.approx(
+    assert [maker_counts.billed_error(sample, "gemini", fit) for sample in of("gemini", billed)] == pytest.approx(
         [0] * 3, abs=0.01
     )
 
@@ -176,7 +176,7 @@ def long_tools(folder: Path) -> list[Sample]:
 
 
 def test_the_whole_of_it(
-    tmp_path: Path, desk: Desk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, maker_counts: MakerCounts, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A file that the package can read, with a row for every maker; four vocabularies are one here."""
     cl100k = encoded_by(encoder("cl100k_base"))

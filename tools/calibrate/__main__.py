@@ -12,7 +12,7 @@ from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.extras import NotInstalled, require
 from cachecost.tokens.calibration import DATA, Calibration
 from tools.calibrate.fit import Text
-from tools.calibrate.measure import COUNTERS, Bench, Errors
+from tools.calibrate.measure import COUNTERS, Errors, FitTrials
 from tools.calibrate.samples import Sample, Samples
 
 HEAD = """\
@@ -59,7 +59,7 @@ def _calibrate(given: argparse.Namespace) -> str:
     samples = reader.read(given.logs)
     for reason, rows in sorted(reader.left_out.items()):
         sys.stderr.write(f"left out, {reason}: {rows}\n")
-    bench = Bench(given.date)
+    bench = FitTrials(given.date)
     texts = bench.texts(samples, given.text)
     fitted = bench.fit(samples, texts)
     unused = bench.errors_on(Samples(only_held_out=True).read(given.logs), fitted)

@@ -21,8 +21,8 @@ from cachecost.prompts.render import Renderer
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.calibration import MAKERS
 from cachecost.tokens.content import parts_of
-from tools.calibrate.desk import GEMINI, Desk, Fit, ratios_of
 from tools.calibrate.fit import Text, median, percentile, tokens_per_byte
+from tools.calibrate.maker_counts import GEMINI, Fit, MakerCounts, ratios_of
 from tools.calibrate.samples import Nothing, Sample, Samples, read_rows, rendered, row_name
 from tools.calibrate.vocabularies import OPENAI, tokenizer
 
@@ -73,21 +73,21 @@ def middle(texts: Sequence[Text], makers: Iterable[str]) -> dict[str, float]:
 
 
 def errors(
-    desk: Desk, samples: Sequence[Sample], billed: Sequence[Sample], texts: Sequence[Text]
+    maker_counts: MakerCounts, samples: Sequence[Sample], billed: Sequence[Sample], texts: Sequence[Text]
 ) -> dict[str, list[float]]:
     """Errors by maker; those of a maker with no tokenizer are the widest that the middle has with any."""
-    found: dict[str, list[float]] = {maker: [] for maker in desk.makers}
-    crossed: dict[str, list[float]] = {maker: [] for maker in desk.makers}
+    found: dict[str, list[float]] = {maker: [] for maker in maker_counts.makers}
+    crossed: dict[str, list[float]] = {maker: [] for maker in maker_counts.makers}
     for source in sorted({sample.source for sample in samples}):
         others = [text for text in texts if text.source != source]
         mine = [sample for sample in samples if sample.source == source]
-        between = middle(others, desk.makers)
-        for maker in desk.makers:
+        between = middle(others, maker_counts.makers)
+        for maker in maker_counts.makers:
             ratios = ratios_of(others, maker)
-            crossed[maker] += _told(desk.error(sample, maker, between) for sample in mine)
-            found[maker] += _told(desk.error(sample, maker, ratios) for sample in mine)
+            crossed[maker] += _told(maker_counts.error(sample, maker, between) for sample in mine)
+            found[maker] += _told(maker_counts.error(sample, maker, ratios) for sample in mine)
     widest = max(crossed.values(), key=lambda values: percentile(values, 95))
-    judged = {maker: _billed_errors(desk, maker, samples, of(maker, billed), texts) for maker in BILLED}
+    judged = {maker: _billed_errors(maker_counts, maker, samples, of(maker, billed), texts) for maker in BILLED}
     return {**found, **judged, **dict.fromkeys(ASSUMED, widest)}
 
 
@@ -104,12 +104,12 @@ def _has_answers(sample: Sample) -> bool:
 
 
 def _billed_errors(
-    desk: Desk, maker: str, samples: Sequence[Sample], billed: Sequence[Sample], texts: Sequence[Text]
+    maker_counts: MakerCounts, maker: str, samples: Sequence[Sample], billed: Sequence[Sample], texts: Sequence[Text]
 ) -> list[float]:
     found: list[float] = []
     for source in sorted({one.source for one in billed}):
-        fit = desk.billed(maker, [one for one in billed if one.source != source], samples, texts)
-        found += [desk.billed_error(one, maker, fit) for one in billed if one.source == source]
+        fit = maker_counts.billed(maker, [one for one in billed if one.source != source], samples, texts)
+        found += [maker_counts.billed_error(one, maker, fit) for one in billed if one.source == source]
     return found
 
 
@@ -144,7 +144,7 @@ def _told(values: Iterable[float | None]) -> list[float]:
 
 
 def toml(
-    desk: Desk,
+    maker_counts: MakerCounts,
     samples: Sequence[Sample],
     billed: Sequence[Sample],
     texts: Sequence[Text],
@@ -152,8 +152,8 @@ def toml(
     files: int,
 ) -> str:
     """The file of other makers' calibrations."""
-    found = errors(desk, samples, billed, texts)
-    fits = {maker: desk.billed(maker, of(maker, billed), samples, texts) for maker in BILLED}
+    found = errors(maker_counts, samples, billed, texts)
+    fits = {maker: maker_counts.billed(maker, of(maker, billed), samples, texts) for maker in BILLED}
     lines = [HEAD, "[fit]", f"date = {day}", f"requests = {len(samples)}"]
     lines += [
         f"texts = {len(texts)}",
@@ -162,12 +162,12 @@ def toml(
     ]
     lines += ["sources = [", *(f'  "{source}",' for source in sorted({one.source for one in billed})), "]"]
     around = {name: value for name, value in fits[OPENAI].structure.items() if name != "tool"}
-    for maker in desk.makers:
+    for maker in maker_counts.makers:
         fit = fits.get(maker) or Fit(ratios_of(texts, maker), {**around, **STATED.get(maker, {})})
         lines += _row(maker, "measured", fit, texts, found)
         lines += ['guessed = ["image"]'] if maker == OPENAI else []
     for maker in ASSUMED:
-        lines += _row(maker, "assumed", Fit(middle(texts, desk.makers), around), texts, found)
+        lines += _row(maker, "assumed", Fit(middle(texts, maker_counts.makers), around), texts, found)
     return "\n".join(lines) + "\n"
 
 
@@ -200,9 +200,11 @@ def main(arguments: list[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     files = dict(one.split("=", 1) for one in given.tokenizer)
     try:
-        desk = Desk({maker: tokenizer(maker, files.get(maker, "")) for maker in SOURCES})
+        maker_counts = MakerCounts({maker: tokenizer(maker, files.get(maker, "")) for maker in SOURCES})
         samples, billed = Samples().read(given.logs), bills_in(given.bills)
-        report = toml(desk, samples, billed, desk.texts(samples, given.text), given.date, len(given.text))
+        report = toml(
+            maker_counts, samples, billed, maker_counts.texts(samples, given.text), given.date, len(given.text)
+        )
     except (InputError, CannotEvaluate) as fault:
         sys.stderr.write(f"{fault}\n")
         return 2 if isinstance(fault, InputError) else 3

@@ -60,7 +60,7 @@ COUNTERS = {"ctok": tuple(VERSIONS), "tiktoken": (*VERSIONS, "o200k")}
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class BilledCount:
     """A billed call: its file, its counted tokens by content kind, how far the count is off the bill, and how many
     answers are in its prompt.
     """
@@ -99,19 +99,19 @@ class Judged:
         return margins.base + words + margins.answer * self.answers
 
 
-def judge_all(logs: Iterable[Path], counter: str) -> list[Judged]:
+def judge_all(logs: Iterable[Path], counter: str) -> list[BilledCount]:
     """The billed calls of all logs, each distinct bill of a file once."""
     found = {judged: None for log in logs for judged in _judge_log(log, counter)}
-    known: dict[tuple[object, ...], Judged] = {}
+    known: dict[tuple[object, ...], BilledCount] = {}
     for one in found:
         known.setdefault((one.file.split("@")[0], one.generation, one.total, one.error), one)
     return list(known.values())
 
 
-def judge_texts(files: Iterable[Path]) -> list[Judged]:
+def judge_texts(files: Iterable[Path]) -> list[BilledCount]:
     """What agents read and write, in a file of texts each: the calibrated count by that of ctok."""
     cl100k = Cl100k()
-    found: list[Judged] = []
+    found: list[BilledCount] = []
     for file in files:
         texts = texts_in(file)
         raw = [(kind_of((text,)), cl100k(text)) for text in texts]
@@ -120,11 +120,11 @@ def judge_texts(files: Iterable[Path]) -> list[Judged]:
             told = round(sum(ratio[kind] * tokens for kind, tokens in raw))
             if told >= SHORT:
                 error = told - sum(map(ctok, texts))
-                found.append(Judged(file.name, generation, _Frozen({"results": told}), told, error))
+                found.append(BilledCount(file.name, generation, _Frozen({"results": told}), told, error))
     return found
 
 
-def _judge_log(log: Path, counter: str) -> Iterator[Judged]:
+def _judge_log(log: Path, counter: str) -> Iterator[BilledCount]:
     setup = ReplaySetup(RuleBook(), PriceBook(), tokens=counter, may_lack_prices=True)
     preparer = CallPreparer.of(setup)
     lines = log.read_text(encoding="utf-8").splitlines()
@@ -160,14 +160,14 @@ def _row(lines: Sequence[str], call: RecordedCall) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _judge(call: RecordedCall, made: PreparedCall, file: str) -> Judged:
+def _judge(call: RecordedCall, made: PreparedCall, file: str) -> BilledCount:
     assert isinstance(made.counter, TextCounter) and call.billed is not None
     kinds: Counter[str] = Counter()
     for prompt in made.prompts:
         kinds += tokens_by_kind(prompt, made.counter)
     total = sum(prompt.total_tokens for prompt in made.prompts)
     answers = sum(map(_answers, made.prompts))
-    return Judged(file, made.rules.generation, _Frozen(kinds), total, total - call.billed.total_input, answers)
+    return BilledCount(file, made.rules.generation, _Frozen(kinds), total, total - call.billed.total_input, answers)
 
 
 def _answers(prompt: Prompt) -> int:
@@ -198,13 +198,13 @@ def tokens_by_kind(prompt: Prompt, counter: TextCounter) -> Counter[str]:
     return found
 
 
-def fit(calls: Sequence[Judged], pooled: Margins | None = None) -> Margins:
+def fit(calls: Sequence[BilledCount], pooled: Margins | None = None) -> Margins:
     """Margins that hold for nine of ten calls that a fit without their part of the files has not seen."""
     off = [off for part in range(PARTS) for off in _unseen_errors(calls, part, pooled)]
     return _widened(_fit(calls, pooled), told_by_most(off))
 
 
-def _unseen_errors(calls: Sequence[Judged], part: int, pooled: Margins | None) -> list[float]:
+def _unseen_errors(calls: Sequence[BilledCount], part: int, pooled: Margins | None) -> list[float]:
     """The errors of the calls of a part of the files, in margins of a fit on the others."""
     margins = _fit([one for one in calls if one.part != part], pooled)
     return [abs(one.error) / one.margin(margins) for one in calls if one.part == part]
@@ -223,7 +223,7 @@ def _up(number: float) -> float:
     return round(math.ceil(number * 10.0**digits - 1e-6) / 10.0**digits, 6)
 
 
-def _fit(calls: Sequence[Judged], pooled: Margins | None) -> Margins:
+def _fit(calls: Sequence[BilledCount], pooled: Margins | None) -> Margins:
     """The base by short prompts, each kind by the calls that are mostly of it; `pooled` where too few tell."""
     short = [abs(one.error) for one in calls if one.total < SHORT and set(one.kinds) == {"text"}]
     base = max(LEAST_BASE, told_by_most(short) if len(short) >= TELLING else pooled.base if pooled else 0.0)
@@ -235,7 +235,7 @@ def _fit(calls: Sequence[Judged], pooled: Margins | None) -> Margins:
     return Margins(base, {kind: _or_left(of, kind, calls, known, pooled) for kind, of in kinds.items()})
 
 
-def _or_left(told: float, kind: str, calls: Sequence[Judged], known: Margins, pooled: Margins | None) -> float:
+def _or_left(told: float, kind: str, calls: Sequence[BilledCount], known: Margins, pooled: Margins | None) -> float:
     """What was told of a kind; else what the margins of the others leave open in the calls that have it."""
     if told >= 0:
         return told
@@ -251,13 +251,13 @@ def told_by_most(values: Sequence[float]) -> float:
     return ordered[min(len(ordered), -(-(len(ordered) + 1) * NINE_OF_TEN // 100)) - 1]
 
 
-def holds(calls: Iterable[Judged], margins: Margins) -> tuple[int, int]:
+def holds(calls: Iterable[BilledCount], margins: Margins) -> tuple[int, int]:
     """(how many calls are off by no more than their margin, how many calls)."""
     told = [abs(one.error) <= one.margin(margins) for one in calls]
     return sum(told), len(told)
 
 
-def toml(judged: Mapping[str, Sequence[Judged]], day: date) -> str:
+def toml(judged: Mapping[str, Sequence[BilledCount]], day: date) -> str:
     """The file of margins."""
     lines = [HEAD, "[fit]", f"date = {day}"]
     for counter, generations in COUNTERS.items():
@@ -273,7 +273,7 @@ def toml(judged: Mapping[str, Sequence[Judged]], day: date) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _is_fitted(one: Judged) -> bool:
+def _is_fitted(one: BilledCount) -> bool:
     return not one.is_held_out
 
 

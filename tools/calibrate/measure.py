@@ -67,7 +67,7 @@ SCHEMA = "schema"
 """The content kind of a schema that structured output shows."""
 
 
-class Remembered:
+class RememberedTally:
     """A tally that counts each text once."""
 
     def __init__(self, tally: Tally) -> None:
@@ -99,13 +99,13 @@ class Errors:
         return percentile(self.values, 95)
 
 
-class Bench:
+class FitTrials:
     """Fits and measures. Keeps what was counted, so that leaving out one source after another is cheap."""
 
     def __init__(self, day: date) -> None:
         self.day = day
-        self.cl100k = Remembered(Cl100k())
-        self.ctok = {generation: Remembered(Ctok(generation)) for generation in GENERATIONS}
+        self.cl100k = RememberedTally(Cl100k())
+        self.ctok = {generation: RememberedTally(Ctok(generation)) for generation in GENERATIONS}
 
     def texts(self, samples: Iterable[Sample], files: Iterable[Path]) -> list[Text]:
         """The texts that tell ratios: every block's, the schemas of tools as structured output shows one, and the

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from tools.seed_claims import progressive_flags
 from tools.seed_claims.claim import Claim, Document, off_by, share, tokens, usd
-from tools.seed_claims.study import Study, study
+from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario
 
 CLAIMED_MINIMUMS = {
     "claude-sonnet-4-5": 1024,
@@ -57,7 +57,7 @@ LINES = (
 
 
 def document() -> Document:
-    own = study("progressive")
+    own = claim_scenario("progressive")
     claims = [
         _multipliers(own),
         _minimums(),
@@ -72,7 +72,7 @@ def document() -> Document:
     return Document("Progressive Prompt Caching", source, claims)
 
 
-def _multipliers(own: Study) -> Claim:
+def _multipliers(own: ClaimScenario) -> Claim:
     plain = own.price("input")
     write, hour, read = (own.price(name) / plain for name in ("write_5m", "write_1h", "read"))
     reads, reads_hour = ((factor - 1) / (1 - read) for factor in (write, hour))
@@ -89,8 +89,8 @@ def _multipliers(own: Study) -> Claim:
 
 
 def _minimums() -> Claim:
-    found = {model: study("progressive").minimum_tokens(model) for model in CLAIMED_MINIMUMS}
-    own = study("progressive", "model=claude-opus-4-5").rows("progressive")
+    found = {model: claim_scenario("progressive").minimum_tokens(model) for model in CLAIMED_MINIMUMS}
+    own = claim_scenario("progressive", "model=claude-opus-4-5").rows("progressive")
     is_right = found == CLAIMED_MINIMUMS
     return Claim(
         "progressive.minimums",
@@ -105,7 +105,7 @@ def _minimums() -> Claim:
     )
 
 
-def _line(own: Study, line: Line) -> Claim:
+def _line(own: ClaimScenario, line: Line) -> Claim:
     row = own.rows("progressive")[line.call]
     usage = row.usage
     claimed = own.usd(input=line.uncached, read=line.read, write_5m=line.written)
@@ -128,13 +128,13 @@ def _line(own: Study, line: Line) -> Claim:
     )
 
 
-def _full_rewrite(own: Study) -> Claim:
+def _full_rewrite(own: ClaimScenario) -> Claim:
     written, kept, wide = (
         [row.usage.write_5m for before, row in pairwise(rows) if row.turn != before.turn]
         for rows in (
             own.rows("progressive"),
-            study("progressive", "model=claude-opus-4-5").rows("progressive"),
-            study("progressive", *WIDE).rows("progressive"),
+            claim_scenario("progressive", "model=claude-opus-4-5").rows("progressive"),
+            claim_scenario("progressive", *WIDE).rows("progressive"),
         )
     )
     return Claim(
@@ -154,7 +154,7 @@ def _full_rewrite(own: Study) -> Claim:
     )
 
 
-def _saving(own: Study) -> Claim:
+def _saving(own: ClaimScenario) -> Claim:
     fixed, before, none = (own.cost(name) for name in ("progressive", "system-only", "none"))
     return Claim(
         "progressive.saving",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cachecost.ledger.rows import CallRow
 from tools.seed_claims.claim import Claim, tokens
-from tools.seed_claims.study import Study, study
+from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario
 
 STATIC = 3_269
 """Tokens that a recorded first call wrote before the messages: tools and system prompt."""
@@ -21,12 +21,12 @@ CHANGES = (
 )
 
 
-def claims(own: Study) -> Iterator[Claim]:
+def claims(own: ClaimScenario) -> Iterator[Claim]:
     yield from _matrix(own)
     yield from _flags()
 
 
-def _matrix(own: Study) -> Iterator[Claim]:
+def _matrix(own: ClaimScenario) -> Iterator[Claim]:
     for key, says, strategy, expected in CHANGES:
         usage = own.rows(strategy)[2].usage
         yield Claim(
@@ -56,8 +56,8 @@ def _matrix(own: Study) -> Iterator[Claim]:
 
 def _sessions() -> dict[str, tuple[list[CallRow], bool]]:
     """Five sessions, each with whether its design marks the last message (the fix)."""
-    own, opus = study("progressive"), study("progressive", "model=claude-opus-4-5")
-    slow = study("progressive", "conversation.synthetic.pauses.loop=360")
+    own, opus = claim_scenario("progressive"), claim_scenario("progressive", "model=claude-opus-4-5")
+    slow = claim_scenario("progressive", "conversation.synthetic.pauses.loop=360")
     return {
         "the fix, healthy": (own.rows("progressive"), True),
         "the fix, six minutes between calls": (slow.rows("progressive"), True),
@@ -74,7 +74,7 @@ def _flags() -> Iterator[Claim]:
         "progressive.flag-read",
         "Red flag: the second call of a turn reads nothing, so the fix does not work.",
         f"{len(sessions) - len(wrong)} of {len(sessions)} sessions are judged right; wrong: {'; '.join(wrong)}",
-        f"{study('progressive').how}, with `pauses.loop=360`, with `model=claude-opus-4-5`",
+        f"{claim_scenario('progressive').how}, with `pauses.loop=360`, with `model=claude-opus-4-5`",
         "depends: an expired TTL or a short prefix raises it too, and what it was meant to find (system "
         "prompt only) does not",
         {"right": len(sessions) - len(wrong), "sessions": len(sessions)},
@@ -85,7 +85,7 @@ def _flags() -> Iterator[Claim]:
         "Red flag: every call writes its whole input.",
         f"raised in {sum(equal)} of the {len(sessions)} sessions; of a healthy one the first call alone does so "
         f"({tokens(healthy.write_5m)} of {tokens(healthy.total_input)})",
-        f"{study('progressive').how}, with `pauses.loop=360`, with `model=claude-opus-4-5`",
+        f"{claim_scenario('progressive').how}, with `pauses.loop=360`, with `model=claude-opus-4-5`",
         "depends: without breakpoints nothing is written, so it misses that case; `cachecost explain` names the cause",
         {"raised": sum(equal), "first_written": healthy.write_5m},
     )

@@ -8,7 +8,7 @@ from decimal import Decimal
 from cachecost.analysis.optimum.latency import published_prefill, published_times
 from tools.seed_claims import rfc013_plans
 from tools.seed_claims.claim import Claim, Document, share, tokens, usd
-from tools.seed_claims.study import Study, input_cost, study
+from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario, input_cost
 
 LATENCY, LOOP, DOCUMENT = Decimal("0.85"), (Decimal("0.5"), Decimal("0.8")), Decimal("0.9")
 OWN_READS = 5_000
@@ -16,7 +16,12 @@ OWN_READS = 5_000
 
 
 def document() -> Document:
-    claims = [_latency(), *_own_figures(study("rfc013-loop")), _loops(study("rfc013-loop")), *_documents()]
+    claims = [
+        _latency(),
+        *_own_figures(claim_scenario("rfc013-loop")),
+        _loops(claim_scenario("rfc013-loop")),
+        *_documents(),
+    ]
     claims += [_tools_breakpoint(), *rfc013_plans.claims()]
     source = "cccntu/llmproc, 2025-03-28. Sonnet 3.7, 5-minute TTL, at the sizes of the scenarios (assumed)."
     return Document("RFC013: automatic prompt caching with four breakpoints", source, claims)
@@ -38,7 +43,7 @@ def _latency() -> Claim:
     )
 
 
-def _own_figures(loop: Study) -> Iterator[Claim]:
+def _own_figures(loop: ClaimScenario) -> Iterator[Claim]:
     price, read, written = (loop.usd(**{name: OWN_READS}) for name in ("input", "read", "write_5m"))
     nets = {calls: 1 - (written + (calls - 1) * read) / (calls * price) for calls in (1, 2, 10)}
     yield Claim(
@@ -64,7 +69,7 @@ def _own_figures(loop: Study) -> Iterator[Claim]:
     )
 
 
-def _loops(loop: Study) -> Claim:
+def _loops(loop: ClaimScenario) -> Claim:
     uncached, cached = (loop.rows(name) for name in ("none", "rfc013-as-written"))
     saved = {
         calls: 1 - input_cost(cached[:calls]) / input_cost(uncached[:calls]) for calls in range(1, len(cached) + 1)
@@ -83,7 +88,10 @@ def _loops(loop: Study) -> Claim:
 
 def _documents() -> Iterator[Claim]:
     """Questions to one document, each asked for itself; then the same ones too far apart for the TTL."""
-    near, late = study("rfc013-document"), study("rfc013-document", "conversation.synthetic.pauses.turn=360")
+    near, late = (
+        claim_scenario("rfc013-document"),
+        claim_scenario("rfc013-document", "conversation.synthetic.pauses.turn=360"),
+    )
     uncached, cached = near.rows("none"), near.rows("system-only")
     one = 1 - input_cost(cached[1:2]) / input_cost(uncached[1:2])
     nets = {asked: 1 - input_cost(cached[:asked]) / input_cost(uncached[:asked]) for asked in (1, 2, 10, 20)}
@@ -109,12 +117,12 @@ def _documents() -> Iterator[Claim]:
 
 
 def _tools_breakpoint() -> Claim:
-    varying = study("rfc013-varying-system")
+    varying = claim_scenario("rfc013-varying-system")
     without, with_tools = (
         varying.cost(name) for name in ("no breakpoint on the tools", "a breakpoint on the last tool")
     )
     read = varying.rows("a breakpoint on the last tool")[2].usage.read
-    small = study("rfc013-varying-system", "conversation.head.tools.tokens=1_000")
+    small = claim_scenario("rfc013-varying-system", "conversation.head.tools.tokens=1_000")
     gained = small.cost("no breakpoint on the tools") - small.cost("a breakpoint on the last tool")
     return Claim(
         "rfc013.tools",

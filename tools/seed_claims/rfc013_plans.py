@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from tools.seed_claims.claim import Claim, share, tokens, usd
-from tools.seed_claims.study import Study, study
+from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario
 
 WIDE = (
     "conversation.synthetic.tools=12",
@@ -17,7 +17,10 @@ PLAIN = "without a branching point"
 
 
 def claims() -> Iterator[Claim]:
-    short, long = study("rfc013-branching"), study("rfc013-branching", "conversation.synthetic.pauses.loop=80")
+    short, long = (
+        claim_scenario("rfc013-branching"),
+        claim_scenario("rfc013-branching", "conversation.synthetic.pauses.loop=80"),
+    )
     yield from _branching(short, long)
     yield _split()
     yield _by_length()
@@ -31,7 +34,7 @@ def claims() -> Iterator[Claim]:
     yield _budget()
 
 
-def _branching(short: Study, long: Study) -> Iterator[Claim]:
+def _branching(short: ClaimScenario, long: ClaimScenario) -> Iterator[Claim]:
     quick, slow = (_saved(part, "rfc013-as-written") for part in (short, long))
     late = [part.rows(name)[10].usage.read for part in (short, long) for name in (PLAIN, "rfc013-as-written")]
     yield Claim(
@@ -60,7 +63,7 @@ def _branching(short: Study, long: Study) -> Iterator[Claim]:
 
 
 def _split() -> Claim:
-    varying = study("rfc013-varying-system")
+    varying = claim_scenario("rfc013-varying-system")
     before, split = (
         varying.cost(name)
         for name in ("a breakpoint on the last tool", "the static part first, with a breakpoint of its own")
@@ -79,7 +82,7 @@ def _split() -> Claim:
 
 
 def _by_length() -> Claim:
-    plain, wide = study("rfc013-long"), study("rfc013-long", *WIDE)
+    plain, wide = claim_scenario("rfc013-long"), claim_scenario("rfc013-long", *WIDE)
     saved, saved_wide = (_saved(part, "rfc013-token-breakpoints") for part in (plain, wide))
     branch = _saved(wide, "rfc013-as-written")
     return Claim(
@@ -95,8 +98,8 @@ def _by_length() -> Claim:
     )
 
 
-def _adaptive(long: Study) -> Claim:
-    wide = study("rfc013-long", *WIDE)
+def _adaptive(long: ClaimScenario) -> Claim:
+    wide = claim_scenario("rfc013-long", *WIDE)
     gained, back = _saved(wide, "rfc013-adaptive"), _saved(long, "rfc013-adaptive")
     return Claim(
         "rfc013.adaptive",
@@ -104,13 +107,13 @@ def _adaptive(long: Study) -> Claim:
         f"{usd(gained)} ({share(gained / wide.cost(PLAIN), 0)}) with 12 tools a call, {usd(back)} where a "
         "person goes back "
         "after long turns",
-        f"{study('rfc013-long').how} with 12 tools a call; {long.how}",
+        f"{claim_scenario('rfc013-long').how} with 12 tools a call; {long.how}",
         "depends on the rule that learns; this one is ours (`adaptive`)",
         {"gained_wide": gained, "saved_long": back},
     )
 
 
-def _analytics(short: Study) -> Claim:
+def _analytics(short: ClaimScenario) -> Claim:
     usage = short.ledger("rfc013-as-written").usage
     rate, saved = Decimal(usage.read) / usage.total_input, 1 - _input_share(short)
     return Claim(
@@ -124,7 +127,7 @@ def _analytics(short: Study) -> Claim:
 
 
 def _budget() -> Claim:
-    plain = study("rfc013-long")
+    plain = claim_scenario("rfc013-long")
     more = plain.cost("rfc013-budget") - plain.cost("rfc013-as-written")
     return Claim(
         "rfc013.budget",
@@ -137,7 +140,7 @@ def _budget() -> Claim:
 
 
 def _children() -> Claim:
-    own = study("rfc013-children")
+    own = claim_scenario("rfc013-children")
     plain, fork, apart = (
         own.cost(name) for name in ("without a fork point", "with a fork point", "children that share nothing")
     )
@@ -153,7 +156,7 @@ def _children() -> Claim:
     )
 
 
-def _versus(key: str, says: str, strategy: str, short: Study, long: Study) -> Claim:
+def _versus(key: str, says: str, strategy: str, short: ClaimScenario, long: ClaimScenario) -> Claim:
     quick, slow = (_saved(part, strategy) for part in (short, long))
     written = _saved(long, "rfc013-as-written")
     return Claim(
@@ -167,15 +170,15 @@ def _versus(key: str, says: str, strategy: str, short: Study, long: Study) -> Cl
     )
 
 
-def _both(short: Study) -> str:
+def _both(short: ClaimScenario) -> str:
     return f"{short.how}; `--set conversation.synthetic.pauses.loop=80`"
 
 
-def _saved(part: Study, strategy: str) -> Decimal:
+def _saved(part: ClaimScenario, strategy: str) -> Decimal:
     return part.cost(PLAIN) - part.cost(strategy)
 
 
-def _input_share(part: Study) -> Decimal:
+def _input_share(part: ClaimScenario) -> Decimal:
     """What the input costs as a share of what it would cost uncached."""
     ledger = part.ledger("rfc013-as-written")
     cost = ledger.cost

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from cachecost.analysis.optimum.latency import published_prefill
 from tools.seed_claims.claim import Claim, Document, Figure, off_by, rounded, share, tokens, usd
-from tools.seed_claims.study import Study, study, total_cost
+from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario, total_cost
 
 CONTEXT, QUESTIONS = 95_000, 3
 CLAIMED_TOOL, DEFINITION = (50, 100), 142
@@ -18,13 +18,13 @@ TABLE = "95,000 tokens × the price"
 
 
 def document() -> Document:
-    asking, session = study("rfd033"), study("rfd033-session")
+    asking, session = claim_scenario("rfd033"), claim_scenario("rfd033-session")
     claims = [*_motivation(asking), *_questions(asking), _elsewhere(), *_tool(session), *_retries(asking), _latency()]
     source = "dcdpr/jp, 2026-03-07, superseded by RFD 034. Opus 4.6 at $5 per million tokens, 5-minute TTL."
     return Document("RFD 033: questions through an always-present tool", source, claims)
 
 
-def _motivation(asking: Study) -> Iterator[Claim]:
+def _motivation(asking: ClaimScenario) -> Iterator[Claim]:
     write, read = asking.usd(write_5m=CONTEXT), asking.usd(read=CONTEXT)
     for key, says, claimed, exact in (
         ("write", "Writing the whole context costs $0.59.", Decimal("0.59"), write),
@@ -39,7 +39,7 @@ def _motivation(asking: Study) -> Iterator[Claim]:
     yield _real_waste(asking)
 
 
-def _real_waste(asking: Study) -> Claim:
+def _real_waste(asking: ClaimScenario) -> Claim:
     """Without its tools the request is shorter than the main thread's: less is written than the text says."""
     none, same, ideal = (
         total_cost(asking.ledger(name).inquiries)
@@ -60,7 +60,7 @@ def _real_waste(asking: Study) -> Claim:
     return Claim("033.waste-simulated", says, exactly, asking.how, verdict, figures)
 
 
-def _questions(asking: Study) -> Iterator[Claim]:
+def _questions(asking: ClaimScenario) -> Iterator[Claim]:
     forced, told, auto = (
         asking.ledger(name).inquiries for name in ("forced", "forced, as 033 describes itself", "suggested")
     )
@@ -86,7 +86,7 @@ def _questions(asking: Study) -> Iterator[Claim]:
 
 
 def _elsewhere() -> Claim:
-    openai = study("rfd033", *OPENAI)
+    openai = claim_scenario("rfd033", *OPENAI)
     structured, forced = (
         openai.ledger(name).inquiries[0].cost.total for name in ("structured output, same tools", "forced")
     )
@@ -100,7 +100,7 @@ def _elsewhere() -> Claim:
     )
 
 
-def _tool(session: Study) -> Iterator[Claim]:
+def _tool(session: ClaimScenario) -> Iterator[Claim]:
     read, write = (REQUESTS * session.usd(read=DEFINITION), session.usd(write_5m=DEFINITION))
     calls = len(session.rows("with the tool"))
     more = session.cost("with the tool") - session.cost("without the tool")
@@ -124,7 +124,7 @@ def _tool(session: Study) -> Iterator[Claim]:
     yield _unprompted(session)
 
 
-def _unprompted(session: Study) -> Claim:
+def _unprompted(session: ClaimScenario) -> Claim:
     called = "with the tool, called unprompted once in twenty calls"
     more = session.cost(called) - session.cost("with the tool")
     requests = more / session.usd(read=DEFINITION)
@@ -140,7 +140,7 @@ def _unprompted(session: Study) -> Claim:
     )
 
 
-def _retries(asking: Study) -> Iterator[Claim]:
+def _retries(asking: ClaimScenario) -> Iterator[Claim]:
     once, thrice = asking.ledger("forced").inquiries, asking.ledger("forced, every answer asked again twice").inquiries
     retries = [row for row in thrice if row.purpose == "retry"]
     first, dollars = once[0].cost.total, retries[0].cost.total

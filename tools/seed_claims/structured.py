@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from tools.seed_claims.claim import Claim, Document, share, usd
-from tools.seed_claims.study import Study, study
+from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario
 
 TWO, ONE = "two steps", "one step"
 SCHEMA, REQUESTS = 400, 1000
@@ -14,7 +14,7 @@ SCHEMA, REQUESTS = 400, 1000
 
 
 def document() -> Document:
-    own = study("structured")
+    own = claim_scenario("structured")
     claims = [_first_try(own), *_errors(own), _loop(own), _many_schemas(own), _schema_size(own)]
     source = (
         "alchemiststudiosDOTai/tinyagent-rust, 2025-10-20; it counts neither calls nor dollars. Ten turns "
@@ -24,11 +24,11 @@ def document() -> Document:
     return Document("Structured Response Refactor", source, claims)
 
 
-def _turns(own: Study) -> int:
+def _turns(own: ClaimScenario) -> int:
     return own.rows(ONE)[-1].turn
 
 
-def _first_try(own: Study) -> Claim:
+def _first_try(own: ClaimScenario) -> Claim:
     two, one = own.cost(TWO), own.cost(ONE)
     calls = (len(own.rows(TWO)), len(own.rows(ONE)))
     return Claim(
@@ -42,7 +42,7 @@ def _first_try(own: Study) -> Claim:
     )
 
 
-def _errors(own: Study) -> Iterator[Claim]:
+def _errors(own: ClaimScenario) -> Iterator[Claim]:
     confused, misfit = "two steps, one in ten confused", "one step, one in ten does not fit"
     per_confusion, per_misfit = (
         (own.cost(name) - own.cost(base)) / (len(own.rows(name)) - len(own.rows(base)))
@@ -72,7 +72,7 @@ def _errors(own: Study) -> Iterator[Claim]:
     )
 
 
-def _loop(own: Study) -> Claim:
+def _loop(own: ClaimScenario) -> Claim:
     never, two = own.cost("never done, up to ten calls"), own.cost(TWO)
     calls = len(own.rows("never done, up to ten calls"))
     return Claim(
@@ -85,7 +85,7 @@ def _loop(own: Study) -> Claim:
     )
 
 
-def _many_schemas(own: Study) -> Claim:
+def _many_schemas(own: ClaimScenario) -> Claim:
     four, one, two = (own.cost(name) for name in ("one step, four schemas in turn", ONE, TWO))
     return Claim(
         "structured.schemas",
@@ -99,7 +99,7 @@ def _many_schemas(own: Study) -> Claim:
     )
 
 
-def _schema_size(own: Study) -> Claim:
+def _schema_size(own: ClaimScenario) -> Claim:
     read: Decimal = REQUESTS * own.usd(read=SCHEMA)
     write = own.usd(write_5m=SCHEMA)
     return Claim(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from tools.seed_claims.claim import Claim, Document, share, tokens, usd
-from tools.seed_claims.study import Study, study
+from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario
 
 FIRST, SECOND, READ = 24_707, 1_101, 27_164
 """Its table: tokens written in the first and in the second turn, and read in the second."""
@@ -20,7 +20,7 @@ MISHAPS = (
 
 
 def document() -> Document:
-    own = study("text-tools")
+    own = claim_scenario("text-tools")
     claims = [*_savings(own), _missing(), _subscription(own), _text(own), _automatic(own), *_mishaps(own), _resume(own)]
     source = (
         "gszep/amplifier-module-provider-claude, 2026-01-21. Sonnet 4.5 at $3 per million tokens; rates of "
@@ -30,7 +30,7 @@ def document() -> Document:
     return Document("Prompt Structure and Tool Calling", source, claims)
 
 
-def _savings(own: Study) -> Iterator[Claim]:
+def _savings(own: ClaimScenario) -> Iterator[Claim]:
     rate = Decimal(READ) / (READ + SECOND)
     second = {ttl: _saving(own, ttl, 0) for ttl in ("write_5m", "write_1h")}
     both = {ttl: _saving(own, ttl, FIRST) for ttl in ("write_5m", "write_1h")}
@@ -50,7 +50,7 @@ def _savings(own: Study) -> Iterator[Claim]:
     )
 
 
-def _saving(own: Study, ttl: str, first: int) -> Decimal:
+def _saving(own: ClaimScenario, ttl: str, first: int) -> Decimal:
     """What caching saves of the second turn, and of `first` tokens written in the first."""
     cost = own.usd(**{ttl: first + SECOND}, read=READ)
     return 1 - cost / own.usd(input=first + SECOND + READ)
@@ -68,7 +68,7 @@ def _missing() -> Claim:
     )
 
 
-def _subscription(own: Study) -> Claim:
+def _subscription(own: ClaimScenario) -> Claim:
     short, hour = (own.usd(**{ttl: FIRST + SECOND}, read=READ) for ttl in ("write_5m", "write_1h"))
     sessions = {plan: Decimal(price) / short for plan, price in PLANS.items()}
     counts = ", ".join(f"{int(count):,} for {plan} (${PLANS[plan]})" for plan, count in sessions.items())
@@ -84,7 +84,7 @@ def _subscription(own: Study) -> Claim:
     )
 
 
-def _text(own: Study) -> Claim:
+def _text(own: ClaimScenario) -> Claim:
     text, declared = own.cost("tools as text"), own.cost(DECLARED)
     return Claim(
         "text.protocol",
@@ -97,7 +97,7 @@ def _text(own: Study) -> Claim:
     )
 
 
-def _automatic(own: Study) -> Claim:
+def _automatic(own: ClaimScenario) -> Claim:
     automatic, declared = own.cost("declared tools, automatic caching"), own.cost(DECLARED)
     return Claim(
         "text.automatic",
@@ -109,7 +109,7 @@ def _automatic(own: Study) -> Claim:
     )
 
 
-def _mishaps(own: Study) -> Iterator[Claim]:
+def _mishaps(own: ClaimScenario) -> Iterator[Claim]:
     for key, says, strategy in MISHAPS:
         more = own.cost(strategy) - own.cost(DECLARED)
         yield Claim(
@@ -131,7 +131,7 @@ def _mishaps(own: Study) -> Iterator[Claim]:
     )
 
 
-def _resume(own: Study) -> Claim:
+def _resume(own: ClaimScenario) -> Claim:
     lost = own.cost("one lost session") - own.cost(DECLARED)
     turn = own.rows(DECLARED)[6].usage
     return Claim(

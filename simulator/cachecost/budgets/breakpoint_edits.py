@@ -19,7 +19,7 @@ Places = Mapping[Layer, Sequence[tuple[Slot[Any], Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Anchor:
+class SlotBreakpoint:
     """A breakpoint by the slot it is on. `index` is that of the block in its message, 0 in other layers; `from_end`
     counts the items behind it, and the blocks behind it in its message.
     """
@@ -30,7 +30,7 @@ class Anchor:
     index: int
     from_end: tuple[int, int]
 
-    def stayed(self, other: Anchor) -> bool:
+    def stayed(self, other: SlotBreakpoint) -> bool:
         return (self.layer, self.ttl) == (other.layer, other.ttl) and (
             self.from_end == other.from_end or (self.slot is other.slot and self.index == other.index)
         )
@@ -40,9 +40,9 @@ class Anchor:
 class BreakpointEdits:
     """The breakpoints before and now. `kept` pairs those that stayed."""
 
-    old: Sequence[Anchor]
-    new: Sequence[Anchor]
-    kept: Sequence[tuple[Anchor, Anchor]]
+    old: Sequence[SlotBreakpoint]
+    new: Sequence[SlotBreakpoint]
+    kept: Sequence[tuple[SlotBreakpoint, SlotBreakpoint]]
     has_moved: bool
 
     @classmethod
@@ -53,11 +53,11 @@ class BreakpointEdits:
         is_same = len(kept) == len(before) == len(now) and old.automatic == new.automatic
         return cls(before, now, kept, not is_same)
 
-    def gone(self) -> list[Anchor]:
+    def gone(self) -> list[SlotBreakpoint]:
         """Those that are no longer there."""
         return [one for one in self.old if all(one is not old for old, _ in self.kept)]
 
-    def come(self) -> list[Anchor]:
+    def come(self) -> list[SlotBreakpoint]:
         """Those that were not there."""
         return [one for one in self.new if all(one is not new for _, new in self.kept)]
 
@@ -69,15 +69,17 @@ class BreakpointEdits:
         return tuple(sorted(by_place.values(), key=lambda one: one.prompt_order))
 
 
-def _anchor(request: Request, one: Breakpoint, slots: Sequence[Slot[Any]]) -> Anchor:
+def _anchor(request: Request, one: Breakpoint, slots: Sequence[Slot[Any]]) -> SlotBreakpoint:
     if one.node is None or one.node.message is None:
         part = request.tools if one.layer is Layer.TOOLS else request.system
-        return Anchor(one.layer, one.ttl, slots[one.index], 0, (len(part.blocks) - one.index, 0))
+        return SlotBreakpoint(one.layer, one.ttl, slots[one.index], 0, (len(part.blocks) - one.index, 0))
     behind = request.thread.length - one.node.length, len(one.node.message.blocks) - one.index
-    return Anchor(one.layer, one.ttl, slots[one.node.length - 1], one.index, behind)
+    return SlotBreakpoint(one.layer, one.ttl, slots[one.node.length - 1], one.index, behind)
 
 
-def _pairs(before: Sequence[Anchor], now: Sequence[Anchor]) -> Iterator[tuple[Anchor, Anchor]]:
+def _pairs(
+    before: Sequence[SlotBreakpoint], now: Sequence[SlotBreakpoint]
+) -> Iterator[tuple[SlotBreakpoint, SlotBreakpoint]]:
     free = list(now)
     for one in before:
         same = next((other for other in free if other.slot is one.slot and one.stayed(other)), None)
@@ -87,7 +89,7 @@ def _pairs(before: Sequence[Anchor], now: Sequence[Anchor]) -> Iterator[tuple[An
             yield one, found
 
 
-def _place(anchors: Sequence[Anchor], places: Places, nodes: Sequence[Thread]) -> Breakpoint | None:
+def _place(anchors: Sequence[SlotBreakpoint], places: Places, nodes: Sequence[Thread]) -> Breakpoint | None:
     """A breakpoint on the first of these blocks that is there; None where none is."""
     for anchor in anchors:
         for number, (slot, item) in enumerate(places[anchor.layer]):

@@ -8,7 +8,7 @@ from json import dumps
 from typing import Any
 
 from cachecost.analysis.lint.excerpts import excerpt_around, first_changed_text, texts
-from cachecost.budgets.breakpoint_edits import Anchor
+from cachecost.budgets.breakpoint_edits import SlotBreakpoint
 from cachecost.budgets.request_edits import Edit, RequestPair
 from cachecost.budgets.slots import Slot, SlotList
 from cachecost.budgets.source_lines import search_texts
@@ -102,7 +102,7 @@ def _place_breakpoints(pair: RequestPair) -> ChangePlace:
     return ChangePlace(path, ", ".join(was) or None, ", ".join(now) or None, search=search)
 
 
-def _breakpoint_words(request: Request, anchors: Sequence[Anchor], pair: RequestPair) -> list[str]:
+def _breakpoint_words(request: Request, anchors: Sequence[SlotBreakpoint], pair: RequestPair) -> list[str]:
     """ "system.1 5m"; a top-level `cache_control` that only one request has is "cache_control 5m"."""
     known = [*zip(pair.breakpoints.old, pair.old.breakpoints, strict=True)]
     known += zip(pair.breakpoints.new, pair.new.breakpoints, strict=True)

@@ -10,7 +10,7 @@ from decimal import Decimal
 from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.caches.breakpoints import Outcome
 from cachecost.conversations.calls import Call
-from cachecost.ledger.unread import Unread
+from cachecost.ledger.unread import UnreadTracker
 from cachecost.prompts.blocks import Layer, Thread
 from cachecost.prompts.lookback import lookback_steps
 from cachecost.prompts.refusals import sent_breakpoints
@@ -93,7 +93,7 @@ def find_unread_writes(replayed: ReplayedStrategy) -> UnreadWriteTotals:
     The last call of a conversation cannot know that nothing follows, so it is let off; conversations of a single call
     are only if there is one of them (as `explain` does).
     """
-    unread = Unread()
+    unread = UnreadTracker()
     for one in replayed.simulated:
         for passed in one.passes:
             assert one.prices is not None

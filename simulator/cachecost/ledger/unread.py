@@ -40,7 +40,7 @@ class UnreadWrites:
 
 
 @dataclass(slots=True)
-class _Written:
+class _PassWrites:
     """What one pass of a call wrote. Places are tokens from the start of its prompt.
 
     From `start` (its hit) to `end_1h` for an hour, from there to `end` for five minutes; later calls read up to `read`.
@@ -61,11 +61,11 @@ class _Written:
 
 
 class _WrittenEntry(NamedTuple):
-    written: _Written
+    written: _PassWrites
     place: int
 
 
-class Unread:
+class UnreadTracker:
     """Tracks calls in the order they start, and what they wrote that no call has read yet.
 
     A breakpoint at or before a hit is not charged (rule 13): its entry still belongs to the call that paid for it.
@@ -112,7 +112,7 @@ class Unread:
         return ((call, wasted) for call, wasted in self._by_call.items() if wasted.tokens)
 
 
-def _describe_writes(call: int, outcome: Outcome, prices: Prices) -> _Written:
+def _describe_writes(call: int, outcome: Outcome, prices: Prices) -> _PassWrites:
     a = outcome.read
     b = a + outcome.write_1h
-    return _Written(call, a, b, b + outcome.write_5m, prices, read=a)
+    return _PassWrites(call, a, b, b + outcome.write_5m, prices, read=a)

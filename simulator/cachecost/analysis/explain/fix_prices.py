@@ -59,7 +59,7 @@ class FixPricing:
         refused."""
         if _is_refused(fix.steps, rows, observed):
             return None
-        besides = _Besides(observed, now).of(fix, rows)
+        besides = _PriceOnlySavings(observed, now).of(fix, rows)
         made = {step.number: row.cost.total for step, row in zip(fix.steps, rows, strict=True) if step.number}
         costs = {number: self._at_most_billed(number, usd + besides.get(number, ZERO)) for number, usd in made.items()}
         pairs = zip(fix.steps, rows, strict=True)
@@ -79,7 +79,7 @@ def _is_refused(steps: Sequence[ReplayStep], rows: Sequence[CallRow], observed: 
 
 
 @dataclass(frozen=True, slots=True)
-class _Besides:
+class _PriceOnlySavings:
     """What other prices alone save, with the fixes before."""
 
     observed: ObservedReplay

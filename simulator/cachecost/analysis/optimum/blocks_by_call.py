@@ -17,7 +17,7 @@ from cachecost.prompts.sizes import PrefixSizes
 from cachecost.strategies.changes.cache_only_calls import filler_thread
 
 
-class _Marks(NamedTuple):
+class _CallEffects(NamedTuple):
     """What the special calls of a list do to a block: the first of them, and the rest by their number."""
 
     block: BlockInCall
@@ -46,8 +46,8 @@ class BlocksByCall:
         )
         self._head_sizes_by_head: dict[Prefix, PrefixSizes | None] = {}
         self._heads_of: dict[Tail, list[PrefixSizes]] = {}
-        self._numbers: dict[_Marks, int] = {}
-        self._marks: list[_Marks] = [_Marks(ANY_CALL, NO_MARKS)]
+        self._numbers: dict[_CallEffects, int] = {}
+        self._marks: list[_CallEffects] = [_CallEffects(ANY_CALL, NO_MARKS)]
         self._made: dict[tuple[Tail, int], Tail] = {}
 
     def list_for(self, node: BlockNode, tail: Tail, pings: bool) -> tuple[Tail, int]:
@@ -91,7 +91,7 @@ class BlocksByCall:
         """The list with what its special calls do to a block, made once for all blocks that are alike in them."""
         marks = NO_MARKS
         for event in reversed(self._rest.special(tail)):
-            marks = self._number(_Marks(self.block_in_call(event, prefix, 1, 1), marks))
+            marks = self._number(_CallEffects(self.block_in_call(event, prefix, 1, 1), marks))
         walked: list[tuple[Tail, int]] = []
         now: Tail | None = tail
         while marks and now is not None and (now, marks) not in self._made:
@@ -105,7 +105,7 @@ class BlocksByCall:
         assert made is not None
         return made
 
-    def _number(self, marks: _Marks) -> int:
+    def _number(self, marks: _CallEffects) -> int:
         """The number of these marks; that of calls which do nothing to a block is 0."""
         if marks == self._marks[NO_MARKS]:
             return NO_MARKS

@@ -41,7 +41,7 @@ class PlanSlot:
 
 
 @dataclass(frozen=True, slots=True)
-class Exact:
+class ExactPlan:
     """The cheapest plan found, and whether the search finished, so that none is cheaper."""
 
     steps: list[PlanStep] | None
@@ -66,7 +66,7 @@ def is_small(evaluator: PlanEvaluator) -> bool:
 
 def exact(
     evaluator: PlanEvaluator, slots: Sequence[PlanSlot], known_usd: Decimal, most_tries: int = MOST_TRIES
-) -> Exact:
+) -> ExactPlan:
     """The cheapest legal plan of `slots`, in their order, if it is cheaper than `known_usd`; else no steps."""
     return _Search(evaluator, slots, known_usd, most_tries).search()
 
@@ -77,18 +77,18 @@ class _Search:
     ) -> None:
         self._evaluator = evaluator
         self._slots = slots
-        self._best = Exact(None, known_usd, True)
+        self._best = ExactPlan(None, known_usd, True)
         self._left = most_tries
         has_extras = any(slot.is_optional for slot in slots)
         self._bounds = [_Bound(evaluator, slots[number:], has_extras) for number in range(len(slots) + 1)]
 
-    def search(self) -> Exact:
+    def search(self) -> ExactPlan:
         grown = [_PartialPlan(self._evaluator.new_cache(), ZERO, ())]
         for number, slot in enumerate(self._slots):
             grown = self._next(number, slot, grown)
         for one in grown:
             if one.usd < self._best.usd:
-                self._best = Exact(list(one.steps), one.usd, True)
+                self._best = ExactPlan(list(one.steps), one.usd, True)
         return replace(self._best, is_finished=self._left > 0)
 
     def _next(self, number: int, slot: PlanSlot, grown: list[_PartialPlan]) -> list[_PartialPlan]:

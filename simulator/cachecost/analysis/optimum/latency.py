@@ -16,7 +16,7 @@ FEWEST, LEAST_R2 = 8, 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class PrefillLoad:
     """Prefill of a plan: unread tokens as a share of the prompt (mean and 95th percentile over calls).
 
     `peak_per_minute` is the most input tokens in any 60 s that count against a rate limit: written and uncached ones.
@@ -106,13 +106,13 @@ def published_prefill() -> PrefillModel:
     return PrefillModel(float(base), float(per_unread), float(per_read), float(worst))
 
 
-def load_of(done: Sequence[StepResult]) -> Load:
+def load_of(done: Sequence[StepResult]) -> PrefillLoad:
     """The load of a plan's calls; the rate includes additional calls."""
     real = [one for one in done if not one.step.sent.is_extra and one.usage.total_input]
     shares = sorted(_unread(one) / one.usage.total_input for one in real)
     mean = sum(shares) / len(shares) if shares else 0.0
     p95 = shares[max(0, -(-len(shares) * 95 // 100) - 1)] if shares else 0.0
-    return Load(mean, p95, sum(map(_unread, real)), _peak(done))
+    return PrefillLoad(mean, p95, sum(map(_unread, real)), _peak(done))
 
 
 def fit_of(done: Sequence[StepResult]) -> LatencyFit | None:

@@ -41,7 +41,7 @@ from cachecost.analysis.optimum.blocks_by_call import BlocksByCall
 from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator
 from cachecost.analysis.optimum.proved_reads import ProvedRead, proved_reads
 from cachecost.analysis.optimum.tree import BlockNode, BlockTree, Tail
-from cachecost.analysis.optimum.ttls import Cheapest, TTLCosts
+from cachecost.analysis.optimum.ttls import CheapestPrices, TTLCosts
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.providers.quotes import PER_TOKEN
@@ -126,17 +126,19 @@ def own_tokens(node: BlockNode) -> int:
     return node.prefix.tokens - (node.prefix.parent.tokens if node.prefix.parent else 0)
 
 
-def cheapest(evaluator: PlanEvaluator) -> dict[str, Cheapest]:
+def cheapest(evaluator: PlanEvaluator) -> dict[str, CheapestPrices]:
     """The least prices of each model on the days of the calls, also those of shorter prompts."""
-    found: dict[str, Cheapest] = {}
+    found: dict[str, CheapestPrices] = {}
     for sent in evaluator.sent:
         short = request_prices(evaluator.terms.prices, sent.call.request, sent.rules, 1, sent.call.is_batch)
         both = (sent.prices, short)
-        now = Cheapest(*(min(getattr(one, name) for one in both) for name in ("read", "write_5m", "write_1h")))
+        now = CheapestPrices(*(min(getattr(one, name) for one in both) for name in ("read", "write_5m", "write_1h")))
         known = found.get(sent.rules.model, now)
         found[sent.rules.model] = _least(known, now)
     return found
 
 
-def _least(one: Cheapest, other: Cheapest) -> Cheapest:
-    return Cheapest(min(one.read, other.read), min(one.write_5m, other.write_5m), min(one.write_1h, other.write_1h))
+def _least(one: CheapestPrices, other: CheapestPrices) -> CheapestPrices:
+    return CheapestPrices(
+        min(one.read, other.read), min(one.write_5m, other.write_5m), min(one.write_1h, other.write_1h)
+    )

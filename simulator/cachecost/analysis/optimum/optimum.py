@@ -11,7 +11,7 @@ from cachecost.analysis.optimum.assumptions import AssumptionResult, compare_ass
 from cachecost.analysis.optimum.exact import PlanSlot, exact, is_small
 from cachecost.analysis.optimum.extras import proposals
 from cachecost.analysis.optimum.future_use import FutureUse
-from cachecost.analysis.optimum.latency import LatencyFit, Load, fit_of, load_of
+from cachecost.analysis.optimum.latency import LatencyFit, PrefillLoad, fit_of, load_of
 from cachecost.analysis.optimum.lower_bound import LowerBound, cheapest
 from cachecost.analysis.optimum.plan_evaluator import (
     BareCall,
@@ -68,7 +68,7 @@ class Optimum:
     presets: list[PresetResult]
     recorded_usd: Decimal | None
     assumptions: list[AssumptionResult]
-    loads: dict[str, Load]
+    loads: dict[str, PrefillLoad]
     fit: LatencyFit | None
     error_margin: float
     token_source: str

@@ -43,7 +43,7 @@ SeenBlock = BlockState | TTL
 
 
 @dataclass(frozen=True, slots=True)
-class Cheapest:
+class CheapestPrices:
     """The lowest prices at which additional calls could read or write a model's tokens (USD per 10**6 tokens)."""
 
     read: Decimal
@@ -58,7 +58,7 @@ class TTLCosts:
     (where not all calls are known).
     """
 
-    def __init__(self, cheapest: Mapping[str, Cheapest], pings: bool, is_generous: bool = False) -> None:
+    def __init__(self, cheapest: Mapping[str, CheapestPrices], pings: bool, is_generous: bool = False) -> None:
         self._cheapest = cheapest
         self.pings = pings
         self._is_generous = is_generous

@@ -52,7 +52,7 @@ def compact_steps(
     """The steps of each conversation with what is too long summed up, and the calls that do so."""
     made = [step for step in steps if step.call.has_failed or step.number == NO_CALL]
     for conversation in conversations(steps):
-        one = _Talk(traffic, lengths, limit)
+        one = _RewrittenConversation(traffic, lengths, limit)
         for step in conversation:
             if not step.call.has_failed and step.number != NO_CALL:
                 made += one.send(step)
@@ -60,7 +60,7 @@ def compact_steps(
 
 
 @dataclass(slots=True)
-class _Talk:
+class _RewrittenConversation:
     """One conversation while it is rewritten. `cut` is the last summarized message, `summary` its replacement."""
 
     traffic: Workload

@@ -37,7 +37,7 @@ def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
         "schemas=sorted",
         "schemas",
         "keys of tool definitions sorted, including those of schemas",
-        change_calls(_WithTools(_Canonical().of)),
+        change_calls(_WithTools(_CanonicalParts().of)),
         CONTENT,
         "The order of keys is assumed not to affect answers",
         unsupported="" if by_name else NO_WORDS,
@@ -79,7 +79,7 @@ def _name(block: Block) -> str:
 
 
 @dataclass(slots=True)
-class _Canonical:
+class _CanonicalParts:
     parts: PartPool = field(default_factory=PartPool)
 
     def of(self, part: Part) -> Part:

@@ -52,7 +52,7 @@ async def _write_prefix(probe_run: ProbeRun, body: Body) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class TwoMarkPrefix:
+class TwoBreakpointPrefix:
     """A prefix with two breakpoints: shallow after the system text, deep after the first block of the message."""
 
     head: str
@@ -73,7 +73,7 @@ async def _shallow(probe_run: ProbeRun) -> ProbeAnswer:
     third is sent with both. Which ones have a shallow entry then?
     """
     head = filler(await prefix_words(probe_run))
-    sets = [[TwoMarkPrefix(f"{probe_run.fresh()} {head}") for _ in range(3)] for _ in range(SETS)]
+    sets = [[TwoBreakpointPrefix(f"{probe_run.fresh()} {head}") for _ in range(3)] for _ in range(SETS)]
     every = [one for prefixes in sets for one in prefixes]
     starts = [await _write_prefix(probe_run, one.body(True, True)) for one in every]
     ttl_s = probe_run.priced.ttl_s
@@ -84,14 +84,14 @@ async def _shallow(probe_run: ProbeRun) -> ProbeAnswer:
     return combine_rounds([await _find_survivors(probe_run, *prefixes) for prefixes in sets])
 
 
-async def _deep_read(probe_run: ProbeRun, one: TwoMarkPrefix, shallow: bool) -> None:
+async def _deep_read(probe_run: ProbeRun, one: TwoBreakpointPrefix, shallow: bool) -> None:
     usage = (await probe_run.send(one.body(shallow, True))).usage
     if not usage.read or usage.write:
         raise Unsettled(f"the deep entry should be read, and {usage.read} tokens were read, {usage.write} written")
 
 
 async def _find_survivors(
-    probe_run: ProbeRun, touched: TwoMarkPrefix, untouched: TwoMarkPrefix, late: TwoMarkPrefix
+    probe_run: ProbeRun, touched: TwoBreakpointPrefix, untouched: TwoBreakpointPrefix, late: TwoBreakpointPrefix
 ) -> RoundResult:
     refreshed = await _is_alive(probe_run, touched)
     uncached = await _is_alive(probe_run, untouched)
@@ -106,7 +106,7 @@ async def _find_survivors(
     return RoundResult(None if uncached else readings.get((refreshed, written)), told)
 
 
-async def _is_alive(probe_run: ProbeRun, one: TwoMarkPrefix) -> bool:
+async def _is_alive(probe_run: ProbeRun, one: TwoBreakpointPrefix) -> bool:
     return (await probe_run.send(one.alone())).usage.read > 0
 
 

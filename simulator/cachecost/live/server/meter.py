@@ -12,7 +12,7 @@ from cachecost.base.times import day_of, seconds
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.ledger.rows import REFUSED
-from cachecost.ledger.unread import Unread
+from cachecost.ledger.unread import UnreadTracker
 from cachecost.live.callbacks import ignore
 from cachecost.live.log import moment
 from cachecost.live.server.catalogue import models_of
@@ -80,7 +80,7 @@ class Meter:
         self._simulation = Simulation(setup)
         self._diagnostics = AnsweredRequests()
         self._conversations = ConversationIndex()
-        self.unread = Unread()
+        self.unread = UnreadTracker()
         self.taken: list[MeteredCall] = []
         self.not_messages = 0
         self._explained = 0

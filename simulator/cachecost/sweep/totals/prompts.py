@@ -27,7 +27,7 @@ class PromptSetup:
     tokens: str
 
 
-class UnmarkedPrompt(NamedTuple):
+class BarePrompt(NamedTuple):
     """A prompt without its breakpoints: its length in tokens, and the prefixes that breakpoints may end, by their
     places' numbers.
 
@@ -46,7 +46,7 @@ class ModelPrompts:
         self.counter = renderer.counter
         self._renderer = renderer
         self._workspace = workspace
-        self._bare: dict[int, UnmarkedPrompt] = {}
+        self._bare: dict[int, BarePrompt] = {}
         self._prefixes: dict[tuple[Prefix, Thread | None], dict[int, Prefix]] = {}
 
     def prompt(self, sent: PlannedRequest) -> tuple[int, list[Prefix]]:
@@ -59,7 +59,7 @@ class ModelPrompts:
                 pass
         made = self._renderer.render(sent.request, sent.breakpoints, self.rules, self._workspace)
         prefixes = self._prefixes.setdefault((made.head, sent.request.thread.human), {})
-        self._bare[sent.content] = UnmarkedPrompt(made.total_tokens, prefixes)
+        self._bare[sent.content] = BarePrompt(made.total_tokens, prefixes)
         found = [breakpoint.prefix for breakpoint in made.breakpoints]
         prefixes.update(zip(sent.places, found, strict=True))
         return made.total_tokens, found

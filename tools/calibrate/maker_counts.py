@@ -70,7 +70,7 @@ class Fit:
         return self.structure.get("tool", 0)
 
 
-class Desk:
+class MakerCounts:
     """Counts by all makers' tokenizers, and what is fitted on them."""
 
     def __init__(self, makers: Mapping[str, Count]) -> None:

@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parents[2] / "scenarios" / "seed-claims"
 INPUT_CLASSES = ("input", "read", "write_5m", "write_1h")
 
 
-class Study:
+class ClaimScenario:
     """A scenario with its ledgers by strategy, each simulated when it is first asked for."""
 
     def __init__(self, name: str, *sets: str) -> None:
@@ -64,6 +64,6 @@ def total_cost(rows: Iterable[CallRow]) -> Decimal:
 
 
 @cache
-def study(name: str, *sets: str) -> Study:
-    """The study of a scenario with `--set` texts; the same object for the same words."""
-    return Study(name, *sets)
+def claim_scenario(name: str, *sets: str) -> ClaimScenario:
+    """A scenario with `--set` texts; the same object for the same words."""
+    return ClaimScenario(name, *sets)
