@@ -1,7 +1,8 @@
-"""Imports run one way: each folder imports only from those that come before it in CONTRIBUTING."""
+"""Imports run one way: each folder imports only from those before it in CONTRIBUTING. A class name is used once."""
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,3 +47,12 @@ def module_of(path: Path) -> str:
 def test_no_folder_hides_a_function() -> None:
     """An imported folder becomes an attribute of the package, in the place of a function with its name."""
     assert not {path.name.removesuffix(".py") for path in PACKAGE.iterdir()} & set(cachecost.__all__)
+
+
+def test_a_class_name_is_used_once() -> None:
+    """Records of a reader apart, which have the names of their format."""
+    shared = [path for path in FILES if "readers" not in path.parts]
+    names = Counter(
+        node.name for path in shared for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
+    )
+    assert not [name for name, count in names.items() if count > 1]

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from queue import Empty
+from queue import Empty, Queue
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,7 +24,6 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.call_recording.reader import RecordingLines
 from cachecost.live.recorder.digest import DigestFile
 from cachecost.live.recorder.helper import NO_PAGE, HelperOptions
-from cachecost.live.recorder.helper_main import Inbox
 from cachecost.live.recorder.log_lines import LineReader
 from cachecost.live.recorder.prediction import Predictor
 from cachecost.live.recorder.start_order import StartOrder
@@ -56,7 +55,7 @@ class HelperLoop:
         self._ready: deque[tuple[int, RecordedCall]] = deque()
         self._is_over = False
 
-    def run(self, inbox: Inbox) -> None:
+    def run(self, inbox: Queue[bytes | None]) -> None:
         """Handle messages. Ended calls are written before the next prediction."""
         self._open_page()
         while not self._is_over or self._ready:

@@ -35,11 +35,11 @@ def main(options: str, descriptor: int) -> int:
     from cachecost.live.recorder.helper import HelperOptions
     from cachecost.live.recorder.helper_loop import HelperLoop, say
 
-    told = HelperOptions(**loads(options))
+    parsed = HelperOptions(**loads(options))
     try:
-        HelperLoop(told).run(inbox)
+        HelperLoop(parsed).run(inbox)
     except Exception as error:  # the recorder goes on without this process, and says so
-        say(f"{told.path}: {type(error).__name__}: {error}")
+        say(f"{parsed.path}: {type(error).__name__}: {error}")
         return 1
     return 0
 
