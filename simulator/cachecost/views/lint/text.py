@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from io import StringIO
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cachecost.analysis.lint.finding import LintFinding
 from cachecost.base.formatting import count_text, tokens
 from cachecost.base.inert import encodable
 from cachecost.views.charts.palette import SEVERITY_STYLES
@@ -21,49 +22,6 @@ from cachecost.views.tables.fitting import shorten_middle
 FORMAT = 1
 INDENT = 7
 LONGEST_NAME = 40
-
-
-class ShownFinding(Protocol):
-    """A finding as a view needs it; see `LintFinding` for what the fields mean."""
-
-    @property
-    def code(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def severity(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def request(self) -> str: ...
-    @property
-    def call(self) -> int | None: ...
-    @property
-    def calls(self) -> int: ...
-    @property
-    def message(self) -> str: ...
-    @property
-    def why(self) -> str: ...
-    @property
-    def fix(self) -> str: ...
-    @property
-    def source(self) -> str: ...
-    @property
-    def tokens(self) -> int | None: ...
-    @property
-    def offset(self) -> int | None: ...
-    @property
-    def excerpt(self) -> str: ...
-    @property
-    def session(self) -> str: ...
-    @property
-    def file(self) -> str: ...
-    @property
-    def line(self) -> int | None: ...
-    @property
-    def bill(self) -> str: ...
-    @property
-    def explains_as(self) -> str: ...
 
 
 FIELDS = (
@@ -89,13 +47,13 @@ FIELDS = (
 )
 
 
-def lint_object(findings: Sequence[ShownFinding], requests: int) -> dict[str, Any]:
+def lint_object(findings: Sequence[LintFinding], requests: int) -> dict[str, Any]:
     """What `lint --json` prints, as one object."""
     rows = [{name: getattr(one, name) for name in FIELDS} for one in findings]
     return {"format": FORMAT, "requests": requests, "findings": rows}
 
 
-def print_lint(findings: Sequence[ShownFinding], requests: int, stream: IO[str], pricing: str = "") -> None:
+def print_lint(findings: Sequence[LintFinding], requests: int, stream: IO[str], pricing: str = "") -> None:
     """Print to `stream`: as wide as its terminal, 120 cells into a pipe; colours as it and NO_COLOR allow.
 
     `pricing` is the command that prices the findings; "" for none.
@@ -107,7 +65,7 @@ def print_lint(findings: Sequence[ShownFinding], requests: int, stream: IO[str],
 
 
 def lint_text(
-    findings: Sequence[ShownFinding],
+    findings: Sequence[LintFinding],
     requests: int,
     pricing: str = "",
     *,
@@ -130,7 +88,7 @@ def lint_text(
     return encodable(text, encoding)
 
 
-def _parts(findings: Sequence[ShownFinding], requests: int) -> Iterator[RenderableType]:
+def _parts(findings: Sequence[LintFinding], requests: int) -> Iterator[RenderableType]:
     yield Text(_headline(findings, requests), "bold")
     shows_request = len({one.request for one in findings}) > 1 or any(one.call is not None for one in findings)
     for one in findings:
@@ -141,7 +99,7 @@ def _parts(findings: Sequence[ShownFinding], requests: int) -> Iterator[Renderab
             yield _prose(f"→ {one.fix}")
 
 
-def _next_step(findings: Sequence[ShownFinding], pricing: str) -> Iterator[RenderableType]:
+def _next_step(findings: Sequence[LintFinding], pricing: str) -> Iterator[RenderableType]:
     """The command that prices what was found, and the codes under which it does."""
     codes = sorted({one.explains_as for one in findings if one.explains_as and one.severity != "note"})
     if pricing and codes:
@@ -149,13 +107,13 @@ def _next_step(findings: Sequence[ShownFinding], pricing: str) -> Iterator[Rende
         yield Text(f"{pricing} prices what this costs (as {', '.join(codes)})", overflow="fold")
 
 
-def _headline(findings: Sequence[ShownFinding], requests: int) -> str:
-    many = Counter(one.severity for one in findings)
+def _headline(findings: Sequence[LintFinding], requests: int) -> str:
+    many = Counter[str](one.severity for one in findings)
     counts = [count_text(many[name], name) for name in SEVERITY_STYLES if many[name]]
     return " · ".join([count_text(requests, "request"), *(counts or ["nothing found"])])
 
 
-def _title(one: ShownFinding, shows_request: bool) -> RenderableType:
+def _title(one: LintFinding, shows_request: bool) -> RenderableType:
     """The code, its name and the path; where, how often, how much."""
     row = Table.grid(padding=(0, 2, 0, 0))
     row.add_column(no_wrap=True)
@@ -167,7 +125,7 @@ def _title(one: ShownFinding, shows_request: bool) -> RenderableType:
     return row
 
 
-def _how_much(one: ShownFinding, shows_request: bool) -> str:
+def _how_much(one: LintFinding, shows_request: bool) -> str:
     where = shorten_middle(one.request, LONGEST_NAME) if shows_request else ""
     if one.call is not None:
         where += f" call {one.call:,}" if one.calls == 1 else f" in {one.calls:,} calls, first in call {one.call:,}"
