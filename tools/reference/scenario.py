@@ -22,7 +22,7 @@ ELSEWHERE = {
     "breakpoints": "a preset's name, or a list of [primitives](strategies.md#primitives)",
     "changes": "a list of [changes](strategies.md#changes)",
     "preset": "[a preset's name](strategies.md#presets)",
-    "rules": "mapping of [assumptions](rules.md#assumptions) to readings",
+    "rules": "mapping of [assumptions](rules.md#assumptions) to values",
 }
 WHOLE_KEYS = "The file"
 

@@ -55,7 +55,7 @@ def _matrix(own: ClaimScenario) -> Iterator[Claim]:
 
 
 def _sessions() -> dict[str, tuple[list[CallRow], bool]]:
-    """Five sessions, each with whether its design marks the last message (the fix)."""
+    """Five sessions, each with whether its design places a breakpoint on the last message (the fix)."""
     own, opus = claim_scenario("progressive"), claim_scenario("progressive", "model=claude-opus-4-5")
     slow = claim_scenario("progressive", "conversation.synthetic.pauses.loop=360")
     return {

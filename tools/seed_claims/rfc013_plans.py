@@ -53,7 +53,8 @@ def _branching(short: ClaimScenario, long: ClaimScenario) -> Iterator[Claim]:
     yield Claim(
         "rfc013.branching-coded",
         "The code does so.",
-        f"it marks the message before the human one before that, and none before the first: {usd(coded)} in "
+        "it places a breakpoint on the message before the human one before that, and none before the first: "
+        f"{usd(coded)} in "
         "short turns, "
         f"{usd(coded_slow)} in long ones",
         _both(short),

@@ -223,7 +223,7 @@ OTHERS = (
     ),
     breakpoint_preset(
         "openai-implicit",
-        "OpenAI's implicit caching, told as automatic at Anthropic's rules and prices (not OpenAI's)",
+        "OpenAI's implicit caching, simulated as automatic at Anthropic's rules and prices (not OpenAI's)",
         "OpenAI's docs, by workers#1202",
         RECORDED,
         Automatic(),
