@@ -23,6 +23,7 @@ from cachecost.views.fidelity.hosts import HostScore, other_scores_sentence
 from cachecost.views.fidelity.json_output import fidelity_object
 from cachecost.views.fidelity.scores import score
 from cachecost.views.fidelity.tables import host_table
+from cachecost.views.tables.fitting import fit_table
 
 ASK = user(text(2000, "ask"))
 MORE = (ASK, assistant(text(300)), user(text(200)))
@@ -156,3 +157,12 @@ def test_a_table_says_of_every_host_what_recordings_confirm() -> None:
     assert other_scores_sentence(fidelity) == "", "there are no calls of Anthropic's to set them beside"
     said = {row["host"]: row["standing"] for row in fidelity_object(fidelity)["hosts"]}
     assert said["xai"] == "confirmed; 1 model, 1 client (thin)" and said["vllm"] == "nothing recorded: documented only"
+
+
+@pytest.mark.parametrize("width", [80, 90, 100, 120, 160])
+def test_no_cell_of_the_hosts_is_cut_in_a_narrow_terminal(width: int) -> None:
+    judgements = judged("xai", "grok-4.7", (body(ASK), Usage(1872, 128)), (body(*MORE), Usage(516, 1984)))
+    fitted = fit_table(host_table(Fidelity(judgements, "crude"), recorded_only=True), width)
+    assert fitted.room >= 0
+    assert {"hits exact", "cold exact", "in range"} <= {column.key for column in fitted.shown}
+    assert bool(fitted.hidden) == (width < 160)

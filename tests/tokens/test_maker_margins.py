@@ -19,13 +19,13 @@ from cachecost.tokens.factory import make_counter
 from cachecost.tokens.margins import KINDS, MAKERS, PromptMargins, general_margin, margins_of
 from cachecost.tokens.textcounter import TextCounter
 from tools.calibrate.maker_margins import fit_maker, judge_logs, toml
-from tools.calibrate.margins import Judged, holds
+from tools.calibrate.margins import BilledCount, holds
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings" / "traffic"
 HOSTS = {"deepseek": "deepseek", "gemini": "gemini", "grok": "xai", "mistral": "mistral"}
 
 
-def judged(generation: str) -> list[Judged]:
+def judged(generation: str) -> list[BilledCount]:
     """The distinct bills of the committed recordings of a maker's own host, counted without any bill."""
     found = judge_logs(sorted((RECORDINGS / HOSTS[generation]).glob("*.jsonl")), "tiktoken")
     return [one for one in found if one.generation == generation]
@@ -49,8 +49,8 @@ def test_margins_hold_for_nine_of_ten_held_out_calls(generation: str, least: int
     assert right >= 0.85 * all_, (right, all_)
 
 
-def call(error: int, words: int = 100, answers: int = 0, file: str = "a") -> Judged:
-    return Judged(file, "grok", Kinds(text=words), words + 50, error, answers)
+def call(error: int, words: int = 100, answers: int = 0, file: str = "a") -> BilledCount:
+    return BilledCount(file, "grok", Kinds(text=words), words + 50, error, answers)
 
 
 class Kinds(dict[str, int]):

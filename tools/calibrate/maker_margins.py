@@ -20,7 +20,7 @@ from cachecost.analysis.fidelity.holdout import is_held_out, recording_name
 from cachecost.tokens.calibration import calibration
 from cachecost.tokens.margins import KINDS, MAKERS, Margins
 from cachecost.tokens.native import NAME, has_native
-from tools.calibrate.margins import LEAST_BASE, Judged, holds, judge_all, told_by_most
+from tools.calibrate.margins import LEAST_BASE, BilledCount, holds, judge_all, told_by_most
 
 HEAD = """\
 # Written by `python -m tools.calibrate.maker_margins LOG… --write`; do not edit by hand.
@@ -42,11 +42,11 @@ SHORTEST = 50
 """Tokens of a prompt from which its relative error is counted."""
 
 
-def judge_logs(logs: Iterable[Path], counter: str) -> list[Judged]:
+def judge_logs(logs: Iterable[Path], counter: str) -> list[BilledCount]:
     """The billed calls of all logs, under the names of their recordings, which "@commit" does not change: one that was
     made again is in the same part of the files. Each distinct bill of a recording once.
     """
-    known: dict[tuple[object, ...], Judged] = {}
+    known: dict[tuple[object, ...], BilledCount] = {}
     for log in logs:
         for one in judge_all([log], counter):
             named = replace(one, file=recording_name(log.name))
@@ -54,7 +54,7 @@ def judge_logs(logs: Iterable[Path], counter: str) -> list[Judged]:
     return list(known.values())
 
 
-def fit_maker(calls: Sequence[Judged], general: float) -> Margins:
+def fit_maker(calls: Sequence[BilledCount], general: float) -> Margins:
     """Margins of a maker by its fitted calls; `general` for the kinds that they do not tell."""
     plain, answered = [one for one in calls if not one.answers], [one for one in calls if one.answers]
     base = max(LEAST_BASE, _most(abs(one.error) for one in plain if sum(one.kinds.values()) < SHORT))
@@ -64,7 +64,7 @@ def fit_maker(calls: Sequence[Judged], general: float) -> Margins:
     return replace(told, answer=float(math.ceil(answer)))
 
 
-def _beyond(one: Judged, base: float) -> float:
+def _beyond(one: BilledCount, base: float) -> float:
     return max(0.0, abs(one.error) - base)
 
 
@@ -77,7 +77,7 @@ def _up(number: float) -> float:
     return math.ceil(number * 1000) / 1000
 
 
-def toml(judged: dict[str, Sequence[Judged]], day: date) -> str:
+def toml(judged: dict[str, Sequence[BilledCount]], day: date) -> str:
     """The file of margins."""
     lines = [HEAD, "[fit]", f"date = {day}"]
     for counter, generations in GENERATIONS.items():
@@ -87,7 +87,7 @@ def toml(judged: dict[str, Sequence[Judged]], day: date) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(generation: str, counter: str, calls: Sequence[Judged]) -> list[str]:
+def _table(generation: str, counter: str, calls: Sequence[BilledCount]) -> list[str]:
     fitted = [one for one in calls if not is_held_out(one.file)]
     general = calibration(generation).error_margin["tiktoken"]
     margins = fit_maker(fitted, general)
@@ -103,7 +103,7 @@ def _table(generation: str, counter: str, calls: Sequence[Judged]) -> list[str]:
     ]
 
 
-def _error(calls: Sequence[Judged]) -> str:
+def _error(calls: Sequence[BilledCount]) -> str:
     errors = sorted(abs(one.error) / (one.total - one.error) for one in calls if one.total - one.error >= SHORTEST)
     median, p95 = errors[len(errors) // 2], errors[min(len(errors) - 1, len(errors) * 95 // 100)]
     return f"{{ median = {median:.4f}, p95 = {p95:.4f}, requests = {len(errors)} }}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from cachecost.base.formatting import dollar_change, dollars, percent
@@ -19,6 +19,7 @@ SCORE_HEADERS = (
 )
 RANKS = {"billed, unknown": DETAIL, "95th": COMPARISON, "unknown": COUNT}
 HOST_HEADERS = ("caches", "what recordings say", "calls", "hits exact", "cold exact", "in range", "unknown", "worst")
+HOST_RANKS = {"worst": COUNT, "unknown": COUNT, "caches": COUNT, "what recordings say": COMPARISON}
 PART_HEADERS = (
     *("part", "files", "clients", "calls", "hits exact", "cold exact", "cold, wrote", "in range", "unknown", "95th"),
     *("billed", "off by", "remark"),
@@ -32,7 +33,12 @@ def score_table(fidelity: Fidelity, group: str) -> Table:
     """The scores of each project, model or feature (`GROUPS`)."""
     rows = list(map(_score_cells, scores(fidelity, GROUPS[group])))
     table = build_table(f"Predicted against billed, by {group}", (group, *SCORE_HEADERS), rows)
-    return replace(table, columns=[replace(one, rank=RANKS.get(one.key, one.rank)) for one in table.columns])
+    return _ranked(table, RANKS)
+
+
+def _ranked(table: Table, ranks: Mapping[str, int]) -> Table:
+    """The table with the ranks of columns that a narrow terminal may hide."""
+    return replace(table, columns=[replace(one, rank=ranks.get(one.key, one.rank)) for one in table.columns])
 
 
 def short_score_table(fidelity: Fidelity, group: str) -> Table:
@@ -50,7 +56,7 @@ def host_table(fidelity: Fidelity, *, recorded_only: bool = False) -> Table:
     """The scores host by host; `recorded_only` leaves out the hosts of which nothing was recorded."""
     rows = [_host_cells(row) for row in host_scores(fidelity) if row.score.calls or not recorded_only]
     caption = "Predicted against billed, by host; worst is tokens off"
-    return build_table(caption, ("host", *HOST_HEADERS), rows, words=3)
+    return _ranked(build_table(caption, ("host", *HOST_HEADERS), rows, words=3), HOST_RANKS)
 
 
 def part_table(fidelity: Fidelity) -> Table:
