@@ -60,7 +60,7 @@ def bill_lines(
     yield from plain(wrap_parts(headline(summary), width))
     if not summary.rows:
         return
-    if split := class_words(summary.total):
+    if split := class_words(summary.total, "it"):
         yield from plain(wrap_parts(f"  {split}", width, "    "))
     causes = fit_causes(causes_table(summary, rewrites, advice), width) if rewrites else None
     if causes:

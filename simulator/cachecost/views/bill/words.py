@@ -148,13 +148,17 @@ def pauses(rewrites: Sequence[BilledRewrite]) -> str:
     return f"({', '.join(map(duration, idle[:PAUSES_SHOWN]))}{more})"
 
 
-def class_words(row: BillRow) -> str:
-    """What the dollars were paid for: "Of it: $33.15 cache reads · $2.85 output"; empty where that is one class."""
+def class_words(row: BillRow, whole: str = "") -> str:
+    """What the dollars were paid for: "Of $36.00: $33.15 cache reads · $2.85 output"; empty where that is one class.
+
+    `whole` takes the place of the dollars right behind them ("it").
+    """
     costs = {name: cost for name, cost in row.cost_by_class.items() if cost}
     if len(costs) < 2:
         return ""
     amounts = dollar_column(list(costs.values()))
-    return "Of it: " + " · ".join(f"{one} {CLASS_WORDS[name]}" for name, one in zip(costs, amounts, strict=True))
+    parts = [f"{amount} {CLASS_WORDS[name]}" for name, amount in zip(costs, amounts, strict=True)]
+    return f"Of {whole or dollars(row.cost)}: {' · '.join(parts)}"
 
 
 def partial_output_words(row: BillRow) -> str:
