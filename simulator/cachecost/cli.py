@@ -67,10 +67,11 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="cachecost", help="Show the version and exit.")
 def cachecost() -> None:
-    """Simulate what LLM prompt caching costs, and what it would cost with other settings.
+    """Show what LLM prompt caching costs, why, and what it would cost with other settings.
 
-    cachecost replays recorded or synthetic conversations against a simulated prompt cache. Results go to stdout,
-    diagnostics to stderr. For the options of a command: cachecost COMMAND --help.
+    To begin: `cachecost bill` reads the sessions of the coding agents on this machine. Other commands replay recorded
+    or synthetic conversations against a simulated prompt cache. Results go to stdout, diagnostics to stderr. For the
+    options of a command: cachecost COMMAND --help.
     """
 
 
