@@ -1,4 +1,7 @@
-"""`cachecost mcp` as a client sees it: the SDK's own, over stdio, to a process of its own."""
+"""`cachecost mcp` as a client sees it: the SDK's own, in this process, or over stdio to a process of its own.
+
+Half of the processor time of a server is its start: what is true wherever it runs is asked here.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from mcp.client.stdio import stdio_client
 from bill_sessions import MAIN, write_sessions
 from cachecost.commands.catalogue import COMMAND_GROUPS
 from cachecost.commands.mcp_server.answers import cut_answer
+from cachecost.commands.mcp_server.server import make_server
 from command_runs import printed, run_here
 
 ROOT = Path(__file__).parents[2]
@@ -34,15 +38,21 @@ OFF = {"CACHECOST_STORE": "off", "CACHECOST_TOKENS": "tiktoken"}
 Talk = Callable[[Client], Awaitable[Any]]
 
 
-def talk(body: Talk, **environment: str) -> Any:
-    """What `body` returns, with a client that is connected to a fresh server."""
-    command = StdioServerParameters(
-        command=sys.executable, args=["-m", "cachecost", "mcp"], env={**os.environ, **OFF, **environment}
-    )
+def talk(body: Talk) -> Any:
+    """What `body` returns, with a client that is connected to a fresh server, in this process."""
+    return _run(lambda: Client(make_server()), body)
 
+
+def talk_apart(body: Talk) -> Any:
+    """The same over stdio, with a process as agents start it."""
+    command = StdioServerParameters(command=sys.executable, args=["-m", "cachecost", "mcp"], env={**os.environ, **OFF})
+    return _run(lambda: Client(stdio_client(command)), body)
+
+
+def _run(connected: Callable[[], Client], body: Talk) -> Any:
     async def run() -> Any:
         with anyio.fail_after(60):
-            async with Client(stdio_client(command)) as client:
+            async with connected() as client:
                 return await body(client)
 
     return anyio.run(run)
@@ -50,17 +60,17 @@ def talk(body: Talk, **environment: str) -> Any:
 
 def answer(name: str, **arguments: Any) -> dict[str, Any]:
     """The structured answer of one call, which holds to the schema of its tool."""
+    return talk(lambda client: ask_tool(client, name, arguments))
 
-    async def ask(client: Client) -> dict[str, Any]:
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        done = await client.call_tool(name, arguments)
-        assert not done.is_error, done.content
-        assert isinstance(done.structured_content, dict)
-        jsonschema.validate(done.structured_content, tools[name].output_schema)
-        assert json.loads(done.content[0].text) == done.structured_content
-        return done.structured_content
 
-    return talk(ask)
+async def ask_tool(client: Client, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    done = await client.call_tool(name, arguments)
+    assert not done.is_error, done.content
+    assert isinstance(done.structured_content, dict)
+    jsonschema.validate(done.structured_content, tools[name].output_schema)
+    assert json.loads(done.content[0].text) == done.structured_content
+    return done.structured_content
 
 
 def failure(name: str, **arguments: Any) -> str:
@@ -89,7 +99,7 @@ def test_every_tool_only_reads_and_has_schemas() -> None:
     async def ask(client: Client) -> Any:
         return (await client.list_tools()).tools, (await client.list_resource_templates()).resource_templates
 
-    tools, templates = talk(ask)
+    tools, templates = talk_apart(ask)
     assert {tool.name for tool in tools} == TOOLS
     for tool in tools:
         assert tool.description and tool.annotations.read_only_hint and not tool.annotations.open_world_hint
@@ -98,13 +108,17 @@ def test_every_tool_only_reads_and_has_schemas() -> None:
 
 
 def test_a_tool_says_what_its_command_says(folder: Path) -> None:
-    for name, command, words, arguments in (
+    told = (
         ("bill", "bill", [folder], {"paths": [str(folder)]}),
         ("next_message", "next", [folder, "--at", AT], {"session": str(folder), "at": AT}),
         ("what_if", "whatif", [LOG], {"paths": [str(LOG)], "limit": 500}),
         ("lint_request", "lint", [LOG], {"paths": [str(LOG)]}),
-    ):
-        made = answer(name, **arguments)
+    )
+
+    async def ask_all(client: Client) -> list[dict[str, Any]]:
+        return [await ask_tool(client, name, arguments) for name, _, _, arguments in told]
+
+    for (name, command, words, _), made in zip(told, talk_apart(ask_all), strict=True):
         assert made.pop("cut") == []
         made.pop("diagnostics")
         assert made == json.loads(run_here(command, *words, "--json").stdout), name
@@ -197,7 +211,7 @@ def test_a_file_that_grows_is_read_again(folder: Path, tmp_path: Path) -> None:
             found.append(done.structured_content["calls"])
         return found
 
-    before, after = talk(ask)
+    before, after = talk_apart(ask)
     assert 0 < before < after
 
 
@@ -214,7 +228,7 @@ def test_calls_at_the_same_time_do_not_mix(folder: Path) -> None:
             group.start_soon(call, "next_message", {"session": str(folder), "at": AT})
         return made
 
-    made = talk(ask)
+    made = talk_apart(ask)
     assert made["bill"]["billed_usd"] and made["models"]["models"] and made["next_message"]["cost_usd"]
 
 

@@ -31,10 +31,14 @@ class Ctok:
 
     def __init__(self, generation: str) -> None:
         self.key = KEYS[generation]
-        self.advice = (
+        self._version = VERSIONS[generation]
+
+    @property
+    def advice(self) -> str:
+        """Asked for where a count is missing only: to find how this copy was installed takes 10 ms."""
+        return (
             f"import the recording again where ctok is installed ({how_to_install(['ctok'])}), or use --tokens tiktoken"
         )
-        self._version = VERSIONS[generation]
 
     def __call__(self, text: str) -> int:
         """Tokens of `text`. The first call loads the vocabulary, about 0.4 s."""

@@ -27,7 +27,9 @@ class Tally(Protocol):
     """A tokenizer. `key` is its name in `Block.counts`; `advice` ends the error where a count is missing."""
 
     key: str
-    advice: str
+
+    @property
+    def advice(self) -> str: ...
 
     def __call__(self, text: str) -> int:
         """Tokens of a nonempty text without lone surrogates."""
