@@ -44,6 +44,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             path.unlink(missing_ok=True)
 
 
+def pytest_collection_finish() -> None:
+    """What collecting made lives until the end: no collection of garbage looks through it again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     """The golden file of this test."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-import tokenize
 from collections.abc import Iterator
 from contextlib import chdir
 from functools import cache
@@ -33,6 +32,8 @@ LEFT_OVER = {"docs/codes/CC999.md"}
 """A page that a test makes to see it go."""
 SOMEBODY_ELSES = {"docs/ARCHITECTURE.md", "docs/prompt-caching.md", "docs/docs/diving-deeper/react.md"}
 """Pages of other repositories, named as sources of presets and changes."""
+HINT = re.compile(r"\brules?[\s\"']+\d|docs/|\bcontract", re.I)
+"""What the raw text of a file has that refers to something."""
 ABSENT = re.compile(r"\bthe contract\b|\bcontract's\b|\(contract\b", re.I)
 """Words for a page that this repository does not have."""
 
@@ -53,20 +54,20 @@ def _sources() -> list[Path]:
 
 def _comments(path: Path) -> Iterator[str]:
     """Docstrings, comments and other texts of a Python file; a TOML file is its text."""
+    text = path.read_text(encoding="utf-8")
     if path.suffix == ".toml":
-        yield path.read_text(encoding="utf-8")
+        yield text
         return
-    with path.open("rb") as file:
-        yield from (token.string for token in tokenize.tokenize(file.readline) if token.type == tokenize.COMMENT)
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    yield from re.findall("#.*", text)  # comments, and ends of texts that have this sign
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 
 
 @cache
 def _texts() -> dict[Path, str]:
-    """Read when a test asks, and not by everybody who collects tests: it takes four seconds."""
-    return {path: "\n".join(_comments(path)) for path in _sources()}
+    """What may refer to something: only that is parsed, and when a test asks, not by everybody who collects tests."""
+    return {path: "\n".join(_comments(path)) for path in _sources() if HINT.search(path.read_text(encoding="utf-8"))}
 
 
 def test_the_rulebook_has_the_rules_1_to_21() -> None:

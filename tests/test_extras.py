@@ -118,6 +118,11 @@ def test_every_extra_is_one_of_the_project() -> None:
     assert set(EXTRAS.values()) <= set(known)
 
 
+def _called(function: ast.expr) -> str:
+    """The last part of the name of what is called."""
+    return getattr(function, "attr", getattr(function, "id", ""))
+
+
 def imported_packages() -> set[str]:
     """Top-level modules that the package imports anywhere, lazily or not."""
     found: set[str] = set()
@@ -127,7 +132,7 @@ def imported_packages() -> set[str]:
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 found.add(str(node.module).partition(".")[0])
-            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            elif isinstance(node, ast.Call) and _called(node.func) == "import_module":
                 found |= {one.value.partition(".")[0] for one in node.args[:1] if isinstance(one, ast.Constant)}
     return found - set(sys.stdlib_module_names) - {"cachecost", *BROUGHT}
 
