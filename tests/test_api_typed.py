@@ -21,48 +21,9 @@ PUBLIC = [
     "Replay", "Result", "ValidationResult", "bill", "check", "compare", "explain", "lint", "next_message", "optimize",
     "read", "replay", "validate", "whatif",
 ]  # fmt: skip
-PROGRAM = """\
-from decimal import Decimal
-
-import cachecost
-import pandas as pd
-from matplotlib.figure import Figure
-
-
-def cheapest(path: str) -> tuple[str, Decimal]:
-    session = cachecost.read(path, tools_tokens=21_000)
-    if isinstance(session, cachecost.Conversation):
-        print(len(session.replies))
-    result = cachecost.compare(session, ["none", {"name": "mine", "breakpoints": ["automatic"]}], as_of="2026-03-07")
-    frame: pd.DataFrame = result.frame()
-    figure: Figure = result.plot("question")
-    month: Decimal = result.monthly(sessions_per_day=40)["mine"].high
-    print(frame, figure, month, cachecost.replay(session, "automatic", tokens="bytes").cost.total)
-    return result.best.strategy, result.best.cost.total
-
-
-def others(log: str) -> list[str]:
-    exact: int = cachecost.validate(log, assumptions=True).score.exact_hits
-    billed: Decimal = cachecost.bill(log, project="shop").total.cost
-    print(billed, cachecost.bill().frame("month"), cachecost.bill(log, as_of="2026-03-07").rewrites())
-    avoidable: Decimal = cachecost.explain(log, rules={"ttl_in_key": True}).avoidable
-    lower_bound: Decimal = cachecost.optimize(log, pings=False).lower_bound
-    gains: list[str] = [one.name for one in cachecost.whatif(log).gains]
-    codes: list[str] = [one.code for one in cachecost.lint({"model": "m", "messages": []})]
-    now: Decimal | None = cachecost.next_message(log, new_tokens=200, models=["claude-opus-4-6"], tokens="bytes").cost
-    broken: int = len(cachecost.check(["a.yaml"], reports="r").failures)
-    print(exact, avoidable, lower_bound, broken, now)
-    return gains + codes
-"""
-WRONG = """\
-import cachecost
-
-cachecost.compare(["none"])
-cachecost.replay("log.jsonl", tokens="tikoken")
-cachecost.replay("log.jsonl", modle="m")
-cachecost.compare("log.jsonl", ["none"]).plot("bars")
-cachecost.read("log.jsonl").nothing
-"""
+USES = ("right_use.py", "wrong_use.py")
+"""In tests/typed: `make lint` checks them, too, with the package, where it takes no time."""
+IGNORED = re.compile(r"  # type: ignore.*")
 
 
 def test_the_public_names_are_these() -> None:
@@ -101,23 +62,30 @@ def test_using_it_loads_no_chart_and_no_frame() -> None:
     assert not _loaded("from cachecost import *") & {"matplotlib", "pandas", "rich", "starlette", "anthropic", "click"}
 
 
+def test_it_tells_type_checkers_that_it_is_typed() -> None:
+    assert Path(cachecost.__file__).with_name("py.typed").is_file()
+
+
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
     """The lines that a user's strict mypy finds fault with, by file: one run, since it reads all of the library."""
     folder = tmp_path_factory.mktemp("typed")
-    for name, text in (("right.py", PROGRAM), ("wrong.py", WRONG)):
-        (folder / name).write_text(text, encoding="utf-8")
+    for name in USES:
+        text = (ROOT / "tests" / "typed" / name).read_text(encoding="utf-8")
+        (folder / name).write_text(IGNORED.sub("", text), encoding="utf-8")
     options = ["--strict", "--follow-imports=silent", "--ignore-missing-imports", "--no-error-summary"]
-    options += ["--cache-dir", str(ROOT / ".mypy_cache" / "users"), "right.py", "wrong.py"]
+    options += ["--cache-dir", str(ROOT / ".mypy_cache" / "users"), *USES]
     done = subprocess.run([sys.executable, "-m", "mypy", *options], cwd=folder, capture_output=True, text=True)
     found = re.findall(r"^(\S+\.py):(\d+): error:", done.stdout, re.MULTILINE)
-    assert (done.stderr, done.returncode, {name for name, _ in found} <= {"right.py", "wrong.py"}) == ("", 1, True)
-    return {name: sorted({int(line) for file, line in found if file == name}) for name in ("right.py", "wrong.py")}
+    assert (done.stderr, done.returncode, {name for name, _ in found} <= set(USES)) == ("", 1, True)
+    return {name: sorted({int(line) for file, line in found if file == name}) for name in USES}
 
 
+@pytest.mark.slow
 def test_a_users_program_is_typed_strictly(told: dict[str, list[int]]) -> None:
-    assert told["right.py"] == []
+    assert told["right_use.py"] == []
 
 
+@pytest.mark.slow
 def test_a_users_mistakes_are_seen_before_they_run(told: dict[str, list[int]]) -> None:
-    assert told["wrong.py"] == [3, 4, 5, 6, 7]
+    assert told["wrong_use.py"] == [5, 6, 7, 8, 9]

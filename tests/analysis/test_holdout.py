@@ -33,7 +33,7 @@ def test_the_hash_decides(name: str, held_out: bool) -> None:
     assert is_held_out(f"{name}.jsonl") == held_out == (int(hashlib.sha256(name.encode()).hexdigest(), 16) % 3 == 0)
 
 
-@given(st.from_regex(r"[a-z_]{1,20}", fullmatch=True))
+@given(st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=20))
 def test_copies_of_a_recording_are_in_the_same_part(name: str) -> None:
     copies = (f"{name}.jsonl", f"other/{name}.json.gz", f"{name}@0a5bb03c.jsonl")
     assert {is_held_out(copy) for copy in copies} == {is_held_out(name)}

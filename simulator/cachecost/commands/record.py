@@ -116,13 +116,14 @@ def _print_summary(recorded: RecordingResult, setup: ReplaySetup) -> None:
 
 
 def _fidelity(logs: Sequence[Path], setup: ReplaySetup) -> list[str]:
-    """The result of `cachecost validate` on the files."""
+    """The result of `cachecost validate` on the files; its tokens are those of the predictions."""
     from cachecost.analysis.fidelity.validation import Validation
+    from cachecost.tokens.factory import chosen_counter
     from cachecost.views.fidelity.scores import score
     from cachecost.views.fidelity.text import score_lines
 
     with reading_bar(logs):
-        fidelity = Validation(logs, setup).fidelity()
+        fidelity = Validation(logs, setup, chosen_counter()).fidelity()
     left = [f"not judged: {where} {why}" for where, why in fidelity.not_judged[:5]]
     more = len(fidelity.not_judged) - len(left)
     judged = score_lines(score("all", fidelity.judgements)) if fidelity.judgements else []

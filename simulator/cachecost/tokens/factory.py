@@ -22,6 +22,11 @@ tokenizer for its models, where they are installed (nearer to the bills, and slo
 network and runs on every Python."""
 
 
+def chosen_counter() -> str | None:
+    """The counter that somebody chose for this machine; None where nobody did."""
+    return os.environ.get(VARIABLE)
+
+
 def _ctok(generation: str) -> TextCounter:
     from cachecost.tokens.ctok_ import ctok_counter
 
@@ -41,9 +46,9 @@ def _native(generation: str) -> TextCounter:
 
 
 def _auto(generation: str) -> TokenCounter:
-    chosen = os.environ.get(VARIABLE, AUTO)
-    if chosen != AUTO:
-        return make_counter(chosen, generation)
+    chosen = chosen_counter()
+    if chosen not in (None, AUTO):
+        return make_counter(str(chosen), generation)
     from cachecost.tokens.ctok_ import has_ctok
     from cachecost.tokens.native import has_native
     from cachecost.tokens.preferred import PreferredCounter

@@ -19,7 +19,7 @@ from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.tokens.ctok_ import has_ctok
+from cachecost.tokens.factory import AUTO
 
 MODULE = "cachecost.live.recorder.helper_main"
 NO_PAGE = -1
@@ -53,12 +53,12 @@ class HelperOptions:
         return self.prints or self.page != NO_PAGE
 
     def setup(self) -> ReplaySetup:
-        """The setup of predictions; tokens without a bill are counted as in `validate`. Raises InputError."""
+        """The setup of predictions; tokens without a bill are counted as well as they can be. Raises InputError."""
         day = date.fromisoformat(self.as_of) if self.as_of else None
         prices = PriceBook.load(Path(self.prices) if self.prices else None, day)
         own = own_rules(Path(self.own)) if self.own else NO_OWN_RULES
         rules = RuleBook(assumptions_from({**own.assumptions, **self.rules}), day, own)
-        return ReplaySetup(rules, prices, self.host, "ctok" if has_ctok() else "tiktoken")
+        return ReplaySetup(rules, prices, self.host, AUTO)
 
 
 class RecorderHelper:
