@@ -19,6 +19,7 @@ from cachecost.live.recorder.helper_loop import HelperLoop
 from cachecost.live.recorder.helper_main import Inbox
 from cachecost.live.recorder.prediction import Predictor
 from cachecost.live.recorder.sorting import put_recording_in_order
+from cachecost.tokens.ctok_ import has_ctok
 
 SIGNED = [(b"x-api-key", b"sk-ant-api03-planted-key-1")]
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the process in /proc")
@@ -36,6 +37,18 @@ def call(port: int, *texts: str) -> None:
 
 def texts(begin: int, end: int) -> list[str]:
     return [f"text {number}" for number in range(begin, end)]
+
+
+@pytest.mark.parametrize("chosen", ["tiktoken", "bytes", "auto"])
+def test_predictions_count_as_somebody_chose(chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CACHECOST_TOKENS", chosen)
+    best = "ctok" if has_ctok() else "tiktoken"
+    assert HelperOptions("r.jsonl").setup().counter("claude-4.8").name == (best if chosen == "auto" else chosen)
+
+
+def test_predictions_count_what_ctok_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CACHECOST_TOKENS")
+    assert HelperOptions("r.jsonl").setup().counter("o200k").name == "tiktoken"
 
 
 def test_another_process_goes_on_where_the_one_that_writes_dies(tmp_path: Path) -> None:
