@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from cachecost.commands.optimize import search_progress
 from cachecost.commands.progress_columns import amount_text, columns, time_text
 from cachecost.commands.work_bar import WorkBar
 from cachecost.conversations.input_files import WATCH, byte_lines
+from command_runs import run_here
 from terminal import LINE, Terminal
 
 
@@ -141,8 +141,7 @@ def test_stdout_is_the_same_with_a_bar(tmp_path: Path, words: tuple[str, ...]) -
     log.write_bytes(LINE * 3)
     terminal = Terminal(*words, log, stdout=tmp_path / "out")
     code = terminal.end()
-    command = [sys.executable, "-m", "cachecost", *words, str(log)]
-    plain = subprocess.run(command, capture_output=True, env=terminal.environment, check=False)
-    assert (code, (tmp_path / "out").read_bytes()) == (plain.returncode, plain.stdout)
+    plain = run_here(*words, log, TERM="xterm")
+    assert (code, (tmp_path / "out").read_text()) == (plain.returncode, plain.stdout)
     assert "so far" in terminal.shown
-    assert b"so far" not in plain.stderr
+    assert "so far" not in plain.stderr

@@ -84,6 +84,7 @@ def _after(lines: list[str], begins: str) -> str:
     return trimmed("\n".join(line for line in lines[first:] if not re.search(r"recorded in .*calls\.jsonl", line)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["serve", "record"])
 def test_the_page_shows_what_is_printed(command: str, printed: dict[str, str], request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--update-goldens"):

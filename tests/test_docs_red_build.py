@@ -80,10 +80,12 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tupl
     yield found
 
 
+@pytest.mark.slow
 def test_the_exit_codes_are_those_of_the_page(printed: dict[str, tuple[int, str]]) -> None:
     assert [code for code, _ in printed.values()] == [0, 0, 1, 0]
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_is_printed(printed: dict[str, tuple[int, str]], request: pytest.FixtureRequest) -> None:
     page = PAGE.read_text()
     if request.config.getoption("--update-goldens"):

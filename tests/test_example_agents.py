@@ -20,6 +20,7 @@ FOLDERS = sorted(path.parents[1] for path in AGENTS.glob("*/scenarios/agent.yaml
 PATH = str(Path(sys.executable).parent)
 
 
+@pytest.mark.slow
 def test_ten_harmless_changes_cost_nothing(tmp_path: Path) -> None:
     pytest.importorskip("anthropic", reason="the agent's own package; it is in the extra live")
     edits = [edit for each in python_sdk.HARMLESS.values() for edit in each]

@@ -155,6 +155,7 @@ def test_the_project_is_green(project: Path, python: Path) -> None:
     assert made == committed, "the recording is old: run record.py in tests/example_project"
 
 
+@pytest.mark.slow
 def test_a_timestamp_in_its_system_prompt_breaks_it(project: Path, python: Path) -> None:
     agent = project / "agent.py"
     before = agent.read_text()

@@ -148,7 +148,7 @@ def searched(calls: tuple[Plain, ...]) -> tuple[PlanEvaluator, list[PlanSlot]]:
 
 
 @pytest.mark.parametrize(
-    "first", [pytest.param(first, marks=pytest.mark.slow if first >= 200 else ()) for first in range(0, 500, 50)]
+    "first", [pytest.param(first, marks=pytest.mark.slow if first >= 100 else ()) for first in range(0, 500, 50)]
 )
 def test_the_search_finds_what_trying_everything_finds(first: int) -> None:
     for seed in range(first, first + 50):

@@ -15,6 +15,7 @@ import pytest
 from bill_sessions import SessionWriter
 from cachecost.sessions.bundles import MOST_FILES, join_bundles, read_bundle, split_files, without_twins
 from cachecost.sessions.reading import SessionReading
+from command_runs import run_here
 from fleet import cluster
 from sessions import write_sessions
 
@@ -47,7 +48,8 @@ def bill(*words: str) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_several_processes_bill_what_one_does(folder: Path, jobs: str) -> None:
-    alone = bill(str(folder))
+    here = run_here("bill", folder, "--json")
+    alone = (here.returncode, here.stdout, here.stderr)
     assert bill(str(folder), "--jobs", jobs) == alone
     assert json.loads(alone[1])["calls"] == 9
     assert "damaged" in alone[2] or "line" in alone[2]
