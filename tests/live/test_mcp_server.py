@@ -125,7 +125,7 @@ def test_a_tool_says_what_its_command_says(folder: Path) -> None:
 
 
 def test_explain_answers_for_each_strategy() -> None:
-    scenario = ROOT / "scenarios/answer-inquiry.yaml"
+    scenario = ROOT / "scenarios/two-or-four-breakpoints.yaml"
     made = answer("explain", paths=[str(scenario)], limit=2)["explanations"]
     lines = [json.loads(line) for line in printed("explain", scenario, "--json").splitlines()]
     assert [one["strategy"] for one in made] == [line["strategy"] for line in lines]
