@@ -170,7 +170,7 @@ OF_THE_TEST = Calibration(
         ("user", {"type": "text", "text": ""}, 0),
         ("user", {"type": "text", "text": "The cat sat on the mat."}, 7 * 1.5),
         ("system", {"type": "text", "text": "The cat sat on the mat."}, 7 * 1.5 + 2),
-        ("user", {"type": "text", "text": "if (a[0]) { b(); }"}, 10 * 3),
+        ("user", {"type": "text", "text": "1234 5678"}, 5 * 3),
         ("user", {"type": "text", "text": "if (a[i]) { b(); }"}, 9 * 2),
         ("assistant", {"type": "tool_use", "name": "now", "input": {}}, 1 * 1.5 + 100),
         ("assistant", {"type": "tool_use", "name": "now", "input": None}, 2 * 1.5 + 120),

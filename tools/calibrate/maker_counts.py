@@ -10,8 +10,9 @@ from typing import Any
 
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.output_format import output_format, schema_text
+from cachecost.prompts.prose_shares import main_kind
 from cachecost.tokens.content import facts_of, parts_of, prose_of
-from cachecost.tokens.prose import KINDS, kind_of
+from cachecost.tokens.prose import KINDS, prose_of_texts
 from cachecost.tokens.tiktoken_ import encoder
 from tools.calibrate import harmony
 from tools.calibrate.fit import Bill, Text, is_filler, least_absolute, median, ratio
@@ -88,7 +89,9 @@ class MakerCounts:
                 texts, shown = (_as_json(content),), harmony.tool_tokens(content)
             tokens = self._texts(texts)
             cl100k = sum(map(self._cl100k, parts.texts))
-            self._known[block.digest] = Piece(prose_of(block.kind, parts), cl100k, tokens, shown or tokens[OPENAI])
+            self._known[block.digest] = Piece(
+                main_kind(prose_of(block.kind, parts)), cl100k, tokens, shown or tokens[OPENAI]
+            )
         return self._known[block.digest]
 
     def _texts(self, texts: Sequence[str]) -> dict[str, int]:
@@ -105,7 +108,7 @@ class MakerCounts:
                     self._keep(known, sample.source, *self._schema((block.content or {}).get("input_schema")))
         for file in files:
             for text in texts_in(file):
-                piece = Piece(kind_of((text,)), self._cl100k(text), self._texts([text]), 0)
+                piece = Piece(main_kind(prose_of_texts((text,))), self._cl100k(text), self._texts([text]), 0)
                 self._keep(known, str(file), piece, text)
         return list(known.values())
 

@@ -3,7 +3,7 @@
 A line with content says {"block": 7, "role": "user", "content": {…}}; what `block_of` derives
 from role and content (kind, digest, size, flags) is left out unless it differs; "brought" are the definitions of the
 deferred tools that the block refers to. A line without content says {"block": 7, "kind": "text", "role": "user",
-"digest": 32 hex digits, "size": bytes, "counts": {tokenizer: tokens}, "prose": content kind}, and
+"digest": 32 hex digits, "size": bytes, "counts": {tokenizer: tokens}, "prose": content kinds}, and
 "tokens", "image", "citations", "empty" (a text of no characters) where set. In a recording made with `round_to`,
 "size", "tokens" and "counts" are rounded up (content_free.py).
 """
@@ -26,7 +26,7 @@ from cachecost.prompts.wire import ROLES, text_block
 PLAIN_FIELDS = frozenset({"block", "role", "content"})
 """Of a block that follows from its content."""
 Count = Callable[[Block], tuple[Mapping[str, int], str]]
-"""Counts a block's content: (tokens by tokenizer name, content kind)."""
+"""Counts a block's content: (tokens by tokenizer name, content kinds)."""
 DEFAULT_PROSE = "text"
 
 
@@ -95,7 +95,7 @@ def _block_fields(
     content = None if free else block.content
     base = None if content is None else plain_block(block.role, content)
     size, tokens = (block.size, block.tokens) if free is None else _round(block, free)
-    counts = free.counts(counts) if free else counts
+    counts, prose = (free.counts(counts), free.prose(prose)) if free else (counts, prose)
     fields: dict[str, Any] = {
         "kind": block.kind if base is None or base.kind != block.kind else None,
         "role": block.role,

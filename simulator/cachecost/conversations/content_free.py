@@ -23,6 +23,7 @@ from cachecost.base.limits import FILE, read_whole
 from cachecost.conversations.input_files import open_input
 from cachecost.conversations.model import Inquiry
 from cachecost.prompts.blocks import DIGEST_BYTES, compact
+from cachecost.prompts.prose_shares import main_kind
 
 ANSWER_TYPES = frozenset({"boolean", "select", "text", "number", "string"})
 # Parameter names and values of the Messages API; any other word may be somebody's own.
@@ -54,7 +55,7 @@ BODY_REFUSED = re.compile(
     r"(?:tools|system|messages)(?:\.(?:\d+|content|source|text|thinking|redacted_thinking|cache_control))*: "
     r"(?:Extra inputs are not permitted|cache_control cannot be set for empty text blocks)"
 )
-LENGTHS = re.compile(r"cl100k|ctok-.*|unseen")
+LENGTHS = re.compile(r"cl100k|ctok-.*|unseen|sealed")
 """The counts of a block that are lengths: tokens by tokenizer, and bytes that only a signature or a file holds."""
 
 
@@ -98,6 +99,10 @@ class ContentFree:
     def counts(self, counts: Mapping[str, int]) -> dict[str, int]:
         """The counts of a block: lengths rounded up; how many parameters, pages … it has, and of what size, stays."""
         return {name: self.size(number) if LENGTHS.fullmatch(name) else number for name, number in counts.items()}
+
+    def prose(self, prose: str) -> str:
+        """The content kinds of a block; where lengths are rounded, the largest alone, as shares tell a text too."""
+        return prose if self.round_to == 1 else main_kind(prose)
 
     def digest(self, digest: bytes) -> bytes:
         """A block's identity, under the key."""

@@ -1,20 +1,23 @@
-"""The content kind of a text, which determines how many Claude tokens one cl100k token is worth.
+"""The content kinds of a text, which determine how many Claude tokens one cl100k token is worth.
 
-It follows from the text alone, by counting characters and a few words: cheap and deterministic.
+They follow from the text alone, by counting characters and a few words: cheap and deterministic. A text is a blend of
+kinds, whose shares grow steadily with what is counted: no small edit moves a count by more than the edit is worth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cachecost.prompts.prose_shares import WHOLE, write_shares
+
 KINDS = ("text", "code", "data", "tools")
 """Sentences · source code, paths, markup · numbers, ids, logs · tool definitions and schemas."""
-DATA_SHARE = 0.04
-"""From this share of digits on, a text is data: Claude's tokenizers cut numbers finer than words."""
-SYMBOL_SHARE = 0.03
-"""Up to this share of symbols a text is sentences, in any language …"""
-WORD_SHARE = 0.02
-"""… and from this many common English words a character on, regardless of symbols (Markdown, prompts)."""
+DATA_SHARE = 0.12
+"""At this share of digits a text is data, and below in proportion: Claude's tokenizers cut numbers finer than words."""
+SYMBOL_SHARE = 0.08
+"""At this share of symbols the rest of a text is code, and below in proportion; what is left is sentences …"""
+WORD_SHARE = 0.04
+"""… in any language, and fewer of it code with common English words: none at this many a character (Markdown)."""
 DIGITS = tuple("0123456789")
 SYMBOLS = tuple('{}()[]<>;=_/\\"`|*#@$%^&+~')
 COMMON_WORDS = tuple(
@@ -41,14 +44,22 @@ COMMON_WORDS = tuple(
 )
 
 
-def kind_of(texts: Sequence[str]) -> str:
-    """The content kind of all `texts` together: "data", "text" or "code". No text at all is "text"."""
-    length = sum(map(len, texts))
-    if _number_of(DIGITS, texts) > DATA_SHARE * length:
-        return "data"
-    if _number_of(SYMBOLS, texts) <= SYMBOL_SHARE * length:
-        return "text"
-    return "text" if _number_of(COMMON_WORDS, texts) > WORD_SHARE * length else "code"
+def prose_of_texts(texts: Sequence[str]) -> str:
+    """The blend of kinds of all `texts` together: a kind alone ("text"), or shares of `WHOLE` ("data:1200,text:8800").
+
+    No text at all is "text".
+    """
+    length = max(1, sum(map(len, texts)))
+    data = _part(_number_of(DIGITS, texts), DATA_SHARE * length)
+    symbols = _part(_number_of(SYMBOLS, texts), SYMBOL_SHARE * length)
+    words = _part(_number_of(COMMON_WORDS, texts), WORD_SHARE * length)
+    digits = round(WHOLE * data)
+    code = round(WHOLE * (1 - data) * symbols * (1 - words))
+    return write_shares({"code": code, "data": digits, "text": WHOLE - code - digits})
+
+
+def _part(number: int, whole: float) -> float:
+    return min(1.0, number / whole)
 
 
 def _number_of(wanted: Sequence[str], texts: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ from cachecost.prompts.blocks import Block, digest_of
 from cachecost.prompts.counting import CannotCount, Hidden
 from cachecost.prompts.output_format import counts_unseen, output_format, schema_text
 from cachecost.prompts.plain_blocks import has_content
+from cachecost.prompts.prose_shares import WHOLE, shares_in
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 from cachecost.tokens.calibration import Calibration
@@ -128,10 +129,14 @@ class TextCounter:
         return measured
 
     def _worth(self, prose: str) -> float:
-        if prose not in self._ratio:
+        """Tokens per token of the tally for a blend of kinds."""
+        return sum(share * self._worth_of(kind) for kind, share in shares_in(prose).items()) / WHOLE
+
+    def _worth_of(self, kind: str) -> float:
+        if kind not in self._ratio:
             known = ", ".join(self._ratio)
-            raise CannotCount(f"prose '{prose}': expected one of {known}{nearest(prose, self._ratio)}")
-        return self._ratio[prose]
+            raise CannotCount(f"prose '{kind}': expected one of {known}{nearest(kind, self._ratio)}")
+        return self._ratio[kind]
 
     def _structure(self, facts: Mapping[str, int]) -> float:
         """Tokens of facts: a constant plus a size. Counts of texts among them cost nothing."""
