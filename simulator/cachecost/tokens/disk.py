@@ -38,6 +38,7 @@ COUNTED_BY = {
     "native-mistral": "mistral-common",
 }
 """The package whose version counts for a tokenizer."""
+PDF_READER = "pypdf"
 FILES_KEPT = 4
 """Of older states, and of other tokenizers: the ones used last."""
 WRITTEN_AT_ONCE = 500
@@ -64,10 +65,10 @@ def _user_folder() -> Path:
 
 @cache
 def state_of(key: str) -> str:
-    """A digest of everything that determines a tokenizer's counts: its package, and the code and data that read a
-    block.
+    """A digest of everything that determines a tokenizer's counts: its package, the one that reads PDFs, and the code
+    and data that read a block.
     """
-    told = blake2b(f"{key} {version(COUNTED_BY[key])}".encode(), digest_size=8)
+    told = blake2b(f"{key} {version(COUNTED_BY[key])} {version(PDF_READER)}".encode(), digest_size=8)
     for package in ("cachecost.tokens", "cachecost.prompts"):
         for path in sorted(files(package).iterdir(), key=lambda one: one.name):
             if path.name.endswith(CODE):

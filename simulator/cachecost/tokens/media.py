@@ -9,7 +9,7 @@ from typing import Any
 from cachecost.tokens.images import unknown
 from cachecost.tokens.parts import GUESSED, BlockParts, Content, Reader, guess, merge_parts, nonzero
 from cachecost.tokens.pdf import read_pdf
-from cachecost.tokens.pdf_text import drawn_text
+from cachecost.tokens.pdf_text import text_of
 from cachecost.tokens.pixels import decode_base64, image_size
 from cachecost.tokens.sizes import image_fact, page_fact
 
@@ -30,9 +30,9 @@ def image(content: Content) -> BlockParts:
 def document(content: Content, parts_of: Reader) -> BlockParts:
     """A document: its title and context, its text, or the pages of a PDF.
 
-    A PDF costs the image of each page and the text on it (measured on a page with one word); of text in an encoding of
-    the font's own only the number of characters is known. A PDF by URL or file id is a guess: neither its pages nor its
-    text are known.
+    A PDF costs the image of each page and the text on it (measured on a page with one word); of text that cannot be
+    read only the number of characters is known. A PDF by URL or file id is a guess: neither its pages nor its text are
+    known.
     """
     inside = merge_parts(_inside(_source(content), parts_of))
     named = BlockParts(tuple(str(content[key]) for key in ("title", "context") if content.get(key)))
@@ -81,12 +81,12 @@ def _pages(data: bytes) -> BlockParts:
         told = unknown()
         facts = {page_fact(*told.page): told.pages, "unseen": told.pages * told.characters, GUESSED: 1}
         return BlockParts((), facts)
-    page = page_fact(pdf.width, pdf.height)
+    page, text = page_fact(pdf.width, pdf.height), text_of(data, pdf)
+    if text:
+        return BlockParts((text,), {page: pdf.pages})
     if pdf.characters is None:
         return BlockParts((), {page: pdf.pages, "unseen": pdf.pages * unknown().characters, GUESSED: 1})
-    text = drawn_text(data)
-    left = max(0, pdf.characters - len(text.replace("\n", "")))
-    return BlockParts((text,) if text else (), {page: pdf.pages} | nonzero(unseen=left))
+    return BlockParts((), {page: pdf.pages} | nonzero(unseen=pdf.characters))
 
 
 def _sentences(parts: BlockParts) -> int:

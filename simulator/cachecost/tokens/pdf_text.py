@@ -1,14 +1,19 @@
-"""The text drawn on the pages of a PDF, as far as its strings are plain: literal strings in a Latin encoding.
+"""The text drawn on the pages of a PDF.
 
-Fonts cut down to a subset often have an encoding of their own, and those of two bytes a character write hexadecimal
-strings: what they draw is counted by its characters only (`pdf.py`).
+Most files have plain strings, in a Latin encoding: those are read here, fast. Fonts cut down to a subset often have an
+encoding of their own, or two bytes a character, and say what they draw in a table: pypdf reads those. What neither can
+read is counted by its characters only (`pdf.py`).
 """
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
 
-from cachecost.tokens.pdf import NO_TEXT, SHORTEST_SPACE, TEXT, streams_in
+from cachecost.tokens.pdf import NO_TEXT, SHORTEST_SPACE, TEXT, Pdf, streams_in
 
 MARK = re.compile(rb"\(((?:[^\\()]|\\.)*)\)|<[0-9A-Fa-f\s]+>|-(\d{1,9})|(T[*dDmLJj]?(?=\s)|\bET\b|')", re.DOTALL)
 """A literal string, one in hexadecimal, a step back, an operator."""
@@ -16,16 +21,60 @@ NEW_LINE = (b"T*", b"Td", b"TD", b"Tm", b"ET", b"'")
 ESCAPE = re.compile(rb"\\([0-7]{1,3}|.)", re.DOTALL)
 ESCAPED = {b"n": b"\n", b"r": b"\n", b"t": b"\t", b"b": b"", b"f": b"", b"\n": b""}
 LEAST_WORDS = 0.9
-"""The share of letters, digits, spaces and common punctuation from which a text is one."""
+"""The share of letters, digits, spaces and common punctuation from which a text is one; and of plain strings in it."""
 PLAIN = re.compile(r"[\w\s.,;:!?()'\"%&/+\-–—=$€§]")
+MOST_PAGES = 200
+MOST_BYTES = 20_000_000
+"""Of a file that pypdf reads: it takes some 20 ms a page."""
+
+
+def text_of(data: bytes, pdf: Pdf) -> str:
+    """The text of a PDF; "" where it cannot be read. Its plain strings are enough where they are most of the text."""
+    plain = drawn_text(data)
+    if pdf.characters is not None and len(_without_lines(plain)) >= LEAST_WORDS * pdf.characters:
+        return plain
+    is_short = pdf.pages <= MOST_PAGES and len(data) <= MOST_BYTES
+    return max(plain, _library_text(data) if is_short else "", key=len)
+
+
+def _without_lines(text: str) -> str:
+    return text.replace("\n", "")
+
+
+def _library_text(data: bytes) -> str:
+    """What pypdf reads; "" for a file that it cannot read, or that is no text to it either."""
+    with _silent("pypdf"):
+        try:
+            from pypdf import PdfReader
+
+            text = "\n".join(page.extract_text() for page in PdfReader(BytesIO(data)).pages).strip()
+        except Exception:  # a damaged file makes any part of it fail, in any way
+            return ""
+    return text if _is_text(text) else ""
+
+
+@contextmanager
+def _silent(name: str) -> Iterator[None]:
+    """Without the warnings that a library logs."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _is_text(text: str) -> bool:
+    """Mostly letters, digits, spaces and common punctuation."""
+    return bool(text) and len(PLAIN.findall(text)) >= LEAST_WORDS * len(text)
 
 
 def drawn_text(data: bytes) -> str:
     """The text of a PDF's plain strings, a line for each that the file positions; "" where they make no text."""
     shown = (body for head, body in streams_in(data) if TEXT.search(body) and not NO_TEXT.search(head))
     text = "\n".join(filter(None, map(_text_of, shown)))
-    plain = len(PLAIN.findall(text))
-    return text if text and plain >= LEAST_WORDS * len(text) else ""
+    return text if _is_text(text) else ""
 
 
 def _text_of(stream: bytes) -> str:
