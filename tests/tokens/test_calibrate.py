@@ -21,6 +21,7 @@ from tools.calibrate.fit import (
     TELLING,
     Bill,
     Text,
+    blended_ratios,
     is_filler,
     least_absolute,
     median,
@@ -76,7 +77,14 @@ def test_of_two_that_only_occur_together_one_is_held() -> None:
 
 def test_no_constant_is_negative() -> None:
     assert least_absolute([Bill({"thinking": 1}, -9, 500)] * 20, {"thinking": 3}) == {"thinking": 0}
-    assert least_absolute([], {"thinking": 2.6}) == {"thinking": 3}
+    assert least_absolute([], {"thinking": 2.6}) == {"thinking": 2.5}
+
+
+def test_halves_that_make_up_for_one_another_are_found_together() -> None:
+    """Of 40 tokens a call and 13.5 a parameter; each rounded to whole tokens would be off in every bill."""
+    cost = {(1, 0): 40.0, (1, 1): 53.5, (1, 2): 67.0, (2, 4): 134.0}
+    told = [Bill({"tool_use": use, "parameter": n}, rest, 500) for (use, n), rest in cost.items() for _ in range(5)]
+    assert least_absolute(told, {"tool_use": 30, "parameter": 10}) == {"tool_use": 40, "parameter": 13.5}
 
 
 def text(tokens: int, cl100k: int, kind: str = "text") -> Text:
@@ -89,6 +97,14 @@ def test_ratio_is_a_median_by_length() -> None:
     assert ratio([text(10, 10), text(20, 10, "code"), text(0, 0)], "code", "claude-3") == 2.0
     with pytest.raises(CannotEvaluate, match=r"^no text of kind 'data' to tell a ratio from: give more with --text$"):
         ratio([text(10, 10)], "data", "claude-3")
+
+
+def test_ratios_of_blends_are_told_apart() -> None:
+    kinds = ("text", "code")
+    blends = [text(1100, 1000), text(1200, 1000, "code:5000,text:5000"), text(1280, 1000, "code:9000,text:1000")]
+    assert blended_ratios([*blends, text(9, 1, "schema")], kinds, "claude-3") == {"text": 1.1, "code": 1.3}
+    with pytest.raises(CannotEvaluate, match=r"^no text of kind 'code' to tell a ratio from: give more with --text$"):
+        blended_ratios(blends[:1], kinds, "claude-3")
 
 
 def test_tokens_per_byte() -> None:

@@ -14,13 +14,15 @@ from cachecost.tokens.calibration import DATA, Calibration
 from tools.calibrate.fit import Text
 from tools.calibrate.measure import COUNTERS, Errors, FitTrials
 from tools.calibrate.samples import Sample, Samples
+from tools.calibrate.searches import searches_in, with_searches
 
 HEAD = """\
 # Written by `python -m tools.calibrate LOG… --write`; do not edit by hand.
 #
-# ratio: Claude tokens per cl100k token by content kind: medians over texts by length, Claude's counted by ctok;
+# ratio: Claude tokens per cl100k token by content kind, Claude's counted by ctok: least absolute deviations over texts
+#   that are blends of text, code and data (prose.py), a median over tool definitions;
 #   schema: of the schema of a structured output, indented by 2 (fitted on those of tools).
-# structure: tokens of what stands around the texts: least absolute relative deviations from billed totals.
+# structure: tokens of what stands around the texts, in halves: least absolute relative deviations from billed totals.
 #   tool, system, thinking    a tool definition, a system block, a thinking block
 #   tool_use, tool_result     a call and its result; bills only tell both together, so the result's is not fitted
 #   parameter, error          a parameter of a call, an is_error result
@@ -29,10 +31,12 @@ HEAD = """\
 #   image, page, document     what stands around an image, a page of a PDF, a document; the image itself is a formula
 #   citations                 the prompt that enabled citations add; sentence: of a document to be cited
 #   cited, reference          a citation in an answer that is sent again; a tool that a search names
-#   container_upload, server_result, found   a file, the result of a server tool, a result of a web search
+#   container_upload, server_result          a file, the result of a server tool
+#   found, sealed             a result of a web search, a character of its sealed content: fitted on bills of searches
 #   unseen                    a byte of text that only a signature or a file holds, counted as prose
-#   A constant that fewer than 10 prompts tell is the older generation's; where it is prose, grown as texts grow.
-#   tool_result, thinking, sentence and what stands from cited to found is told by single recordings, and not fitted.
+#   A constant that fewer than 3 prompts tell is the older generation's; where it is prose, grown as texts grow.
+#   tool_result, thinking, sentence and what stands from cited to server_result is told by single recordings, and not
+#   fitted.
 # tool_prompt_head: tokens of the tool-use prompt before the tool definitions; where no bill tells, grown as those.
 # error: of a prompt's billed length, each source judged by a fit on all the others; p95 is the band reports state.
 # held_out: of the prompts of the recordings that no fit uses (analysis/fidelity/holdout.py), judged by this fit.
@@ -61,7 +65,7 @@ def _calibrate(given: argparse.Namespace) -> str:
         sys.stderr.write(f"left out, {reason}: {rows}\n")
     bench = FitTrials(given.date)
     texts = bench.texts(samples, given.text)
-    fitted = bench.fit(samples, texts)
+    fitted = with_searches(bench.fit(samples, texts), searches_in(given.logs))
     unused = bench.errors_on(Samples(only_held_out=True).read(given.logs), fitted)
     return toml(fitted, bench.held_out(samples, texts), unused, samples, texts, given)
 
@@ -109,7 +113,7 @@ def _error(error: Errors) -> str:
 
 
 def _table(values: Mapping[str, float]) -> str:
-    return "{ " + ", ".join(f"{name} = {value}" for name, value in values.items()) + " }"
+    return "{ " + ", ".join(f"{name} = {value:g}" for name, value in values.items()) + " }"
 
 
 if __name__ == "__main__":

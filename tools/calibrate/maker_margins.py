@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from cachecost.analysis.fidelity.holdout import is_held_out, recording_name
+from cachecost.analysis.fidelity.holdout import recording_name
 from cachecost.tokens.calibration import calibration
 from cachecost.tokens.margins import KINDS, MAKERS, Margins
 from cachecost.tokens.native import NAME, has_native
@@ -49,8 +49,8 @@ def judge_logs(logs: Iterable[Path], counter: str) -> list[BilledCount]:
     known: dict[tuple[object, ...], BilledCount] = {}
     for log in logs:
         for one in judge_all([log], counter):
-            named = replace(one, file=recording_name(log.name))
-            known.setdefault((named.file, named.generation, named.total, named.error), named)
+            named = replace(one, name=recording_name(one.name))
+            known.setdefault((named.name, named.generation, named.total, named.error), named)
     return list(known.values())
 
 
@@ -88,10 +88,10 @@ def toml(judged: dict[str, Sequence[BilledCount]], day: date) -> str:
 
 
 def _table(generation: str, counter: str, calls: Sequence[BilledCount]) -> list[str]:
-    fitted = [one for one in calls if not is_held_out(one.file)]
+    fitted = [one for one in calls if not one.is_held_out]
     general = calibration(generation).error_margin["tiktoken"]
     margins = fit_maker(fitted, general)
-    right, all_ = holds([one for one in calls if is_held_out(one.file)], margins)
+    right, all_ = holds([one for one in calls if one.is_held_out], margins)
     return [
         "",
         f"# fitted on {len(fitted)} calls; holds in {right} of {all_} held-out ones",

@@ -1,8 +1,8 @@
 """`python -m tools.calibrate.margins LOG…`: error margins by content kind, and how often they hold.
 
-A third of the files, by the SHA-256 of their names, is never fitted. The margin of a kind is the 90th percentile of the
-relative errors of the calls that are mostly of it. All are then widened by what a fit on four fifths of the files is
-off on the rest.
+A third of the recordings is never fitted (`analysis/fidelity/holdout.py`). The margin of a kind is the 90th percentile
+of the relative errors of the calls that are mostly of it, the widest by all fitted recordings and by four fifths of
+them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from datetime import date
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
-from cachecost.base.errors import CannotEvaluate, InputError
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.readers.detect import read_calls
+from cachecost.analysis.fidelity.holdout import ONE_IN, is_held_out, recording_name
+from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.prose_shares import WHOLE, shares_in
 from cachecost.prompts.render import Prompt
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -30,42 +29,44 @@ from cachecost.simulation.call_preparer import CallPreparer, PreparedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.calibration import CLAUDE, calibration
 from cachecost.tokens.ctok_ import VERSIONS, Ctok
-from cachecost.tokens.margins import DATA, KINDS, Margins, opens_answer
-from cachecost.tokens.prose import kind_of
+from cachecost.tokens.images import unseen_margins
+from cachecost.tokens.margins import DATA, FITTED, UNSEEN, Margins, opens_answer
+from cachecost.tokens.prose import prose_of_texts
 from cachecost.tokens.textcounter import TextCounter
 from cachecost.tokens.tiktoken_ import Cl100k
-from tools.calibrate.samples import is_emptied
+from tools.calibrate.recorded import Recorded, read_recorded
 from tools.calibrate.texts import texts_in
 
 HEAD = """\
 # Written by `python -m tools.calibrate.margins LOG… --write`; do not edit by hand.
 #
 # How far a count may be off, nine times out of ten, by tokenizer generation and counter: `base` in tokens for any
-# prompt, the kinds of its blocks relative to their tokens. A kind that fewer than 10 calls tell has the margin of all
-# generations together. A comment says in how many held-out calls the margin of the whole prompt holds; for tiktoken,
-# what agents read and write in transcripts counts as calls of results, with the count of ctok for a bill.
+# prompt, the kinds of its blocks relative to their tokens. A kind that fewer than 10 different calls tell (`thin`) has
+# the margin of all generations together, if that is wider. A comment says in how many held-out calls the margin of the
+# whole prompt holds; for tiktoken, what agents read and write in transcripts counts as calls of results, with the count
+# of ctok for a bill. What only a URL or file id names has a range of its own (images.toml).
 """
 NINE_OF_TEN = 90
-HELD_OUT = 3
-"""One file in so many is held out."""
 LEAST_BASE = 2.0
 """Tokens: each block is rounded, and so is the bill of what stands around them."""
 PARTS = 5
-"""Of the fitted files: how far a fit on all but one is off there widens all margins."""
+"""Of the fitted files: no one of them alone makes a margin narrow."""
 SHORT = 200
 """Tokens up to which a prompt tells the base, and from which it tells kinds."""
 TELLING = 10
-"""A kind that fewer calls tell is told by those of all generations."""
+"""A kind that fewer different calls tell is told by those of all generations."""
+PARTLY = 0.2
+"""The share of a call's tokens from which it says something of a kind that few calls are mostly of."""
 COUNTERS = {"ctok": tuple(VERSIONS), "tiktoken": (*VERSIONS, "o200k")}
 
 
 @dataclass(frozen=True, slots=True)
 class BilledCount:
-    """A billed call: its file, its counted tokens by content kind, how far the count is off the bill, and how many
-    answers are in its prompt.
+    """A billed call: the name of its recording, its counted tokens by content kind, how far it is off the bill, and how
+    many answers are in its prompt.
     """
 
-    file: str
+    name: str
     generation: str
     kinds: Mapping[str, int]
     total: int
@@ -74,7 +75,7 @@ class BilledCount:
 
     @property
     def is_held_out(self) -> bool:
-        return int(sha256(self.file.encode()).hexdigest(), 16) % HELD_OUT == 0
+        return is_held_out(self.name)
 
     @property
     def is_long(self) -> bool:
@@ -83,7 +84,10 @@ class BilledCount:
     @property
     def main_kind(self) -> str:
         """The kind of most of its tokens."""
-        return max(self.kinds, key=self.kinds.__getitem__, default=KINDS[0])
+        return max(self.kinds, key=self.kinds.__getitem__, default=FITTED[0])
+
+    def is_partly(self, kind: str) -> bool:
+        return self.kinds.get(kind, 0) >= PARTLY * sum(self.kinds.values()) > 0
 
     def error_beyond(self, base: float) -> float:
         """The relative error of its blocks, `base` tokens aside."""
@@ -92,7 +96,7 @@ class BilledCount:
     @property
     def part(self) -> int:
         """The part of the fitted files that it is in."""
-        return int(sha256(self.file.encode()).hexdigest(), 16) // HELD_OUT % PARTS
+        return int(sha256(recording_name(self.name).encode()).hexdigest(), 16) // ONE_IN % PARTS
 
     def margin(self, margins: Margins) -> float:
         words = sum(margins.kinds[kind] * tokens for kind, tokens in self.kinds.items())
@@ -100,12 +104,8 @@ class BilledCount:
 
 
 def judge_all(logs: Iterable[Path], counter: str) -> list[BilledCount]:
-    """The billed calls of all logs, each distinct bill of a file once."""
-    found = {judged: None for log in logs for judged in _judge_log(log, counter)}
-    known: dict[tuple[object, ...], BilledCount] = {}
-    for one in found:
-        known.setdefault((one.file.split("@")[0], one.generation, one.total, one.error), one)
-    return list(known.values())
+    """The billed calls of all logs: each counts, as it does where coverage is shown."""
+    return [judged for log in logs for judged in _judge_log(log, counter)]
 
 
 def judge_texts(files: Iterable[Path]) -> list[BilledCount]:
@@ -114,60 +114,38 @@ def judge_texts(files: Iterable[Path]) -> list[BilledCount]:
     found: list[BilledCount] = []
     for file in files:
         texts = texts_in(file)
-        raw = [(kind_of((text,)), cl100k(text)) for text in texts]
+        raw = [(shares_in(prose_of_texts((text,))), cl100k(text)) for text in texts]
         for generation in VERSIONS:
             ctok, ratio = Ctok(generation), calibration(generation).ratio
-            told = round(sum(ratio[kind] * tokens for kind, tokens in raw))
+            told = round(
+                sum(ratio[kind] * share * tokens / WHOLE for shares, tokens in raw for kind, share in shares.items())
+            )
             if told >= SHORT:
                 error = told - sum(map(ctok, texts))
-                found.append(BilledCount(file.name, generation, _Frozen({"results": told}), told, error))
+                found.append(BilledCount(file.name, generation, {"results": told}, told, error))
     return found
 
 
 def _judge_log(log: Path, counter: str) -> Iterator[BilledCount]:
     setup = ReplaySetup(RuleBook(), PriceBook(), tokens=counter, may_lack_prices=True)
     preparer = CallPreparer.of(setup)
-    lines = log.read_text(encoding="utf-8").splitlines()
-    for call in _calls(log):
-        row = _row(lines, call)
-        if call.billed is None or not call.billed.total_input or row.get("redacted"):
-            continue
+    for one in read_recorded(log):
         try:
-            made = preparer.prepare(call)
+            made = preparer.prepare(one.call)
         except CannotEvaluate:
             continue
-        if isinstance(made, PreparedCall) and isinstance(made.counter, TextCounter) and not _is_emptied(call):
-            yield _judge(call, made, str(row.get("file") or log.name))
+        if isinstance(made, PreparedCall) and isinstance(made.counter, TextCounter):
+            yield _judge(one, made)
 
 
-def _calls(log: Path) -> list[RecordedCall]:
-    """The calls of a log; none, with a word on stderr, where it is damaged."""
-    try:
-        return list(read_calls(log, "auto", lambda _: None))
-    except InputError as error:
-        sys.stderr.write(f"left out: {error}\n")
-        return []
-
-
-def _is_emptied(call: RecordedCall) -> bool:
-    """Whether the recorder took the signature out of a thinking block: the bill holds reasoning that is not there."""
-    blocks = (block for message in call.request.thread.messages() for block in message.blocks)
-    return any(is_emptied(block) for block in blocks)
-
-
-def _row(lines: Sequence[str], call: RecordedCall) -> Mapping[str, Any]:
-    found = json.loads(lines[call.line - 1]) if 0 < call.line <= len(lines) else {}
-    return found if isinstance(found, dict) else {}
-
-
-def _judge(call: RecordedCall, made: PreparedCall, file: str) -> BilledCount:
-    assert isinstance(made.counter, TextCounter) and call.billed is not None
+def _judge(one: Recorded, made: PreparedCall) -> BilledCount:
+    assert isinstance(made.counter, TextCounter)
     kinds: Counter[str] = Counter()
     for prompt in made.prompts:
         kinds += tokens_by_kind(prompt, made.counter)
     total = sum(prompt.total_tokens for prompt in made.prompts)
     answers = sum(map(_answers, made.prompts))
-    return BilledCount(file, made.rules.generation, _Frozen(kinds), total, total - call.billed.total_input, answers)
+    return BilledCount(one.name, made.rules.generation, kinds, total, total - one.billed, answers)
 
 
 def _answers(prompt: Prompt) -> int:
@@ -176,13 +154,6 @@ def _answers(prompt: Prompt) -> int:
     while node.parent is not None:
         found, node = found + opens_answer(node), node.parent
     return found
-
-
-class _Frozen(dict[str, int]):
-    """Tokens by kind, to be compared as a whole."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(tuple(sorted(self.items())))
 
 
 def tokens_by_kind(prompt: Prompt, counter: TextCounter) -> Counter[str]:
@@ -198,21 +169,15 @@ def tokens_by_kind(prompt: Prompt, counter: TextCounter) -> Counter[str]:
     return found
 
 
-def fit(calls: Sequence[BilledCount], pooled: Margins | None = None) -> Margins:
-    """Margins that hold for nine of ten calls that a fit without their part of the files has not seen."""
-    off = [off for part in range(PARTS) for off in _unseen_errors(calls, part, pooled)]
-    return _widened(_fit(calls, pooled), told_by_most(off))
+def fit(calls: Iterable[BilledCount], pooled: Margins | None = None) -> Margins:
+    """The margin of each kind by the fitted recordings: the widest of what all of them tell, and all but one part.
 
-
-def _unseen_errors(calls: Sequence[BilledCount], part: int, pooled: Margins | None) -> list[float]:
-    """The errors of the calls of a part of the files, in margins of a fit on the others."""
-    margins = _fit([one for one in calls if one.part != part], pooled)
-    return [abs(one.error) / one.margin(margins) for one in calls if one.part == part]
-
-
-def _widened(margins: Margins, times: float) -> Margins:
-    wide = max(1.0, times)
-    return Margins(_up(margins.base * wide), {kind: _up(of * wide) for kind, of in margins.kinds.items()})
+    Calls with what only a URL or file id names are left out: it alone is what they are off.
+    """
+    told = [one for one in calls if not one.kinds.keys() & set(UNSEEN)]
+    fits = [_fit([one for one in told if one.part != part], pooled) for part in range(PARTS + 1)]
+    kinds = {kind: _up(max(one.kinds[kind] for one in fits)) for kind in FITTED}
+    return Margins(_up(max(one.base for one in fits)), kinds | unseen_margins())
 
 
 def _up(number: float) -> float:
@@ -224,25 +189,36 @@ def _up(number: float) -> float:
 
 
 def _fit(calls: Sequence[BilledCount], pooled: Margins | None) -> Margins:
-    """The base by short prompts, each kind by the calls that are mostly of it; `pooled` where too few tell."""
+    """The base by short prompts, each kind by the calls that are mostly of it.
+
+    A kind that few calls are mostly of has what the margins of the others leave open in calls that are partly of it,
+    and no less than all generations together have.
+    """
     short = [abs(one.error) for one in calls if one.total < SHORT and set(one.kinds) == {"text"}]
     base = max(LEAST_BASE, told_by_most(short) if len(short) >= TELLING else pooled.base if pooled else 0.0)
-    kinds: dict[str, float] = {}
-    for kind in KINDS:
-        told = [one.error_beyond(base) for one in calls if one.main_kind == kind and (kind != "text" or one.is_long)]
-        kinds[kind] = told_by_most(told) if len(told) >= TELLING else -1.0
-    known = Margins(base, {kind: max(0.0, of) for kind, of in kinds.items()})
-    return Margins(base, {kind: _or_left(of, kind, calls, known, pooled) for kind, of in kinds.items()})
+    mostly = {kind: [one.error_beyond(base) for one in _mostly(kind, calls)] for kind in FITTED}
+    known = Margins(base, {kind: told_by_most(told) if told else 0.0 for kind, told in mostly.items()} | unseen_margins())
+    kinds = dict(known.kinds)
+    for kind in FITTED:
+        if _is_thin(kind, calls):
+            kinds[kind] = max(known.kinds[kind], _left(kind, calls, known), pooled.kinds[kind] if pooled else 0.0)
+    return Margins(base, kinds)
 
 
-def _or_left(told: float, kind: str, calls: Sequence[BilledCount], known: Margins, pooled: Margins | None) -> float:
-    """What was told of a kind; else what the margins of the others leave open in the calls that have it."""
-    if told >= 0:
-        return told
-    left = [max(0.0, abs(one.error) - one.margin(known)) / one.kinds[kind] for one in calls if one.kinds.get(kind)]
-    if len(left) >= TELLING or not pooled:
-        return told_by_most(left) if left else 0.0
-    return min(1.0, max(pooled.kinds[kind], *left, 0.0))
+def _is_thin(kind: str, calls: Iterable[BilledCount]) -> bool:
+    """Whether too few calls are mostly of a kind: the same content in other words of the client tells no more."""
+    return len({(one.total, *sorted(one.kinds.items())) for one in _mostly(kind, calls)}) < TELLING
+
+
+def _left(kind: str, calls: Iterable[BilledCount], known: Margins) -> float:
+    """What the margins leave open, relative to the tokens of a kind, in nine of ten calls that are partly of it."""
+    left = [max(0.0, abs(one.error) - one.margin(known)) / one.kinds[kind] for one in calls if one.is_partly(kind)]
+    return told_by_most(left) if left else 0.0
+
+
+def _mostly(kind: str, calls: Iterable[BilledCount]) -> list[BilledCount]:
+    """The calls that tell the margin of a kind: they are mostly of it, and long where that is text."""
+    return [one for one in calls if one.main_kind == kind and (kind != "text" or one.is_long)]
 
 
 def told_by_most(values: Sequence[float]) -> float:
@@ -269,7 +245,9 @@ def toml(judged: Mapping[str, Sequence[BilledCount]], day: date) -> str:
             fitted = len(mine) - all_
             lines += ["", f"# fitted on {fitted} calls; holds in {right} of {all_} held-out ones"]
             lines += [f'[margins."{generation}".{counter}]', f"base = {margins.base}"]
-            lines += [f"{kind} = {margins.kinds[kind]}" for kind in KINDS]
+            lines += [f"{kind} = {margins.kinds[kind]}" for kind in FITTED]
+            thin = [kind for kind in FITTED if _is_thin(kind, filter(_is_fitted, mine))]
+            lines += [f"thin = {json.dumps(thin)}"]
     return "\n".join(lines) + "\n"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
+from cachecost.analysis.fidelity.holdout import is_held_out
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.output_format import schema_text
 from cachecost.prompts.request import Breakpoint
@@ -14,13 +15,14 @@ from cachecost.tokens.calibration import Calibration
 from cachecost.tokens.content import facts_of, parts_of, prose_of
 from cachecost.tokens.ctok_ import VERSIONS, Ctok
 from cachecost.tokens.hidden import has_citations
-from cachecost.tokens.prose import KINDS, kind_of
+from cachecost.tokens.prose import KINDS, prose_of_texts
 from cachecost.tokens.sizes import constant_of
 from cachecost.tokens.textcounter import Tally, TextCounter, count_texts
 from cachecost.tokens.tiktoken_ import Cl100k
 from tools.calibrate.fit import (
     Bill,
     Text,
+    blended_ratios,
     is_filler,
     least_absolute,
     median,
@@ -63,8 +65,8 @@ its length. The others occur in calls of several passes, whose bills are sums, o
 PROMPTS = ("format", "citations")
 """Constants that are prose, which a newer tokenizer cuts finer; breakpoints stay what they are."""
 COUNTERS = ("tiktoken", "ctok")
-SCHEMA = "schema"
-"""The content kind of a schema that structured output shows."""
+TOOLS, SCHEMA = "tools", "schema"
+"""The content kinds of a tool definition and of a schema that structured output shows."""
 
 
 class RememberedTally:
@@ -109,7 +111,7 @@ class FitTrials:
 
     def texts(self, samples: Iterable[Sample], files: Iterable[Path]) -> list[Text]:
         """The texts that tell ratios: every block's, the schemas of tools as structured output shows one, and the
-        long strings of `files`; each once."""
+        long strings of those `files` that are not held out; each once."""
         known: dict[tuple[str, str, str], Text] = {}
         for sample in samples:
             for block in sample.blocks:
@@ -117,8 +119,8 @@ class FitTrials:
                 if block.kind == "tool":
                     self._add(known, sample.source, SCHEMA, (schema_text((block.content or {}).get("input_schema")),))
         for file in files:
-            for text in texts_in(file):
-                self._add(known, str(file), kind_of((text,)), (text,))
+            for text in () if is_held_out(file.name) else texts_in(file):
+                self._add(known, str(file), prose_of_texts((text,)), (text,))
         return list(known.values())
 
     def _add(self, known: dict[tuple[str, str, str], Text], source: str, kind: str, texts: tuple[str, ...]) -> None:
@@ -135,7 +137,7 @@ class FitTrials:
         for generation in GENERATIONS:
             blank = Calibration(
                 generation,
-                {kind: ratio(texts, kind, generation) for kind in (*KINDS, SCHEMA)},
+                _ratios(texts, generation),
                 {"unseen": tokens_per_byte(texts, "text", generation)},
                 0,
                 dict.fromkeys(COUNTERS, 0.0),
@@ -148,7 +150,7 @@ class FitTrials:
             found[generation] = replace(fitted, tool_prompt_head=self._head(fitted, mine, older))
         return found
 
-    def _structure(self, blank: Calibration, samples: Sequence[Sample], known: Mapping[str, float]) -> dict[str, int]:
+    def _structure(self, blank: Calibration, samples: Sequence[Sample], known: Mapping[str, float]) -> dict[str, float]:
         counter = self.counter("ctok", blank)
         bills = [Bill(_features(sample), sample.total - length(sample, counter), sample.total) for sample in samples]
         return least_absolute(bills, known, HELD)
@@ -201,6 +203,13 @@ class FitTrials:
             key: Errors(tuple(found), tuple(sorted({s.source for s in samples if s.generation == key[0]})))
             for key, found in values.items()
         }
+
+
+def _ratios(texts: Sequence[Text], generation: str) -> dict[str, float]:
+    """Of the kinds that blend, and of definitions and schemas, which are all of one."""
+    blends = [kind for kind in KINDS if kind != TOOLS]
+    alone = {kind: ratio(texts, kind, generation) for kind in (TOOLS, SCHEMA)}
+    return {**blended_ratios(texts, blends, generation), **alone}
 
 
 def _growth(older: Calibration, newer: Calibration) -> float:

@@ -18,6 +18,8 @@ from cachecost.base.errors import CannotEvaluate, nearest
 DATA = "calibration.toml"
 MAKERS = "makers.toml"
 """Of other makers than Anthropic."""
+SEALED_SHARE = 0.93
+"""Bytes of unseen text for each character of encrypted content, where no bill of a search tells (another maker's)."""
 CLAUDE = "claude-"
 """What Anthropic's generations begin with."""
 
@@ -75,7 +77,7 @@ def _read(generation: str, row: Mapping[str, Any], fitted: date) -> Calibration:
     return Calibration(
         generation,
         ratio=row["ratio"],
-        structure=row["structure"],
+        structure={"sealed": SEALED_SHARE * row["structure"].get("unseen", 0), **row["structure"]},
         tool_prompt_head=row.get("tool_prompt_head", 0),
         error_margin={counter: errors[counter]["p95"] for counter in errors},
         fitted=fitted,
