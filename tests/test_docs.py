@@ -132,7 +132,7 @@ def _calibrated() -> str:
     file = (ROOT / "simulator/cachecost/tokens/margins.toml").read_text()
     rows = [row for counters in tomllib.loads(file)["margins"].values() for row in counters.values()]
     makers = (ROOT / "simulator/cachecost/tokens/maker_margins.toml").read_text()
-    shares = (f"{100 * share:.2g}%" for row in rows for share in row.values())
+    shares = (f"{100 * share:.2g}%" for row in rows for share in row.values() if isinstance(share, float))
     return " ".join([*told, *shares, "100%", file, makers])
 
 

@@ -22,7 +22,7 @@ def ran(**result: Any) -> dict[str, Any]:
         (ran(type="r", stdout="out", stderr="err", return_code=0, content=[]), ("out", "err"), {}),
         (ran(type="e", error_code="unavailable"), ("unavailable",), {}),
         (ran(type="r", stdout="", content=[{"type": "bash_code_execution_output", "file_id": "file_1"}]), ("",), {}),
-        (ran(type="r", encrypted_stdout="A" * 100, stderr=""), ("",), {"unseen": 93, "guessed": 1}),
+        (ran(type="r", encrypted_stdout="A" * 100, stderr=""), ("",), {"sealed": 100, "guessed": 1}),
         (
             {
                 "type": "web_fetch_tool_result",
@@ -45,7 +45,7 @@ def ran(**result: Any) -> dict[str, Any]:
                 ],
             },
             ("t", "u", "v", "w", "1 day"),
-            {"found": 2, "unseen": 186, "guessed": 2},
+            {"found": 2, "sealed": 200, "guessed": 2},
         ),
         ({"type": "mcp_tool_result", "content": [{"type": "text", "text": "a"}]}, ("a",), {}),
         ({"type": "mcp_tool_result", "content": "a"}, ("a",), {}),
@@ -86,6 +86,26 @@ def test_a_result_is_its_texts(content: dict[str, Any], texts: tuple[str, ...], 
 )
 def test_facts_of_a_kind(role: str, kind: str, facts: dict[str, int]) -> None:
     assert facts_of(block_of(role, {"type": kind})) == facts
+
+
+@pytest.mark.parametrize(
+    ("generation", "least", "most"),
+    [("claude-3", 0.244, 0.27), ("claude-4.7", 0.27, 0.37), ("claude-4.8", 0.27, 0.339)],
+)
+def test_what_is_sealed_costs_what_searches_were_billed(generation: str, least: float, most: float) -> None:
+    """Recorded searches run from 0.244 to 0.339 tokens a character of their sealed content, all else included."""
+    assert least <= calibration(generation).structure["sealed"] <= most
+    counter = make_counter("tiktoken", generation)
+    sealed = {"type": "web_search_result", "title": "", "url": "", "encrypted_content": "A" * 4000}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [sealed]}
+    bare = {**found, "content": [{**sealed, "encrypted_content": ""}]}
+    full, empty = (counter.block(block_of("assistant", content)) for content in (found, bare))
+    assert full - empty == pytest.approx(4000 * calibration(generation).structure["sealed"], abs=1)
+
+
+def test_another_maker_is_shown_what_is_sealed_as_text() -> None:
+    structure = calibration("deepseek").structure
+    assert structure["sealed"] == 0.93 * structure["unseen"]
 
 
 def test_a_server_tools_call_counts_as_a_clients() -> None:

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from cachecost.analysis.fidelity.holdout import recording_name
 from cachecost.tokens.calibration import calibration
-from cachecost.tokens.margins import KINDS, MAKERS, Margins
+from cachecost.tokens.images import unseen_margins
+from cachecost.tokens.margins import FITTED, MAKERS, Margins
 from cachecost.tokens.native import NAME, has_native
 from tools.calibrate.margins import LEAST_BASE, BilledCount, holds, judge_all, told_by_most
 
@@ -59,7 +60,8 @@ def fit_maker(calls: Sequence[BilledCount], general: float) -> Margins:
     plain, answered = [one for one in calls if not one.answers], [one for one in calls if one.answers]
     base = max(LEAST_BASE, _most(abs(one.error) for one in plain if sum(one.kinds.values()) < SHORT))
     words = _most(_beyond(one, base) / max(1, sum(one.kinds.values())) for one in plain)
-    told = Margins(float(base), {kind: _up(words) if kind in TOLD else general for kind in KINDS})
+    kinds = {kind: _up(words) if kind in TOLD else general for kind in FITTED}
+    told = Margins(float(base), kinds | unseen_margins())
     answer = _most(max(0.0, abs(one.error) - one.margin(told)) / one.answers for one in answered)
     return replace(told, answer=float(math.ceil(answer)))
 
@@ -99,7 +101,7 @@ def _table(generation: str, counter: str, calls: Sequence[BilledCount]) -> list[
         f"error = {_error(calls)}",
         f"base = {margins.base}",
         f"answer = {margins.answer}",
-        *(f"{kind} = {margins.kinds[kind]}" for kind in KINDS),
+        *(f"{kind} = {margins.kinds[kind]}" for kind in FITTED),
     ]
 
 

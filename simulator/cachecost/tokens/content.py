@@ -15,7 +15,7 @@ from typing import Any
 from cachecost.prompts.blocks import THINKING, Block, compact
 from cachecost.tokens.media import document, image, search_result
 from cachecost.tokens.parts import NO_FACTS, BlockParts, Content, guess, merge_parts, nonzero
-from cachecost.tokens.prose import kind_of
+from cachecost.tokens.prose import prose_of_texts
 from cachecost.tokens.provider_tools import known_tool
 from cachecost.tokens.server_tools import is_server_result, server_result
 
@@ -34,8 +34,8 @@ def parts_of(kind: str, content: Content) -> BlockParts:
 
 
 def prose_of(kind: str, parts: BlockParts) -> str:
-    """The content kind of a block, which selects its tokenizer ratio."""
-    return "tools" if kind == "tool" or parts.facts.get("tool") else kind_of(parts.texts)
+    """The content kinds of a block, which select its tokenizer ratio (see `prose_of_texts`)."""
+    return "tools" if kind == "tool" or parts.facts.get("tool") else prose_of_texts(parts.texts)
 
 
 def parts_within(block: Block, content: Content) -> BlockParts:
@@ -87,7 +87,7 @@ def _provider_tool(content: Content) -> BlockParts:
     type_ = str(content.get("type"))
     row = known_tool(type_)
     if row is None:
-        return _as_json(content)
+        return merge_parts((_as_json(content), BlockParts((), nonzero(mcp=int(type_ == "mcp_toolset")))))
     return BlockParts((), {"tool": 0, row: 1} | nonzero(guessed=int(row != type_)))
 
 

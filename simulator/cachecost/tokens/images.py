@@ -82,6 +82,17 @@ def unknown() -> UnknownMedia:
     return UnknownMedia((width, height), told["pages"], (page_width, page_height), told["characters"])
 
 
+def least_pdf_margin() -> float:
+    """The relative error of the count of a PDF, at least."""
+    return float(_data()["pdf"]["error_margin"])
+
+
+def unseen_margins() -> dict[str, float]:
+    """The relative errors of the counts of what is not in a request, by content kind (`margins.KINDS`)."""
+    data = _data()
+    return {"unseen_image": data["unknown_image"]["error_margin"], "unseen_pdf": data["unknown_pdf"]["error_margin"]}
+
+
 def tier_of(generation: str) -> Tier:
     """The tier of a tokenizer generation. Raises CannotEvaluate naming the nearest."""
     known: Mapping[str, Any] = _data()["generations"]

@@ -19,6 +19,7 @@ from cachecost.base.structs import value
 from cachecost.prompts.blocks import THINKING, Block, Prefix
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.render import Prompt
+from cachecost.tokens.images import least_pdf_margin, unseen_margins
 from cachecost.tokens.parts import GUESSED
 from cachecost.tokens.server_tools import is_server_result
 from cachecost.tokens.sizes import SIZED
@@ -26,10 +27,15 @@ from cachecost.tokens.sizes import SIZED
 DATA = "margins.toml"
 MAKERS = "maker_margins.toml"
 """Of other makers than Anthropic and OpenAI."""
-KINDS = ("text", "tools", "results", "format", "thinking", "image", "pdf", "server", "unknown")
+FITTED = ("text", "tools", "results", "format", "thinking", "image", "pdf", "server", "mcp", "unknown")
 """Text · tool definitions · calls and their results · structured output · reasoning · images · PDFs · server tools and
-their results · what only a URL or a file id names, or nothing published tells."""
-SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
+their results · tools of an MCP server, whose definitions are billed and not in the request · what nothing published
+tells."""
+UNSEEN = ("unseen_image", "unseen_pdf")
+"""What only a URL or a file id names: a range of what was recorded, as bills of single files tell no distribution."""
+KINDS = (*FITTED, *UNSEEN)
+SERVER_CALLS = ("server_tool_use",)
+MCP = ("mcp_tool_use", "mcp_tool_result")
 CALLS = ("tool_use", "tool_result")
 
 
@@ -46,20 +52,23 @@ class Margins:
     @classmethod
     def uniform(cls, error_margin: float) -> Margins:
         """The same for every kind: of a maker without bills to tell them apart."""
-        return cls(0.0, dict.fromkeys(KINDS, error_margin))
+        return cls(0.0, dict.fromkeys(FITTED, error_margin) | unseen_margins())
 
 
 def content_kind(block: Block, facts: Mapping[str, int]) -> str:
     """Which of KINDS a block is, by its own kind and the facts of its content."""
+    if block.kind in MCP or "mcp" in facts:
+        return "mcp"
     if (is_server_result(block.kind) and block.kind != "tool_result") or block.kind in SERVER_CALLS:
         return "server"
     if block.kind in THINKING:
         return "thinking"
-    if GUESSED in facts:
-        return "unknown"
     sized = {found[3] for fact in facts if (found := SIZED.fullmatch(fact))}
     if sized:
-        return "pdf" if "page" in sized else "image"
+        kind = "pdf" if "page" in sized else "image"
+        return f"unseen_{kind}" if GUESSED in facts else kind
+    if GUESSED in facts:
+        return "unknown"
     return "tools" if block.kind == "tool" else "results" if block.kind in CALLS else "text"
 
 
@@ -71,7 +80,9 @@ def margins_of(generation: str, counter: str, general: float) -> Margins:
     row = rows.get(counter, rows.get("tiktoken"))
     if row is None:
         return Margins.uniform(general)
-    return Margins(row["base"], {kind: row[kind] for kind in KINDS}, row.get("answer", 0.0))
+    pdf = {"pdf": max(row["pdf"], least_pdf_margin())}
+    kinds = {kind: row[kind] for kind in FITTED} | pdf | unseen_margins()
+    return Margins(row["base"], kinds, row.get("answer", 0.0))
 
 
 @runtime_checkable

@@ -17,7 +17,8 @@ class BlockParts:
     """The texts of a block, and the number of each fact in its content:
 
     `parameter`, `error`, `reference` (a tool it names), `cited` (a citation in an answer), `sentence` (of a document
-    to be cited), `found` (a search result), `unseen` (bytes of text that only a signature or a file holds), `guessed`;
+    to be cited), `found` (a search result), `sealed` (characters of its encrypted content), `unseen` (bytes of
+    text that only a signature or a file holds), `mcp` (a server that the provider calls), `guessed`;
     `330x291 image` (pixels), `612x792 page` (points), and a provider's tool by its type (`sizes.py`).
     """
 

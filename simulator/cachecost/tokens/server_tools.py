@@ -1,7 +1,8 @@
 """The countable parts of server tool results: all texts in the result.
 
 Measured: the results of code execution (six on Sonnet 4.6, to the token) and of web fetch (26 on seven models; within
-two tokens without thinking). Those of a web search are encrypted and estimated by their length.
+two tokens without thinking). Those of a web search are encrypted: a constant for each result, and tokens per character
+of what is sealed, fitted on the bills of searches by tokenizer generation (`tools/calibrate/searches.py`).
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from typing import Any
 from cachecost.tokens.parts import GUESSED, BlockParts, Content, Reader, merge_parts
 
 RESULT = "_tool_result"
-SEALED_SHARE = 0.93
-"""Bytes of unseen text for each character of encrypted content: 42 recorded searches, within 5 % of their bills."""
 SEALED = "encrypted_"
+"""How the names of encrypted parts begin."""
 UNSHOWN = frozenset({"type", "tool_use_id", "file_id", "retrieved_at", "media_type", "file_type", "encrypted_index"})
 """Strings of a result that Claude is not shown (the time of a fetch: no bill depends on it)."""
 BLOCKS = frozenset({"text", "image", "document", "search_result", "tool_reference"})
@@ -58,4 +58,4 @@ def _of_object(value: Content, parts_of: Reader) -> Iterator[BlockParts]:
 
 def _encrypted_parts(value: Any) -> Iterator[BlockParts]:
     if isinstance(value, str) and value:
-        yield BlockParts((), {"unseen": round(len(value) * SEALED_SHARE), GUESSED: 1})
+        yield BlockParts((), {"sealed": len(value), GUESSED: 1})
