@@ -233,7 +233,7 @@ def longer_tool(number: int, body: Body) -> None:
 
 
 WITHOUT_CONTENT: list[tuple[Spoil | None, int, str]] = [
-    (None, 0, "✓ mine: as recorded costs $0.0683, the same as the baseline"),
+    (None, 0, "✓ mine: as recorded costs $0.068, the same as the baseline"),
     (modified_tool, 1, "since call 4: tool 2 changed ("),
     (longer_tool, 1, "since call 1: tool 2 differs from the baseline (2,123 tokens instead of 730)"),
 ]

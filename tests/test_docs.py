@@ -127,13 +127,16 @@ def _linked(page: Path, paragraph: str) -> str:
 
 def _calibrated() -> str:
     data = tomllib.loads((ROOT / "simulator/cachecost/tokens/calibration.toml").read_text())
-    errors = [each["error"]["tiktoken"] for each in data["generations"].values()]
+    parts = [each[part] for each in data["generations"].values() for part in ("error", "held_out")]
+    errors = [part[counter] for part in parts for counter in ("tiktoken", "ctok")]
     told = [f"{100 * share:.1f}%" for error in errors for share in (error["median"], error["p95"])]
     file = (ROOT / "simulator/cachecost/tokens/margins.toml").read_text()
     rows = [row for counters in tomllib.loads(file)["margins"].values() for row in counters.values()]
     makers = (ROOT / "simulator/cachecost/tokens/maker_margins.toml").read_text()
-    shares = (f"{100 * share:.2g}%" for row in rows for share in row.values() if isinstance(share, float))
-    return " ".join([*told, *shares, "100%", file, makers])
+    images = tomllib.loads((ROOT / "simulator/cachecost/tokens/images.toml").read_text())
+    margins = [images["pdf"]["error_margin"], images["unknown_image"]["error_margin"]]
+    margins += [share for row in rows for share in row.values() if isinstance(share, float)]
+    return " ".join([*told, *(f"{100 * share:.2g}%" for share in margins), file, makers])
 
 
 CALIBRATED = _calibrated()
