@@ -108,8 +108,8 @@ print(f"{len(exact)} values of assumptions; exact calls under each: {sorted(set(
 assert set(exact.values()) == {asked.score.exact_hits + asked.score.exact_cold}
 
 # %% [markdown]
-# So check whether an answer holds under the other values, too: `rules={...}` in `compare`, `assumptions=True` in `explain`
-# and `whatif`. *answer_inquiry or structured output* does so.
+# So check whether an answer holds under the other values, too: `rules={...}` in `compare`, `assumptions=True` in
+# `explain` and `whatif`. *answer_inquiry or structured output* does so.
 
 # %% [markdown]
 # ## Eviction: the assumption in our favour

@@ -197,7 +197,8 @@ def _fit(calls: Sequence[BilledCount], pooled: Margins | None) -> Margins:
     short = [abs(one.error) for one in calls if one.total < SHORT and set(one.kinds) == {"text"}]
     base = max(LEAST_BASE, told_by_most(short) if len(short) >= TELLING else pooled.base if pooled else 0.0)
     mostly = {kind: [one.error_beyond(base) for one in _mostly(kind, calls)] for kind in FITTED}
-    known = Margins(base, {kind: told_by_most(told) if told else 0.0 for kind, told in mostly.items()} | unseen_margins())
+    told_kinds = {kind: told_by_most(told) if told else 0.0 for kind, told in mostly.items()}
+    known = Margins(base, told_kinds | unseen_margins())
     kinds = dict(known.kinds)
     for kind in FITTED:
         if _is_thin(kind, calls):

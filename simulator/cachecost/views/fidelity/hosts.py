@@ -122,8 +122,9 @@ def _of_transcripts(fidelity: Fidelity) -> str:
         return ""
     totals = score("transcripts", fidelity.transcripts)
     return (
-        f"In transcripts ({basis_in_words(fidelity.transcripts)}), where only usages are known, {totals.exact_hits:,} of"
-        f" {totals.hits:,} reads and {totals.exact_cold:,} of {totals.cold:,} cold starts follow from the step before."
+        f"In transcripts ({basis_in_words(fidelity.transcripts)}), where only usages are known, {totals.exact_hits:,}"
+        f" of {totals.hits:,} reads and {totals.exact_cold:,} of {totals.cold:,} cold starts follow from the step"
+        " before."
     )
 
 

@@ -52,7 +52,8 @@ def score_lines(whole: Score) -> list[str]:
     apart = f"; {dollars(not_known.billed)} more billed for the unknown" if whole.unknown else ""
     return [
         f"hits       {whole.exact_hits:,} of {whole.hits:,} exact",
-        f"cold       {whole.exact_cold:,} of {whole.cold:,} exact (reads only; {whole.cold_written:,} billed a write){late}",
+        f"cold       {whole.exact_cold:,} of {whole.cold:,} exact (reads only; {whole.cold_written:,} billed a write)"
+        f"{late}",
         f"unknown    {whole.unknown:,} read what the recording cannot have written or kept alive{warm}",
         f"tokens     {percent(whole.median)} off at the median, {percent(whole.p95)} at the 95th percentile",
         f"dollars    {dollars(known.predicted)} predicted, {dollars(known.billed)} billed (input side){apart}",
