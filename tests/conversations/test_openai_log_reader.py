@@ -13,6 +13,7 @@ import pytest
 from cachecost.base.errors import InputError
 from cachecost.base.times import seconds
 from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.openai.reader import calls, sniff
 from cachecost.conversations.readers.request_log import reader as request_log
 from cachecost.providers.usage import Usage
@@ -22,6 +23,8 @@ MODEL = "gpt-5.6-sol"
 START = 1_772_877_600
 AT = "2026-03-07T10:00:{:02}.000000Z"
 GO = {"role": "user", "content": "go"}
+CHAT_URL = "https://api.deepseek.com/chat/completions"
+TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
 
 
 def chat(*messages: Row, **more: Any) -> Row:
@@ -488,7 +491,13 @@ def test_an_empty_file(tmp_path: Path) -> None:
         (requested("a"), 'its first line has a "custom_id" and the "url" of an endpoint'),
         (requested("a", asked("go"), "/v1/responses"), 'its first line has a "custom_id" and the "url" of an endpoint'),
         (resulted("a", completion()), 'its first line has a "custom_id" and a "status_code"'),
+        (pair(chat(), url=CHAT_URL), 'its first "url" is that of Chat Completions'),
+        (pair(chat(tools=[TOOL])), 'its first "request" has a tool of OpenAI\'s form'),
         # ours, Anthropic's, and what others log
+        (pair(chat(), url="https://api.anthropic.com/v1/messages"), None),
+        (pair(chat({"role": "user", "content": [{"type": "tool_use", "input": {"url": CHAT_URL}}]})), None),
+        (pair(chat({"role": "user", "content": json.dumps({"tools": [TOOL], "url": CHAT_URL})})), None),
+        (pair(chat(tools=[{"type": "custom", "name": "function"}])), None),
         (pair(chat(), {"type": "message", "content": [], "usage": {}}), None),
         ({"timestamp": "2026-03-07T10:00:00Z", "request": chat(), "usage": {"input_tokens": 5}}, None),
         (pair(chat(), {"content": [{"type": "text", "text": '{"object": "chat.completion"}'}]}), None),
@@ -513,6 +522,14 @@ def test_a_log_is_known_by_how_it_begins(first: Any, reason: str | None) -> None
     assert sniff(line + b"\n{}") == sniff(b"[" + line + b"]") == reason
     if reason:
         assert sniff(line[:-1]) == reason
+
+
+@pytest.mark.parametrize(("url", "host"), [(CHAT_URL, "deepseek"), ("https://my.proxy/v1/chat/completions", "")])
+def test_the_url_tells_the_host_where_there_is_no_answer(url: str, host: str, tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 500, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 128}}
+    path = log(tmp_path, pair(chat(GO, {"role": "tool", "content": "5"}, model="deepseek-chat"), url=url, usage=usage))
+    (call,) = read_calls(path, "auto", lambda _: None)
+    assert (call.host or "", call.billed) == (host, Usage(372, 128, 0, 0, 7))
 
 
 def test_our_request_log_stays_ours() -> None:

@@ -105,7 +105,16 @@ CALLS: Readers[CallReader] = Readers(
         "anthropic-batch": ("readers.anthropic_batch.reader", ('"custom_id"', '"modelInput"')),
         "openai-log": (
             "readers.openai.reader",
-            ('"custom_id"', '"chat.completion"', '"response"', '"input"', '"instructions"', '"event_id"'),
+            (
+                '"custom_id"',
+                '"chat.completion"',
+                '"response"',
+                '"input"',
+                '"instructions"',
+                '"event_id"',
+                '"url"',
+                '"function"',
+            ),
         ),
         "langfuse": ("readers.langfuse.reader", ('"traceId"', '"trace_id"', '"observations"')),
         "langsmith": ("readers.langsmith.reader", ('"run_type"', '"run_id"', '"inputs"')),

@@ -4,7 +4,8 @@ Source: OpenAI's API reference (chat completions, responses, batches; November 2
 as one object or as an array:
 
 - `{"request": body, "response": answer}`, which clients write themselves; "timestamp", "first_token_s", "status",
-  "host", "session" and "workspace" are optional, as in our own request log;
+  "host", "url", "session" and "workspace" are optional, as in our own request log; without an answer, the endpoint in
+  "url" or the form of a tool tells the API;
 - stored completions and responses as the API returns them (`object` is "chat.completion", "response", or a "list" of
   them), with their "messages" or "input" put in. The API has those at another address (…/messages, …/input_items);
   an entry without them is skipped, with a note;
@@ -31,6 +32,7 @@ from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.parsed_call import CallBuilder
 from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.readers.http.routes import Route, route_of
 from cachecost.conversations.readers.openai.batch import OpenAIBatch
 from cachecost.conversations.readers.openai.exchange import CHAT, RESPONSE, ExchangeParser, OpenAIExchange, time_of
 from cachecost.conversations.readers.openai.realtime import FIRST, RealtimeSession, is_event
@@ -39,6 +41,7 @@ from cachecost.prompts.wire import show_found
 ANSWER = re.compile(rb'"object"\s*:\s*"(chat\.completion|response)"')
 REQUEST = re.compile(rb'"request"\s*:\s*(?=\{)')
 ENDPOINT = re.compile(rb'"url"\s*:\s*"[^"]*/(chat/completions|responses)"')
+FUNCTION = re.compile(rb'"function"\s*:\s*\{\s*"(name|description|parameters|strict)"')
 EXPECTED = "an OpenAI log"
 
 
@@ -49,7 +52,7 @@ def sniff(head: bytes) -> str | None:
     if "custom_id" in keys:
         return _batch(text, keys)
     if "request" in keys:
-        return _exchange(text)
+        return _exchange(text, keys)
     if "event_id" in keys and FIRST.search(text):
         return "its first object is an event of a Realtime session"
     if ({"object", "choices"} <= keys or {"object", "output"} <= keys) and ANSWER.search(text):
@@ -57,12 +60,18 @@ def sniff(head: bytes) -> str | None:
     return "it is a list of stored answers" if {"object", "data"} <= keys and ANSWER.search(text) else None
 
 
-def _exchange(text: bytes) -> str | None:
+def _exchange(text: bytes, keys: set[str]) -> str | None:
     start = REQUEST.search(text)
     request_keys = set(top_keys(text[start.end() :])) if start else set()
     if {"input", "instructions"} & request_keys and "messages" not in request_keys:
         return 'its first "request" has an "input"'
-    return 'its first answer is a "chat.completion"' if "messages" in request_keys and ANSWER.search(text) else None
+    if "messages" not in request_keys:
+        return None
+    if ANSWER.search(text):
+        return 'its first answer is a "chat.completion"'
+    if "url" in keys and ENDPOINT.search(text):
+        return 'its first "url" is that of Chat Completions'
+    return 'its first "request" has a tool of OpenAI\'s form' if FUNCTION.search(text) else None
 
 
 def _batch(text: bytes, keys: set[str]) -> str | None:
@@ -143,10 +152,15 @@ def _logged_exchange(row: JsonObject) -> Iterator[OpenAIExchange]:
         time=row.moment("timestamp"),
         first_token_s=row.number("first_token_s") or 0.0,
         status=row.whole("status"),
-        host=row.text("host", ""),
+        host=row.text("host", "") or _host_in(row.text("url", "")),
         session=row.text("session", ""),
         workspace=row.text("workspace", ""),
     )
+
+
+def _host_in(url: str) -> str:
+    route = route_of("POST", url)
+    return (route.host or "") if isinstance(route, Route) else ""
 
 
 def _in_time(entries: list[JsonObject]) -> list[JsonObject]:
