@@ -100,7 +100,7 @@ def test_rules_that_bills_prove_are_not_contradicted_by_hits(fidelity: Fidelity)
 HOSTS = """
 azure       grid         14   4/7    2/3    8/8    4
 bedrock     best_effort  6    0/0    0/0    0/0    6
-bedrock     breakpoint   8    4/4    3/3    0/0    1
+bedrock     breakpoint   10   4/4    5/5    0/0    1
 cerebras    best_effort  6    0/0    0/0    2/2    4
 deepseek    grid         14   8/8    0/0    0/0    6
 deepseek    units        26   17/18  5/5    0/0    3
