@@ -64,6 +64,12 @@ def test_a_short_prompt_tells_the_base_a_long_one_the_words_and_the_rest_the_ans
     assert margins.kinds["image"] == 0.2, "no call tells it"
 
 
+def test_words_are_no_surer_than_assumed_ratios() -> None:
+    told = [call(-40), call(90, words=1000), call(-300, answers=2)]
+    assert fit_maker(told, general=0.2, least=0.125).kinds["text"] == 0.125
+    assert fit_maker(told, general=0.2, least=0.01).kinds["text"] == 0.05
+
+
 def test_without_calls_of_a_kind_its_figure_is_least() -> None:
     margins = fit_maker([call(0)], general=0.2)
     assert (margins.base, margins.kinds["text"], margins.answer) == (2.0, 0.0, 0.0)
@@ -99,4 +105,7 @@ def test_the_error_of_all_prompts_is_stated_with_the_margins() -> None:
             assert list(row) == ["error", "base", "answer", *KINDS]
             assert general_margin(generation, counter) == row["error"]["p95"]
     assert general_margin("qwen", "tiktoken") is None
-    assert margins_of("o200k", "native", 0.3) == margins_of("o200k", "tiktoken", 0.3), "no counter is less sure"
+    for generation in ("o200k", "mistral"):
+        assert margins_of(generation, "native", 0.3) == margins_of(generation, "tiktoken", 0.3), (
+            "no counter is less sure"
+        )

@@ -3,7 +3,8 @@
 There are few bills of each maker, so three figures are fitted in turn: what short prompts without an answer are off, in
 tokens (what stands around the texts is assumed); what the other prompts without one are off beyond that, relative to
 their tokens; and what those with answers are off beyond both, in tokens for each answer: a bill may hold reasoning that
-the request does not show. The recordings that `analysis/fidelity/holdout.py` holds out are only judged.
+the request does not show. Where no tokenizer is to be had, words are no surer than the ratios that stand for it: a few
+bills tell of a few texts. The recordings that `analysis/fidelity/holdout.py` holds out are only judged.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ HEAD = """\
 """
 GENERATIONS = {
     "tiktoken": ("deepseek", "gemini", "grok", "mistral"),
-    NAME: ("deepseek", "mistral"),
+    NAME: ("deepseek",),
 }
+"""By counter, those of whose bills more than one text is known. Another counter has the margins of tiktoken."""
 TOLD = frozenset({"text", "tools", "results", "format", "thinking"})
 """Kinds of words."""
 SHORT = 300
@@ -55,11 +57,13 @@ def judge_logs(logs: Iterable[Path], counter: str) -> list[BilledCount]:
     return list(known.values())
 
 
-def fit_maker(calls: Sequence[BilledCount], general: float) -> Margins:
-    """Margins of a maker by its fitted calls; `general` for the kinds that they do not tell."""
+def fit_maker(calls: Sequence[BilledCount], general: float, least: float = 0.0) -> Margins:
+    """Margins of a maker by its fitted calls; `general` for the kinds that they do not tell, and at least `least` for
+    words.
+    """
     plain, answered = [one for one in calls if not one.answers], [one for one in calls if one.answers]
     base = max(LEAST_BASE, _most(abs(one.error) for one in plain if sum(one.kinds.values()) < SHORT))
-    words = _most(_beyond(one, base) / max(1, sum(one.kinds.values())) for one in plain)
+    words = max(least, _most(_beyond(one, base) / max(1, sum(one.kinds.values())) for one in plain))
     kinds = {kind: _up(words) if kind in TOLD else general for kind in FITTED}
     told = Margins(float(base), kinds | unseen_margins())
     answer = _most(max(0.0, abs(one.error) - one.margin(told)) / one.answers for one in answered)
@@ -91,8 +95,9 @@ def toml(judged: dict[str, Sequence[BilledCount]], day: date) -> str:
 
 def _table(generation: str, counter: str, calls: Sequence[BilledCount]) -> list[str]:
     fitted = [one for one in calls if not one.is_held_out]
-    general = calibration(generation).error_margin["tiktoken"]
-    margins = fit_maker(fitted, general)
+    known = calibration(generation)
+    general = known.error_margin["tiktoken"]
+    margins = fit_maker(fitted, general, general if known.confidence == "assumed" else 0.0)
     right, all_ = holds([one for one in calls if one.is_held_out], margins)
     return [
         "",
