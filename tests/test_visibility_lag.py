@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 
@@ -12,6 +15,7 @@ from bodies import RULES, Body, Engine, body, marked, text, user
 from cachecost.caches.breakpoints import lag_s
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.rules import RuleBook, VisibilityLag
+from command_runs import printed
 
 MARCH = date(2026, 3, 20)
 LAGGING = VisibilityLag(2.5, 0.35)
@@ -76,3 +80,48 @@ def test_it_is_log_normal() -> None:
     assert sum(1.76 < lag < 3.55 for lag in lags) == pytest.approx(683, abs=5), "within one sigma of the logarithm"
     assert lag_s(LAGGING, 0.0) > 0
     assert sum(lag > LAGGING.longest_s for lag in lags) == pytest.approx(23, abs=2)
+
+
+def recorded(folder: Path, day: str, read: int = 0) -> Path:
+    """A log of two calls, two seconds apart: the second one's prompt begins with all that the first one wrote."""
+    long = "word " * 3000
+    asked = [{"role": "user", "content": [{"type": "text", "text": long, "cache_control": {"type": "ephemeral"}}]}]
+    again = {"role": "user", "content": long}
+    answered = {"role": "assistant", "content": "Yes."}
+    last = {"role": "user", "content": [{"type": "text", "text": "More.", "cache_control": {"type": "ephemeral"}}]}
+    calls = (0, asked, 0, 3005), (2, [again, answered, last], read, 3015 - read)
+    path = folder / f"{day}-{read}.jsonl"
+    path.write_text("".join(json.dumps(row(day, *call)) + "\n" for call in calls))
+    return path
+
+
+def row(day: str, second: int, messages: list[Any], read: int, write: int) -> dict[str, Any]:
+    usage = {"input_tokens": 3, "cache_read_input_tokens": read, "cache_creation_input_tokens": write}
+    request = {"model": "claude-sonnet-4-6", "max_tokens": 100, "messages": messages}
+    at = f"{day}T10:00:0{second}Z"
+    return {"timestamp": at, "host": "anthropic", "request": request, "usage": {**usage, "output_tokens": 4}}
+
+
+NAMED = "nothing was read; probable cause: visibility lag, as the longer entry was written 2.0 s before"
+
+
+@pytest.mark.parametrize(
+    ("day", "is_named"), [("2026-03-11", False), ("2026-03-12", True), ("2026-04-26", True), ("2026-04-27", False)]
+)
+def test_validate_names_it_where_a_miss_fits_it(day: str, is_named: bool, tmp_path: Path) -> None:
+    said = " ".join(printed("validate", recorded(tmp_path, day)).split())
+    assert (NAMED in said) is is_named
+    assert ("1 miss is probably visibility lag" in said) is is_named
+    assert "cold 1 of 2 exact" in said, "it still counts as a miss"
+    assert "visibility lag" not in printed("validate", recorded(tmp_path, day, read=3005))
+
+
+def test_replay_is_the_same_on_every_day_unless_the_lag_is_asked_for(tmp_path: Path) -> None:
+    def simulated(day: str, *options: str) -> list[Any]:
+        lines = printed("replay", recorded(tmp_path, day), *options, "--json").splitlines()
+        return [json.loads(line)["usage"] for line in lines]
+
+    assert simulated("2026-03-20") == simulated("2026-05-20")
+    assert simulated("2026-03-20", "--rule", "visibility_lag_by_date=0") == simulated("2026-03-20")
+    late = simulated("2026-03-20", "--rule", "visibility_lag_by_date=1", "--rule", "seed=3")
+    assert [one["cache_read_input_tokens"] for one in late] == [0, 0]

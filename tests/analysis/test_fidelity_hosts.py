@@ -152,8 +152,14 @@ def test_a_table_says_of_every_host_what_recordings_confirm() -> None:
     judgements = judged("xai", "grok-4.7", (body(ASK), Usage(1872, 128)), (body(*MORE), Usage(516, 1984)))
     fidelity = Fidelity(judgements, "crude")
     rows = {row[0]: tuple(row) for row in host_table(fidelity).rows}
-    confirmed = "confirmed; 1 model, 1 client (thin)"
-    assert rows["xai"][1:7] == ("automatic, fixed-size blocks", confirmed, "2", "2 of 2", "", HELD)
+    assert rows["xai"][1:7] == (
+        "automatic, fixed-size blocks",
+        "confirmed; 1 model, 1 client (thin)",
+        "2",
+        "2 of 2",
+        "",
+        HELD,
+    )
     assert rows["qwen"][2] == "nothing recorded: documented only" and rows["qwen"][3] == "0"
     assert other_scores_sentence(fidelity) == "", "there are no calls of Anthropic's to set them beside"
     said = {row["host"]: row["standing"] for row in fidelity_object(fidelity)["hosts"]}

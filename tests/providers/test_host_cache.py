@@ -49,6 +49,33 @@ def test_twelve_parallel_calls_on_each_host(host: str, read: int, assumptions: d
     assert engine.call(parallel(12, False)).read == read
 
 
+def behind_the_system_prompt(host: str, day: date, *messages: dict[str, Any]) -> int:
+    """What a call reads whose only breakpoint ends its messages, after one that wrote the system prompt alone."""
+    engine = Engine(RuleBook().rules(host, "claude-sonnet-4-6", day))
+    asked = user(text(60, "ask"))
+    engine.call(body(asked, system=[marked(text(1861, "system"))]))
+    return engine.call(breakpoint_last(body(asked, *messages, system=[text(1861, "system")]))).read
+
+
+# github.com/kentaojapi/research-anthropic-prompt-caching, measured on the Claude API: texts between, and what was read
+@pytest.mark.parametrize(("texts", "read"), [(1, 1861), (17, 1861), (18, 0), (25, 0)])
+def test_each_text_is_a_position(texts: int, read: int) -> None:
+    """One text was measured to hit and 25 to miss; with the ask, the end and the system prompt, 17 are 20 positions."""
+    said = assistant(*(text(80, str(number)) for number in range(texts)))
+    assert behind_the_system_prompt("anthropic", DAY, said, user(text(60, "end"))) == read
+
+
+@pytest.mark.parametrize(
+    ("host", "day", "read"),
+    [("anthropic", DAY, 1861), ("anthropic", date(2026, 8, 31), 0), ("bedrock", DAY, 0)],
+)
+def test_fifteen_parallel_calls_and_results_are_two_positions(host: str, day: date, read: int) -> None:
+    """The same place measured a hit of the whole system prompt; Bedrock was measured to count each block."""
+    uses = assistant(*(tool_use(80, f"u{number}") for number in range(15)))
+    results = user(*(tool_result(90, f"u{number}") for number in range(15)))
+    assert behind_the_system_prompt(host, day, uses, results) == read
+
+
 def test_nineteen_single_blocks_reach_back_on_google_cloud_and_twenty_do_not() -> None:
     for added, read in ((19, 6000), (20, 0)):
         engine = Engine(rules("google-cloud"))

@@ -10,9 +10,12 @@ import pytest
 from cachecost.analysis.fidelity.holdout import is_held_out
 from cachecost.ledger.results import Evidence, Fidelity, Judgement, is_thin
 from cachecost.providers.usage import Usage
+from cachecost.views.fidelity.hosts import basis_sentence
 from cachecost.views.fidelity.json_output import fidelity_object
+from cachecost.views.fidelity.markdown import evidence_markdown, headline
 from cachecost.views.fidelity.page import fidelity_page
 from cachecost.views.fidelity.parts import coverages, host_parts
+from cachecost.views.fidelity.scores import score
 from cachecost.views.fidelity.tables import coverage_table, part_table
 
 FITTED, HELD_OUT = "logs/e.jsonl", "logs/g.jsonl"
@@ -95,3 +98,33 @@ def test_ranges_are_counted_by_part() -> None:
     ]
     told, _ = fidelity_object(replace(fidelity, estimates=[HIT]))["coverage"]
     assert told["fitted"] == {"holds": 2, "calls": 3} and told["thin"] is True
+
+
+def test_the_first_figures_say_what_they_count() -> None:
+    """Requests, not sessions; how many models under any of their ids, clients and recordings; which could be wrong."""
+    dated = replace(HIT, model="claude-sonnet-5-20260630", model_row="claude-sonnet-5", line=3)
+    again = replace(COLD, source=FITTED, line=2)
+    fidelity = Fidelity([HIT, dated, UNKNOWN, COLD, again], "crude")
+    assert basis_sentence(fidelity) == (
+        "Counted are requests, not sessions: 5 requests (1 model, 2 clients, 2 recordings), of which 1 read what no"
+        " recorded call can have written. The hits are in 1 recording. 1 cold start opens a recording:"
+        " there no hit can be predicted."
+    )
+    title = headline(score("all", fidelity.judgements))
+    assert title.endswith("prompts are 0% off at the median, 0% at the 95th percentile.")
+    page = evidence_markdown(fidelity, [], [], "picture.svg", "again")
+    assert f"**{title}** {basis_sentence(fidelity)}" in page
+    assert basis_sentence(fidelity) in fidelity_page(fidelity, [])
+
+
+def test_ids_of_a_model_are_one_model() -> None:
+    of = {"claude-haiku-4-5": "claude-haiku-4-5", "eu.anthropic.claude-haiku-4-5": "claude-haiku-4-5"}
+    assert {row: replace(HIT, model_row=row).model_name for row in of} == of
+    assert replace(HIT, model_row="").model_name == HIT.model
+
+
+def test_what_is_off_stands_beside_what_was_billed() -> None:
+    """Both without the unknown calls."""
+    table = part_table(Fidelity([HIT, HIT, UNKNOWN], "crude"))
+    cells = dict(zip(table.headers, table.rows[0], strict=True))
+    assert (cells["billed"], cells["off by"]) == ("$0.002", "+$0.002")

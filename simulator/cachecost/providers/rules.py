@@ -102,8 +102,8 @@ class ModelRules:
 
     `model` is the id behind an alias, `name` the same without what the host adds to it. `context_window` is the API's
     limit on that day, with the 1M beta header where needed; `standard_context_window` is the limit without it.
-    `retired` is the first day on which the host no longer served the model: its last rules stay in force. `day` is the
-    day asked for. `endpoint` is the one that the id names ("us", "explicit"), where ids name one.
+    `retired` is the first day on which the host no longer served the model: its last rules stay in force. `day` is
+    the day asked for. `endpoint` is the one that the id names ("us", "explicit"), where ids name one.
     `ttl_s` are the host's short and long TTL in seconds; empty: unknown. A host with one TTL has only "5m".
     """
 

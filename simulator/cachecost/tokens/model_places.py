@@ -31,7 +31,7 @@ class ModelPlaces:
 
 
 def model_places(rules: ModelRules) -> ModelPlaces:
-    """The rows that hold for this model on this day, together, on each host that serves it, however spelled."""
+    """The rows that hold for this model on this day, together; on each host, however it spells the id."""
     return _together(rules.name or rules.model, rules.day)
 
 

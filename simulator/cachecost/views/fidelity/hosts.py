@@ -108,7 +108,8 @@ def basis_sentence(fidelity: Fidelity) -> str:
     apart = f", of which {totals.unknown:,} read what no recorded call can have written" if totals.unknown else ""
     with_hits = count_text(len({one.source for one in own if one.kind == "hit"}), "recording")
     hits = f" The hits are in {with_hits}." if totals.hits else ""
-    first = f" {trivial:,} of the cold starts open a recording: there no hit can be predicted." if trivial else ""
+    opens = f"{count_text(trivial, 'cold start')} {'opens' if trivial == 1 else 'open'} a recording"
+    first = f" {opens}: there no hit can be predicted." if trivial else ""
     return f"{counted}{apart}.{hits}{first}"
 
 
@@ -122,9 +123,9 @@ def _of_transcripts(fidelity: Fidelity) -> str:
         return ""
     totals = score("transcripts", fidelity.transcripts)
     return (
-        f"In transcripts ({basis_in_words(fidelity.transcripts)}), where only usages are known, {totals.exact_hits:,}"
-        f" of {totals.hits:,} reads and {totals.exact_cold:,} of {totals.cold:,} cold starts follow from the step"
-        " before."
+        f"In transcripts ({basis_in_words(fidelity.transcripts)}), where only usages are known,"
+        f" {totals.exact_hits:,} of {totals.hits:,} reads and {totals.exact_cold:,} of {totals.cold:,} cold starts"
+        " follow from the step before."
     )
 
 

@@ -46,14 +46,14 @@ def _tables(fidelity: Fidelity) -> Iterator[Table]:
 
 def score_lines(whole: Score) -> list[str]:
     """The score in sentences: hits, cold starts, what cannot be known, tokens, dollars."""
+    wrote = f"{whole.cold_written:,} billed a write"
     late = f"; {_late_words(whole.late)} probably visibility lag" if whole.late else ""
     warm = f"; {count_text(whole.warm, 'warm start')}" if whole.warm else ""
     known, not_known = whole.known, whole.not_known
     apart = f"; {dollars(not_known.billed)} more billed for the unknown" if whole.unknown else ""
     return [
         f"hits       {whole.exact_hits:,} of {whole.hits:,} exact",
-        f"cold       {whole.exact_cold:,} of {whole.cold:,} exact (reads only; {whole.cold_written:,} billed a write)"
-        f"{late}",
+        f"cold       {whole.exact_cold:,} of {whole.cold:,} exact (reads only; {wrote}){late}",
         f"unknown    {whole.unknown:,} read what the recording cannot have written or kept alive{warm}",
         f"tokens     {percent(whole.median)} off at the median, {percent(whole.p95)} at the 95th percentile",
         f"dollars    {dollars(known.predicted)} predicted, {dollars(known.billed)} billed (input side){apart}",
