@@ -100,8 +100,10 @@ def toml(
         lines += [f"tool_prompt_head = {found.tool_prompt_head}", f"ratio = {_table(found.ratio)}"]
         lines += [f"structure = {_table(found.structure)}"]
         lines += [f"error.{counter} = {_error(errors[generation, counter])}" for counter in COUNTERS]
-        told = [(counter, unused[generation, counter]) for counter in COUNTERS if unused[generation, counter].values]
-        lines += [f"held_out.{counter} = {_error(each)}" for counter, each in told]
+        measured = [
+            (counter, unused[generation, counter]) for counter in COUNTERS if unused[generation, counter].values
+        ]
+        lines += [f"held_out.{counter} = {_error(each)}" for counter, each in measured]
     return "\n".join(lines) + "\n"
 
 

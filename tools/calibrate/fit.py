@@ -114,23 +114,23 @@ def least_absolute(bills: Sequence[Bill], known: Mapping[str, float], held: Cont
     import numpy as np
 
     often = {name for name in known if sum(name in bill.features for bill in bills) >= TELLING}
-    told = [name for name in sorted(often) if name not in held]
+    fitted = [name for name in sorted(often) if name not in held]
     whole = {name: float(max(0.0, round(2 * value) / 2)) for name, value in known.items()}
-    if not told:
+    if not fitted:
         return whole
-    matrix = np.array([[bill.features.get(name, 0) for name in told] for bill in bills], dtype=float)
-    others = [sum(whole.get(name, 0) * n for name, n in bill.features.items() if name not in told) for bill in bills]
-    start = np.array([known[name] for name in told])
+    matrix = np.array([[bill.features.get(name, 0) for name in fitted] for bill in bills], dtype=float)
+    others = [sum(whole.get(name, 0) * n for name, n in bill.features.items() if name not in fitted) for bill in bills]
+    start = np.array([known[name] for name in fitted])
     rest = np.array([bill.rest for bill in bills]) - np.array(others) - matrix @ start
     length = np.array([bill.length for bill in bills], dtype=float)
-    step = np.zeros(len(told))
-    pull = np.eye(len(told)) * PULL**0.5
+    step = np.zeros(len(fitted))
+    pull = np.eye(len(fitted)) * PULL**0.5
     for _ in range(ROUNDS):
         weight = (np.maximum(np.abs(rest - matrix @ step), SPREAD) * length / length.mean()) ** -0.5
         rows = np.vstack([matrix * weight[:, None], pull])
-        step = np.linalg.lstsq(rows, np.concatenate([rest * weight, np.zeros(len(told))]), rcond=None)[0]
+        step = np.linalg.lstsq(rows, np.concatenate([rest * weight, np.zeros(len(fitted))]), rcond=None)[0]
     found = _nearest_halves(matrix / length[:, None], (rest + matrix @ start) / length, start + step)
-    return whole | dict(zip(told, found, strict=True))
+    return whole | dict(zip(fitted, found, strict=True))
 
 
 def _nearest_halves(matrix: Floats, rest: Floats, values: Floats) -> list[float]:

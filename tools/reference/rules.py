@@ -54,8 +54,8 @@ def _host(host: str) -> str:
 
 def _rule(host: str, name: str, rows: list[RuleRow]) -> str:
     unit = f" In {rows[0].unit}." if rows[0].unit else ""
-    told = table(("model", "value", "from", "to", "source"), (_row(row) for row in rows))
-    return f"### {name} {{ #{host}-{name} }}\n\n{_linked(_sentence(prose(rows[0].meaning)))}{unit}\n\n{told}"
+    rendered = table(("model", "value", "from", "to", "source"), (_row(row) for row in rows))
+    return f"### {name} {{ #{host}-{name} }}\n\n{_linked(_sentence(prose(rows[0].meaning)))}{unit}\n\n{rendered}"
 
 
 def _linked(text: str) -> str:

@@ -76,8 +76,8 @@ def _shape(value: Part) -> str:
 
 def _ways(ways: list[Part]) -> str:
     numbers = any(way.get("type") in ("integer", "number") for way in ways)
-    told = [_shape(way) for way in ways if way.get("type") != "null" and not (numbers and "pattern" in way)]
-    return " or ".join(dict.fromkeys(told))
+    parts = [_shape(way) for way in ways if way.get("type") != "null" and not (numbers and "pattern" in way)]
+    return " or ".join(dict.fromkeys(parts))
 
 
 def _plain(value: Part) -> str:
@@ -93,5 +93,5 @@ def _plain(value: Part) -> str:
 
 def _limits(value: Part) -> str:
     words = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "exclusiveMaximum": "below"}
-    told = [f"{word} {value[key]}" for key, word in words.items() if key in value]
-    return f" {' '.join(told)}" if told else ""
+    parts = [f"{word} {value[key]}" for key, word in words.items() if key in value]
+    return f" {' '.join(parts)}" if parts else ""

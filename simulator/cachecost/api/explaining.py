@@ -144,5 +144,5 @@ def _calls(found: list[Finding]) -> str:
 
 
 def _row(one: Finding) -> dict[str, object]:
-    told: dict[str, object] = {name: getattr(one, name) for name in (*COLUMNS, *PLACE) if name != "cost_usd"}
-    return {**told, "cause": str(one.cause), "layer": str(one.layer), "cost_usd": one.cost}
+    row: dict[str, object] = {name: getattr(one, name) for name in (*COLUMNS, *PLACE) if name != "cost_usd"}
+    return {**row, "cause": str(one.cause), "layer": str(one.layer), "cost_usd": one.cost}

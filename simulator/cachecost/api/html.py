@@ -33,8 +33,8 @@ class HtmlTable:
 
     def _row(self, cells: tuple[str, ...], strong: bool) -> str:
         weight = f"font-weight:{'700' if strong else '400'}"
-        told = [self._cell("td" if number else "th", number, cell, weight) for number, cell in enumerate(cells)]
-        return "".join(told)
+        rendered = [self._cell("td" if number else "th", number, cell, weight) for number, cell in enumerate(cells)]
+        return "".join(rendered)
 
     def _cell(self, tag: str, number: int, text: str, style: str) -> str:
         is_prose = number == 0 or self.heads[number] in self.prose

@@ -70,8 +70,8 @@ class LintResult(list[LintFinding]):
 
     def _answer(self) -> str:
         counts = Counter(one.severity for one in self)
-        told = [count_text(counts[kind], kind) for kind in ("error", "warning", "note") if counts[kind]]
-        return ", ".join(told) or "No findings"
+        shown = [count_text(counts[kind], kind) for kind in ("error", "warning", "note") if counts[kind]]
+        return ", ".join(shown) or "No findings"
 
     def _repr_html_(self) -> str:
         table = HtmlTable(("code", "where", "tokens", "what", "what to do"), prose=("where", "what", "what to do"))

@@ -85,8 +85,8 @@ class Monthly:
         for one in self.projections:
             off = change(one.usd, first) if one.strategy != self.first else None
             table.add(one.strategy, format_usd(one.usd), format_usd(one.error), percent(off, signed=True))
-        told = f"{self._pace()}, {self.days} days a month, every session like the compared one"
-        return table.html() + paragraph(told) + "".join(paragraph(f"left out: {name}") for name in self.left_out)
+        words = f"{self._pace()}, {self.days} days a month, every session like the compared one"
+        return table.html() + paragraph(words) + "".join(paragraph(f"left out: {name}") for name in self.left_out)
 
     @property
     def _against(self) -> str:
@@ -112,8 +112,8 @@ def monthly(summary: Summary, sessions_per_day: Decimal | float, days: int = DAY
     """USD per month of strategies compared over one session. Raises InputError for a negative number of sessions."""
     pace = Decimal(str(sessions_per_day))
     if not pace.is_finite() or pace < 0 or days < 1:
-        told = f"expected a number from 0, and days from 1; got {sessions_per_day} and {days}"
-        raise InputError([Fault("sessions_per_day:", told)])
+        words = f"expected a number from 0, and days from 1; got {sessions_per_day} and {days}"
+        raise InputError([Fault("sessions_per_day:", words)])
     kept = [line for line in summary.lines if line.is_priced and not line.refused]
     made = tuple(Projection(one.name, one.cost.total * pace * days, one.error * pace * days) for one in kept)
     left_out = tuple(line.name for line in summary.lines if line.refused or not line.is_priced)

@@ -30,8 +30,8 @@ class Recording:
         return None
 
     def __repr__(self) -> str:
-        told = f"{count_text(len(self.calls), 'call')} in {count_text(len(self.conversations), 'conversation')}"
-        return f"<Recording {self.name}: {told}>"
+        words = f"{count_text(len(self.calls), 'call')} in {count_text(len(self.conversations), 'conversation')}"
+        return f"<Recording {self.name}: {words}>"
 
 
 Source = Conversation | Recording | str | Path

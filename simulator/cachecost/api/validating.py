@@ -76,8 +76,8 @@ class ValidationResult:
         for each in (self.score, *scores(self.fidelity, GROUPS["model"])):
             table.add(*_cells(each), strong=each.name == "all")
         left = len(self.fidelity.not_judged)
-        told = [f"tokens: {self.fidelity.token_source}", *([f"{left:,} calls could not be compared"] if left else [])]
-        return table.html() + "".join(map(paragraph, told))
+        words = [f"tokens: {self.fidelity.token_source}", *([f"{left:,} calls could not be compared"] if left else [])]
+        return table.html() + "".join(map(paragraph, words))
 
 
 def validate(

@@ -68,8 +68,8 @@ def one_of(names: Sequence[str], got: object) -> str:
 
 def _expected_text(names: Sequence[str], phrases: Sequence[str], got: object) -> str:
     near = nearest(got, names) if isinstance(got, str) else ""
-    told = ", ".join(f"'{name}'" if "," in name else name for name in names)
-    lead = [f"one of {told}" if len(names) > 1 else told] if names else []
+    words = ", ".join(f"'{name}'" if "," in name else name for name in names)
+    lead = [f"one of {words}" if len(names) > 1 else words] if names else []
     return f"expected {' or '.join(dict.fromkeys([*lead, *phrases]))}; got {show_value(got)}{near}"
 
 
@@ -150,15 +150,15 @@ def _phrase(error: Mapping[str, Any]) -> str:
 
 def _meaning(schema: Schema, way: Way) -> str:
     """What may stand at `way`, in a few words."""
-    told: list[str] = []
+    words: list[str] = []
     for option in _options(schema, way):
         if "enum" in option:
-            told.append("one of " + ", ".join(map(str, option["enum"])))
+            words.append("one of " + ", ".join(map(str, option["enum"])))
         elif "const" in option:
-            told.append(str(option["const"]))
+            words.append(str(option["const"]))
         else:
-            told += [WORDS[name] for name in _types(option) if name in WORDS]
-    return " or ".join(dict.fromkeys(told)) or "a value"
+            words += [WORDS[name] for name in _types(option) if name in WORDS]
+    return " or ".join(dict.fromkeys(words)) or "a value"
 
 
 def _types(option: Schema) -> list[str]:

@@ -197,8 +197,8 @@ def _compose(text: str, file: str) -> Any:
         return compose(text)
     except MarkedYAMLError as error:
         breakpoint = error.problem_mark or error.context_mark
-        told = " ".join(str(error.problem or error.context).split())
-        raise InputError([_at_mark(file, breakpoint, f"not valid YAML: {told}")]) from None
+        words = " ".join(str(error.problem or error.context).split())
+        raise InputError([_at_mark(file, breakpoint, f"not valid YAML: {words}")]) from None
     except YAMLError as error:
         raise InputError([_unprintable(text, file, error)]) from None
 
@@ -211,8 +211,8 @@ def _unprintable(text: str, file: str, error: Any) -> Fault:
     """A character that YAML forbids; ruamel tells its offset only."""
     before = text[: getattr(error, "position", 0)]
     character = getattr(error, "character", "")
-    told = chr(character) if isinstance(character, int) else character
-    message = f"not valid YAML: the character {told!r} is not allowed"
+    shown = chr(character) if isinstance(character, int) else character
+    message = f"not valid YAML: the character {shown!r} is not allowed"
     return Fault(file, message, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
 
 

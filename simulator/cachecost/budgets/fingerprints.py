@@ -53,18 +53,18 @@ class Fingerprints:
     def breakpoints(self, call: int) -> str:
         """Where its breakpoints stand and how long they live: 4 hex digits."""
         sent = sent_breakpoints(self._replayed.request(call)).breakpoints
-        told = [
+        found = [
             f"{breakpoint.layer}.{breakpoint.node.length if breakpoint.node else 0}.{breakpoint.index}.{breakpoint.ttl}"
             for breakpoint in sent
         ]
-        return short(" ".join(told).encode())[:4]
+        return short(" ".join(found).encode())[:4]
 
     def layers(self, call: int) -> dict[str, tuple[str, Entries]]:
         """Digest and entries of tools, system and parameters."""
         request = self._replayed.request(call)
         parameters = tuple(_parameters(request))
-        told = (self._part(request.tools), self._part(request.system), (_of_entries(parameters), parameters))
-        return dict(zip(LAYERS, told, strict=True))
+        found = (self._part(request.tools), self._part(request.system), (_of_entries(parameters), parameters))
+        return dict(zip(LAYERS, found, strict=True))
 
     def _part(self, part: Part) -> tuple[str, Entries]:
         if part not in self._parts:

@@ -69,9 +69,9 @@ def replay_strategies(
 
     Raises InputError, CannotEvaluate.
     """
-    told = _turns(scenario, folder)
+    said_turns = _turns(scenario, folder)
     for traffic in (*scenario_workloads(scenario, folder), *_recorded_workload(scenario, folder, and_recorded)):
-        turns = _turns_sent(traffic) if traffic.strategy == AS_RECORDED else told
+        turns = _turns_sent(traffic) if traffic.strategy == AS_RECORDED else said_turns
         simulation = traffic.simulation()
         simulated = []
         for number, call in enumerate(traffic.calls, 1):

@@ -36,18 +36,18 @@ def read_project_files(folder: Path, without: Path) -> dict[str, str]:
 
 def head_commit(folder: Path) -> str | None:
     """The commit that is checked out; None without git, or before the first commit."""
-    told = _git(folder, "rev-parse", "--verify", "HEAD")
-    return told.decode("ascii", "replace").strip() if told else None
+    output = _git(folder, "rev-parse", "--verify", "HEAD")
+    return output.decode("ascii", "replace").strip() if output else None
 
 
 def _git_root(folder: Path) -> Path | None:
-    told = _git(folder, "rev-parse", "--show-toplevel")
-    return Path(os.fsdecode(told).rstrip("\r\n")) if told else None
+    output = _git(folder, "rev-parse", "--show-toplevel")
+    return Path(os.fsdecode(output).rstrip("\r\n")) if output else None
 
 
 def _listed_by_git(root: Path) -> list[Path]:
-    told = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard") or b""
-    return [root / os.fsdecode(name) for name in sorted(told.split(b"\0")) if name]
+    output = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard") or b""
+    return [root / os.fsdecode(name) for name in sorted(output.split(b"\0")) if name]
 
 
 def _git(folder: Path, *words: str) -> bytes | None:

@@ -54,12 +54,12 @@ class BlockWriter:
         """Request parameters as written. The token counts of a removed schema stay."""
         if self.free is None:
             return dict(params)
-        told: dict[str, Any] = self.free.params(dict(params))
+        made: dict[str, Any] = self.free.params(dict(params))
         for place in PLACES:
-            wanted, written = _within(params, place), _within(told, place)
+            wanted, written = _within(params, place), _within(made, place)
             if isinstance(wanted, dict) and wanted.get("schema") is not None:
                 self._count_schema(wanted, written, self.free)
-        return told
+        return made
 
     def _count_schema(self, wanted: Mapping[str, Any], written: dict[str, Any], free: ContentFree) -> None:
         counts = counts_unseen(wanted)

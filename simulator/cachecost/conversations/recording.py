@@ -89,8 +89,8 @@ def _blocks(event: ConversationState) -> tuple[Block, ...]:
 
 def _details(event: ConversationState, free: ContentFree | None) -> dict[str, Any]:
     if isinstance(event, Reply):
-        told = {"first_token_s": event.first_token_s, "output_tokens": event.output_tokens}
-        return {name: value for name, value in told.items() if value is not None}
+        details = {"first_token_s": event.first_token_s, "output_tokens": event.output_tokens}
+        return {name: value for name, value in details.items() if value is not None}
     if isinstance(event, Inquiry):
         return {
             "answer_type": free.answer_type(event) if free else event.answer_type,

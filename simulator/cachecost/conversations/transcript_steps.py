@@ -84,7 +84,7 @@ def steps_to_records(
 
 def _record(step: TranscriptStep) -> dict[str, Any]:
     usage = step.usage
-    told = {
+    values = {
         "step": step.number,
         "chain": step.chain,
         "before": step.before,
@@ -99,7 +99,7 @@ def _record(step: TranscriptStep) -> dict[str, Any]:
         "summed": step.summed or None,
         "usage": [usage.input_tokens, usage.read, usage.write_5m, usage.write_1h, usage.output_tokens],
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _difference(one: float | None, other: float | None) -> float | None:
@@ -118,9 +118,9 @@ def parse_steps(lines: Iterable[JsonObject]) -> list[TranscriptStep]:
 
 
 def _check_header(line: JsonObject) -> None:
-    told = line.data.get("format")
-    if told != FORMAT or isinstance(told, bool):
-        line.fault("format", f"expected {FORMAT}; got {show_found(told)}, which this version cannot read")
+    version = line.data.get("format")
+    if version != FORMAT or isinstance(version, bool):
+        line.fault("format", f"expected {FORMAT}; got {show_found(version)}, which this version cannot read")
         return
     line.known_keys.update(("format", "kind"))
     for name, default in (("name", None), ("source", ""), ("licence", "")):

@@ -49,30 +49,30 @@ def usage_from(raw: Mapping[str, Any], path: str = "usage", shape: str = "auto")
     """
     if not isinstance(raw, Mapping):
         raise NotAMessage(path, "a usage object", raw)
-    told = {key: value for key, value in raw.items() if value is not None}
-    name = shape_of(told, path) if shape == "auto" or _is_another(told, shape) else shape
+    reported = {key: value for key, value in raw.items() if value is not None}
+    name = shape_of(reported, path) if shape == "auto" or _is_another(reported, shape) else shape
     if name == "anthropic":
-        usage = parse_usage(told, path)
+        usage = parse_usage(reported, path)
     elif name in SHAPES:
-        usage = _UsageCounts(_normalize(told, name, path), SHAPES[name], path).usage()
+        usage = _UsageCounts(_normalize(reported, name, path), SHAPES[name], path).usage()
     else:
         raise ValueError(f"shape: expected one of auto, anthropic, {', '.join(SHAPES)}; got {shape!r}")
     if not usage.read and not usage.write:
-        _refuse_unknown_cache(told, path)
+        _refuse_unknown_cache(reported, path)
     return usage
 
 
-def shape_of(told: Mapping[str, Any], path: str = "usage") -> str:
+def shape_of(reported: Mapping[str, Any], path: str = "usage") -> str:
     """The name of the shape that has these keys. Raises NotAMessage if there is none."""
     for name, has_it in _KNOWN_BY:
-        if has_it(told):
+        if has_it(reported):
             return name
-    got = BareWord(f"only {', '.join(sorted(map(str, told))[:3])}") if told else None
+    got = BareWord(f"only {', '.join(sorted(map(str, reported))[:3])}") if reported else None
     raise NotAMessage(path, "a usage in a known format", got)
 
 
 def _any(*names: str) -> Callable[[Mapping[str, Any]], bool]:
-    return lambda told: any(name in told for name in names)
+    return lambda reported: any(name in reported for name in names)
 
 
 def _begins(*starts: str) -> Callable[[Iterable[Any]], bool]:
@@ -87,7 +87,7 @@ _KNOWN_BY: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
     ("bedrock", _any("inputTokens", "outputTokens", "inputTokenCount", "outputTokenCount")),
     ("openai", _any("prompt_tokens", "input_tokens_details", "cached_input_tokens")),
     ("langchain", _any("input_token_details")),
-    ("claude-code", lambda told: "input_tokens" in told and "cache_creation_tokens" in told),
+    ("claude-code", lambda reported: "input_tokens" in reported and "cache_creation_tokens" in reported),
     ("anthropic", _any("input_tokens", "output_tokens")),
     ("openai", _any("completion_tokens")),
     ("langfuse", _any("input", "output")),
@@ -95,41 +95,41 @@ _KNOWN_BY: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
 """What each is known by, the surest first."""
 
 
-def _is_another(told: Mapping[str, Any], shape: str) -> bool:
+def _is_another(reported: Mapping[str, Any], shape: str) -> bool:
     """Whether a gateway's row with OpenAI's shape contains only the provider's own fields."""
-    return shape in ("openai", "litellm") and not _any("prompt_tokens", "cached_input_tokens", *DETAILS)(told)
+    return shape in ("openai", "litellm") and not _any("prompt_tokens", "cached_input_tokens", *DETAILS)(reported)
 
 
-def _refuse_unknown_cache(told: Mapping[str, Any], path: str) -> None:
+def _refuse_unknown_cache(reported: Mapping[str, Any], path: str) -> None:
     """A usage of which nothing cached was understood has nothing cached."""
-    for key, value in _leaves(told):
+    for key, value in _leaves(reported):
         is_ours = "." not in key or _IS_OTEL([key])
         if is_ours and "cach" in key.lower() and "miss" not in key and isinstance(value, int) and value > 0:
             raise NotAMessage(path, "cached tokens under a known key", key)
 
 
-def _leaves(told: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in told.items():
+def _leaves(reported: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in reported.items():
         yield from _leaves(value) if isinstance(value, Mapping) else [(str(key), value)]
 
 
-def _normalize(told: dict[str, Any], name: str, path: str) -> dict[str, Any]:
+def _normalize(reported: dict[str, Any], name: str, path: str) -> dict[str, Any]:
     """The fields that only one shape has, under plain names."""
-    if name == "bedrock" and isinstance(told.get("cacheDetails"), list):
-        hours = [one for one in told["cacheDetails"] if isinstance(one, Mapping) and one.get("ttl") == "1h"]
+    if name == "bedrock" and isinstance(reported.get("cacheDetails"), list):
+        hours = [one for one in reported["cacheDetails"] if isinstance(one, Mapping) and one.get("ttl") == "1h"]
         tokens = sum(_number(one, "inputTokens", f"{path}.cacheDetails") for one in hours)
-        return {**told, "cacheDetails": {"1h": tokens}}
-    return {**told, **_sum_buckets(told, path)} if name == "langfuse" else told
+        return {**reported, "cacheDetails": {"1h": tokens}}
+    return {**reported, **_sum_buckets(reported, path)} if name == "langfuse" else reported
 
 
-def _sum_buckets(told: Mapping[str, Any], path: str) -> dict[str, int]:
+def _sum_buckets(reported: Mapping[str, Any], path: str) -> dict[str, int]:
     """Langfuse's buckets that have no fixed names: the modalities and tiers of input, output and cached tokens."""
     sums = dict.fromkeys(("input_", "output_", "cached_modality_"), 0)
-    for key in told:
+    for key in reported:
         start = next((one for one in sums if key.startswith(one)), "")
         others = ("cach", "ephemeral", "priority", "tokens_details") if start != "cached_modality_" else ()
         if start and key not in ("input_tokens", "output_tokens") and not any(word in key for word in others):
-            sums[start] += _number(told, key, path)
+            sums[start] += _number(reported, key, path)
     return sums
 
 

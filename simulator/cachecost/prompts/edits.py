@@ -134,9 +134,9 @@ def _find_cleared_thinking(thread: Thread, edit: Mapping[str, Any]) -> Iterator[
 
 def _is_due(thread: Thread, edit: Mapping[str, Any], prompt_tokens: int) -> bool:
     trigger = edit.get("trigger")
-    told: Mapping[str, Any] = trigger if isinstance(trigger, Mapping) else {"value": TRIGGER_TOKENS}
-    limit = int(told.get("value", TRIGGER_TOKENS))
-    if told.get("type") == "tool_uses":
+    threshold: Mapping[str, Any] = trigger if isinstance(trigger, Mapping) else {"value": TRIGGER_TOKENS}
+    limit = int(threshold.get("value", TRIGGER_TOKENS))
+    if threshold.get("type") == "tool_uses":
         return sum(1 for _ in _results(thread)) >= limit
     return prompt_tokens >= limit
 

@@ -16,8 +16,8 @@ def host_cache_keys(
 ) -> tuple[str, str, str]:
     """The cache keys of tools, system and messages. Raises KeyError for a parameter missing in `PARAMETERS`."""
     read = _read(by_layer, rules)
-    told = [[PARAMETERS[name](request, rules) for name in read.get(layer, ())] for layer in LAYERS]
-    tools, system, messages = (json.dumps(cache_key, separators=(",", ":")) for cache_key in told)
+    keyed = [[PARAMETERS[name](request, rules) for name in read.get(layer, ())] for layer in LAYERS]
+    tools, system, messages = (json.dumps(cache_key, separators=(",", ":")) for cache_key in keyed)
     return tools, system, messages
 
 

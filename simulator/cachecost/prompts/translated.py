@@ -130,11 +130,11 @@ def _breakpoint_openai(request: Request, rules: ModelRules) -> HostRequest:
     own = [] if implicit is None else [implicit, *_readable_developer(request, implicit.ttl, rules)]
     looks_at = [*_looked_at(explicit, rules), *(_ends_in_implicit_mode(request, own) if own else ())]
     breakpoints = {breakpoint.block_key: breakpoint for breakpoint in (*own, *kept)}
-    told = replace(
+    translated = replace(
         request, breakpoints=tuple(sorted(breakpoints.values(), key=attrgetter("prompt_order"))), automatic=None
     )
     return HostRequest(
-        told, tuple(looks_at), (*_unmarkable(len(sent) - len(able), rules), *_dropped_note(explicit, kept, rules))
+        translated, tuple(looks_at), (*_unmarkable(len(sent) - len(able), rules), *_dropped_note(explicit, kept, rules))
     )
 
 

@@ -40,9 +40,9 @@ class UnknownStrategy(ValueError):
     """No strategy has this name; the text lists some that there are, and the nearest one."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        told = ", ".join(f"'{each}'" if "," in each else each for each in WELL_KNOWN if each in known)
+        listed = ", ".join(f"'{each}'" if "," in each else each for each in WELL_KNOWN if each in known)
         more = f" … ({len(known)}: cachecost strategies), or one with @5m or @1h"
-        super().__init__(f"expected one of {told}{more}; got '{name}'{nearest(name, known)}")
+        super().__init__(f"expected one of {listed}{more}; got '{name}'{nearest(name, known)}")
 
 
 def names() -> list[str]:

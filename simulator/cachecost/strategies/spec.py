@@ -132,8 +132,8 @@ def _must_fit(what: str, breakpoints: Sequence[Primitive], slots: int) -> None:
     """Raise ValueError where a list has more breakpoints than a request takes, which would silently lose its last."""
     if len(breakpoints) > slots:
         kept = f"`trim: priority` to send the first {slots} that apply, or `trim: oldest_message`"
-        told = f"expected at most {slots}, the limit of a request; got {len(breakpoints)} (or add {kept})"
-        raise ValueError(f"{what}: {told}")
+        problem = f"expected at most {slots}, the limit of a request; got {len(breakpoints)} (or add {kept})"
+        raise ValueError(f"{what}: {problem}")
 
 
 class StrategySpec(BaseModel):

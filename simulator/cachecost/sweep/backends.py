@@ -152,11 +152,11 @@ def _ray(workers: Workers, stack: ExitStack) -> Cluster:
     stack.callback(ray.shutdown)
 
     def answers(work: Callable[[Any], Any], todo: Iterator[Any], ahead: int) -> Iterator[Any]:
-        remote, told = ray.remote(max_retries=-1)(_apply), ray.put(work)
-        running = [remote.remote(told, one) for one in islice(todo, ahead)]
+        remote, shared = ray.remote(max_retries=-1)(_apply), ray.put(work)
+        running = [remote.remote(shared, one) for one in islice(todo, ahead)]
         while running:
             (done,), running = ray.wait(running)
-            running += [remote.remote(told, one) for one in islice(todo, 1)]
+            running += [remote.remote(shared, one) for one in islice(todo, 1)]
             yield ray.get(done)
 
     return answers, int(ray.cluster_resources().get("CPU", 1))

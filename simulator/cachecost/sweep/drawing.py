@@ -29,8 +29,10 @@ class Drawing:
         own = {name: value for name, value in self.values.items() if name in {one.name for one in fields(Draw)}}
         retries = draw.retries
         if "retry_rate" in self.values:
-            told = {name.removeprefix("retry_"): self.values[name] for name in self.values if name.startswith("retry_")}
-            retries = Retries(**told)
+            options = {
+                name.removeprefix("retry_"): self.values[name] for name in self.values if name.startswith("retry_")
+            }
+            retries = Retries(**options)
         return replace(draw, **own, retries=retries)
 
 
@@ -70,16 +72,16 @@ def _value(name: str, value: Any) -> Distribution | float | bool:
 
 def varies_in_times_only(scenario: Scenario) -> bool:
     """Whether another seed leaves what is sent as it is: so of a recording, and where all else is plain numbers."""
-    told = scenario.conversation.synthetic
-    if told is None:
+    spec = scenario.conversation.synthetic
+    if spec is None:
         return True
-    if told.inquiries is not None or (told.forks is not None and told.forks.rate):
+    if spec.inquiries is not None or (spec.forks is not None and spec.forks.rate):
         return False
-    numbers = [told.calls, told.tools, *(getattr(told.sizes, size.name) for size in fields(told.sizes))]
-    numbers += [told.forks.back] if told.forks is not None else []
+    numbers = [spec.calls, spec.tools, *(getattr(spec.sizes, size.name) for size in fields(spec.sizes))]
+    numbers += [spec.forks.back] if spec.forks is not None else []
     return all(isinstance(number, int | float) for number in numbers)
 
 
-def synthetic_draw(told: SyntheticSpec) -> Draw:
+def synthetic_draw(spec: SyntheticSpec) -> Draw:
     """The pauses of a synthetic conversation, to be drawn anew."""
-    return Draw(turn=told.pauses.turn, loop=told.pauses.loop, first_token=told.pauses.first_token)
+    return Draw(turn=spec.pauses.turn, loop=spec.pauses.loop, first_token=spec.pauses.first_token)

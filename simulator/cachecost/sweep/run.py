@@ -78,9 +78,9 @@ class Sweep:
     def about(self) -> dict[str, Any]:
         """What cells depend on besides their keys, as digests and versions."""
         job = self.job
-        told = repr((sorted(job.scenario.items()), job.drawing, sorted((job.readings or {}).items()), job.own))
+        described = repr((sorted(job.scenario.items()), job.drawing, sorted((job.readings or {}).items()), job.own))
         return {
-            "scenario": blake2b(told.encode(), digest_size=16).hexdigest(),
+            "scenario": blake2b(described.encode(), digest_size=16).hexdigest(),
             "files": _files(job),
             "versions": {"cachecost": __version__, "rules": str(data_date()), "prices": PriceBook.load().versions},
         }

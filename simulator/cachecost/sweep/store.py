@@ -105,14 +105,14 @@ def open_store(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bo
     """
     store = Store(out, suffix_of(out), tuple(axes), about)
     shutil.rmtree(store.folder.with_name(f"{store.folder.name}.over"), ignore_errors=True)
-    told = store.folder / ABOUT
-    if told.exists():
-        _compare(store, _read_about(told), resume)
+    about_file = store.folder / ABOUT
+    if about_file.exists():
+        _compare(store, _read_about(about_file), resume)
     elif store.parts:
         words = "expected what the parts beside it are of; got no file: remove its folder, and start again"
-        raise InputError([Fault(str(told), words)])
+        raise InputError([Fault(str(about_file), words)])
     else:
-        write_whole(told, (json.dumps({"axes": list(axes), **about}, indent=1) + "\n").encode())
+        write_whole(about_file, (json.dumps({"axes": list(axes), **about}, indent=1) + "\n").encode())
     return store
 
 

@@ -129,8 +129,8 @@ def _shares(elsewhere: Sequence[Elsewhere], best: StrategyLine) -> str:
     if len(found) > MOST_SHARES:
         return f" ({_share_span([ratio for _, ratio, _ in found])} in other variants)"
     shares = {words: [variant for same, _, variant in found if same == words] for words, _, _ in found}
-    told = [f"{words} {all_of([f'with {variant}' for variant in variants])}" for words, variants in shares.items()]
-    return f" ({', '.join(told)})" if told else ""
+    clauses = [f"{words} {all_of([f'with {variant}' for variant in variants])}" for words, variants in shares.items()]
+    return f" ({', '.join(clauses)})" if clauses else ""
 
 
 def _share_span(ratios: Sequence[Decimal]) -> str:

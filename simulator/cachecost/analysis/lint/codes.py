@@ -54,5 +54,5 @@ def codes() -> Mapping[str, LintCode]:
 
 def _by_layer(row: Mapping[str, Any]) -> ByLayer:
     """One code for all layers, or one for each."""
-    told = row["explains_as"]
-    return {layer: told if isinstance(told, str) else told[layer] for layer in LAYERS}
+    named = row["explains_as"]
+    return {layer: named if isinstance(named, str) else named[layer] for layer in LAYERS}

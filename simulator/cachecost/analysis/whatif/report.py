@@ -118,8 +118,8 @@ def _with_reversals(
     pricing: AlternativePricing, options: Sequence[Option], alternatives: Sequence[Alternative]
 ) -> list[Alternative]:
     """The alternatives, each with the assumptions under which its saving changes sign."""
-    told = find_reversals(pricing, options, alternatives)
-    return [replace(alternative, depends_on=tuple(told.get(alternative.name, ()))) for alternative in alternatives]
+    reversals = find_reversals(pricing, options, alternatives)
+    return [replace(alternative, depends_on=tuple(reversals.get(alternative.name, ()))) for alternative in alternatives]
 
 
 def _break_even(

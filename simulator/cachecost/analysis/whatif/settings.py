@@ -119,8 +119,8 @@ def _remove_tool(name: str, tool: str, calls: Sequence[Call]) -> SettingChange |
         raise CannotEvaluate(f"--action {name}: the recording has no tool names")
     if tool not in names:
         known = sorted(filter(None, names))
-        told = ", ".join(known) or "none"
-        return f"{name}: expected a tool of the recording ({told}); got '{tool}'{nearest(tool, known)}"
+        listed = ", ".join(known) or "none"
+        return f"{name}: expected a tool of the recording ({listed}); got '{tool}'{nearest(tool, known)}"
     parts: dict[Part, Part] = {}
 
     def change(request: Request) -> Request:

@@ -31,11 +31,11 @@ def run_for_json(name: str, words: Sequence[str]) -> list[dict[str, Any]]:
     out, err = _stream(), _stream()
     with redirect_stdout(out), redirect_stderr(err):
         code = exit_code(lambda: _run(name, words))
-    told = _text(err).splitlines()
+    printed = _text(err).splitlines()
     answers = _parse(_text(out)) if code != ExitCode.INTERNAL_ERROR else []
     if not answers:
-        raise NoAnswer("\n".join(told) or f"cachecost {name} ended with exit code {code}")
-    return [{**answer, "diagnostics": told} for answer in answers]
+        raise NoAnswer("\n".join(printed) or f"cachecost {name} ended with exit code {code}")
+    return [{**answer, "diagnostics": printed} for answer in answers]
 
 
 def _run(name: str, words: Sequence[str]) -> Any:

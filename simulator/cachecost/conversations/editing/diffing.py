@@ -161,5 +161,5 @@ def _first_difference(
 def _describe(item: DiffItem | None) -> str:
     fields = item.fields if item else {}
     messages = fields.get("messages")
-    told = (fields.get("event"), fields.get("model"), f"{messages} messages" if messages is not None else None)
-    return ", ".join(str(one) for one in told if one)
+    parts = (fields.get("event"), fields.get("model"), f"{messages} messages" if messages is not None else None)
+    return ", ".join(str(one) for one in parts if one)

@@ -140,8 +140,8 @@ class Journal:
             is_old = self._file.size > 0
             self.state = read_journal(path) if is_old else RunState(run, digest, at)
             if self.state.digest != digest:
-                told = "expected the same scenario, options and version as when the run started"
-                raise InputError([Fault(str(path), told)])
+                problem = "expected the same scenario, options and version as when the run started"
+                raise InputError([Fault(str(path), problem)])
             with path.open("rb") as stream:
                 self._file.cut(last_line_end(stream, self._file.size))
         except BaseException:

@@ -134,7 +134,7 @@ def rewrite(path: Path, plan: Plan, state: RunState) -> None:
 def _fields(label: str, sent: AnsweredCall | PartialAnswer) -> dict[str, Any]:
     """A call's fields. An answer that was cut off has no usage: it affects the cache and is not compared."""
     name = label.rpartition("/")[0]
-    told = {
+    record = {
         "call": label,
         "timestamp": moment(sent.start),
         "first_token_s": round(sent.first_token_s, 6),
@@ -142,8 +142,8 @@ def _fields(label: str, sent: AnsweredCall | PartialAnswer) -> dict[str, Any]:
         "session": name,
     }
     if isinstance(sent, PartialAnswer):
-        return told
-    return {**told, "usage": sent.usage.wire(), "response": {**sent.response, "usage": sent.usage.wire()}}
+        return record
+    return {**record, "usage": sent.usage.wire(), "response": {**sent.response, "usage": sent.usage.wire()}}
 
 
 def _bytes(body: Mapping[str, Any]) -> bytes:

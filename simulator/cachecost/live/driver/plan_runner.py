@@ -122,5 +122,5 @@ def unwritten(error: OSError) -> str:
 
 
 def _words(error: CallFailed) -> str:
-    told = " ".join(str(part) for part in (error.status, error.kind) if part)
-    return f"{told}: {error}" if told else str(error)
+    words = " ".join(str(part) for part in (error.status, error.kind) if part)
+    return f"{words}: {error}" if words else str(error)

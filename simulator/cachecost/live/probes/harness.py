@@ -170,5 +170,5 @@ def combine_rounds(readings: list[RoundResult]) -> ProbeAnswer:
         same = sum(other.value == reading.value for other in readings)
         if reading.value is not None and same >= ENOUGH:
             return ProbeAnswer(reading.value, reading.explanation, same, len(readings))
-    told = list(dict.fromkeys(reading.explanation for reading in readings))
-    return ProbeAnswer(None, "; another round: ".join(told), 0, len(readings))
+    explanations = list(dict.fromkeys(reading.explanation for reading in readings))
+    return ProbeAnswer(None, "; another round: ".join(explanations), 0, len(readings))

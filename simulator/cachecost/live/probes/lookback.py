@@ -80,12 +80,12 @@ async def _window_once(probe_run: ProbeRun) -> RoundResult:
             reached = distance
         else:
             missed = distance
-    told = f"a breakpoint {reached} blocks after an entry reads it, one {missed} blocks after it does not"
+    words = f"a breakpoint {reached} blocks after an entry reads it, one {missed} blocks after it does not"
     if missed == FURTHEST:
         return RoundResult(
             None, f"a breakpoint {reached} blocks after an entry reads it; longer distances were not tried", True
         )
-    return RoundResult(reached + 1, told)
+    return RoundResult(reached + 1, words)
 
 
 async def _runs(probe_run: ProbeRun) -> ProbeAnswer:
@@ -104,12 +104,12 @@ async def _runs_once(probe_run: ProbeRun) -> RoundResult:
     one_call = await _reads(probe_run, base, base.after_tools(1))
     over_many = await _reads(probe_run, base, base.after_tools(many))
     over_some = await _reads(probe_run, base, base.after_tools(some))
-    told = f"over {many} parallel calls and their results {_word(over_many)}, over {some} {_word(over_some)}"
+    words = f"over {many} parallel calls and their results {_word(over_many)}, over {some} {_word(over_some)}"
     if not one_call:
         return RoundResult(None, "the lookback does not reach over even one call and its result")
     if over_some and not over_many:
-        return RoundResult(None, f"{told}: only one of the two kinds of runs counts as one position")
-    return RoundResult("collapsed" if over_many else "counted", told)
+        return RoundResult(None, f"{words}: only one of the two kinds of runs counts as one position")
+    return RoundResult("collapsed" if over_many else "counted", words)
 
 
 def _word(reads: bool) -> str:

@@ -41,8 +41,10 @@ async def _run(probe_run: ProbeRun) -> ProbeAnswer:
         between = [guess for guess in guesses if edge.low < guess < edge.high]
         target = between[0] if between else (edge.low + edge.high) // 2
         if not await _narrow(probe_run, edge, target):
-            told = f"{edge.low} tokens are not cached and {edge.high} are; no text of {target} tokens could be made"
-            return ProbeAnswer(None, told)
+            explanation = (
+                f"{edge.low} tokens are not cached and {edge.high} are; no text of {target} tokens could be made"
+            )
+            return ProbeAnswer(None, explanation)
     return await _prove_minimum(probe_run, edge)
 
 
@@ -50,8 +52,10 @@ async def _prove_minimum(probe_run: ProbeRun, edge: MinimumBounds) -> ProbeAnswe
     """The minimum, if what was written at it can be read."""
     await probe_run.settle()
     read = (await probe_run.send(edge.body)).usage.read
-    told = f"{edge.high} tokens are cached (read again: {read}), {edge.low} are not; {edge.tail} follow the breakpoint"
-    return ProbeAnswer(edge.high if read else None, told)
+    explanation = (
+        f"{edge.high} tokens are cached (read again: {read}), {edge.low} are not; {edge.tail} follow the breakpoint"
+    )
+    return ProbeAnswer(edge.high if read else None, explanation)
 
 
 async def _bracket(probe_run: ProbeRun) -> MinimumBounds:

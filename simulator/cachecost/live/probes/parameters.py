@@ -67,8 +67,8 @@ async def _effort_once(probe_run: ProbeRun) -> RoundResult:
         levels[effort] = await level_after(probe_run, base, {}, {"output_config": {"effort": effort}})
         if levels[effort] is None:
             return RoundResult(None, f"{probe_run.priced.model} refuses output_config.effort", True)
-    told = ", ".join(f"from unset to {effort} reads {level}" for effort, level in levels.items())
-    return RoundResult(_effort_at(levels), told)
+    words = ", ".join(f"from unset to {effort} reads {level}" for effort, level in levels.items())
+    return RoundResult(_effort_at(levels), words)
 
 
 def _effort_at(levels: Mapping[str, str | None]) -> str | None:
@@ -136,8 +136,8 @@ async def _tool_choice_once(probe_run: ProbeRun) -> RoundResult:
     if to_any is None:
         return _without_forced(probe_run, to_none)
     to_named = await _from_any(probe_run, base)
-    told = f"auto to none reads {to_none}, auto to any {to_any}, any to a named tool {to_named}"
-    return RoundResult(TOOL_CHOICE_READINGS.get((str(to_none), to_any, str(to_named))), told)
+    words = f"auto to none reads {to_none}, auto to any {to_any}, any to a named tool {to_named}"
+    return RoundResult(TOOL_CHOICE_READINGS.get((str(to_none), to_any, str(to_named))), words)
 
 
 async def _from_any(probe_run: ProbeRun, base: LayeredBody) -> str | None:

@@ -27,9 +27,9 @@ async def _ttl_in_key(probe_run: ProbeRun) -> ProbeAnswer:
 
 async def _ttl_in_key_once(probe_run: ProbeRun) -> RoundResult:
     found = [await _read_across(probe_run, written, asked) for written, asked in (("5m", "1h"), ("1h", "5m"))]
-    told = f"written with 5m, a 1h breakpoint reads {found[0]}; written with 1h, a 5m breakpoint reads {found[1]}"
+    words = f"written with 5m, a 1h breakpoint reads {found[0]}; written with 1h, a 5m breakpoint reads {found[1]}"
     values = {bool(read) for read in found}
-    return RoundResult(not values.pop() if len(values) == 1 else None, told)
+    return RoundResult(not values.pop() if len(values) == 1 else None, words)
 
 
 async def _read_across(probe_run: ProbeRun, written: str, asked: str) -> int:
@@ -98,12 +98,12 @@ async def _find_survivors(
     await _deep_read(probe_run, late, shallow=True)
     await probe_run.settle()
     written = await _is_alive(probe_run, late)
-    told = (
+    words = (
         f"after {DEAD:g} TTLs the shallow entry is {_word(refreshed)} if its breakpoint was sent at {TOUCHED:g}, "
         f"{_word(uncached)} if only the deep breakpoint was, and {_word(written)} once both were sent late"
     )
     readings = {(True, True): "rewrite", (True, False): "refresh", (False, False): "ignore"}
-    return RoundResult(None if uncached else readings.get((refreshed, written)), told)
+    return RoundResult(None if uncached else readings.get((refreshed, written)), words)
 
 
 async def _is_alive(probe_run: ProbeRun, one: TwoBreakpointPrefix) -> bool:
@@ -140,14 +140,14 @@ async def _look_for(
 
 def _bracket_ttl(seen: Sequence[tuple[float, float, list[bool]]]) -> ProbeAnswer:
     """The answer is "between x and y s" if all were found up to x, and none from y on."""
-    told = "; ".join(f"at {low:.1f}-{high:.1f} s {sum(found)} of {len(found)} read" for low, high, found in seen)
-    told += "; ages count from the start of the writing call, which is too short to tell its start from its end"
+    words = "; ".join(f"at {low:.1f}-{high:.1f} s {sum(found)} of {len(found)} read" for low, high, found in seen)
+    words += "; ages count from the start of the writing call, which is too short to tell its start from its end"
     there = [all(found) for *_, found in seen]
     alive = sum(there)
     is_clear = there == sorted(there, reverse=True) and not any(any(found) for *_, found in seen[alive:])
     if not is_clear or not 0 < alive < len(seen):
-        return ProbeAnswer(None, told, 0, SETS)
-    return ProbeAnswer(f"between {seen[alive - 1][0]:.0f} and {seen[alive][1]:.0f} s", told, SETS, SETS)
+        return ProbeAnswer(None, words, 0, SETS)
+    return ProbeAnswer(f"between {seen[alive - 1][0]:.0f} and {seen[alive][1]:.0f} s", words, SETS, SETS)
 
 
 TTL_IN_KEY = Probe(

@@ -15,11 +15,11 @@ async def _run(probe_run: ProbeRun) -> ProbeAnswer:
     at_once = [await _read_after(probe_run, 0.0) for _ in range(TRIES)]
     later = [await _read_after(probe_run, LATER_S) for _ in range(TRIES)]
     after = sorted(gap for _, gap in at_once)
-    told = (
+    words = (
         f"{_share(at_once)} read at once, {after[0]:.1f} to {after[-1]:.1f} s after the first token; "
         f"{_share(later)} read {LATER_S:g} s later than that"
     )
-    return ProbeAnswer(f"{_share(at_once)} at once, {_share(later)} after {LATER_S:g} s", told)
+    return ProbeAnswer(f"{_share(at_once)} at once, {_share(later)} after {LATER_S:g} s", words)
 
 
 async def _read_after(probe_run: ProbeRun, wait_s: float) -> tuple[bool, float]:

@@ -40,10 +40,10 @@ def parse_answer(copy: BodyCopy, headers: Mapping[str, str]) -> ParsedAnswer:
     data = decode_body(copy.data, encoding, "response")
     if not data.strip():
         return ParsedAnswer()
-    told = answer(data, headers.get("content-type", ""), "response")
-    if isinstance(told, list):
-        return _parse_stream(told, _first_content(copy.chunks, encoding))
-    return _parse_message(told, None, is_whole=True)
+    body = answer(data, headers.get("content-type", ""), "response")
+    if isinstance(body, list):
+        return _parse_stream(body, _first_content(copy.chunks, encoding))
+    return _parse_message(body, None, is_whole=True)
 
 
 def decode_body(data: bytes, encoding: str, at: str) -> bytes:
@@ -87,13 +87,13 @@ def _error_of(event: Mapping[str, Any]) -> dict[str, Any]:
     return {"error": event["error"]} if "error" in event else {}
 
 
-def _parse_message(told: Mapping[str, Any], first_content_at: float | None, is_whole: bool) -> ParsedAnswer:
-    error = told.get("error")
+def _parse_message(body: Mapping[str, Any], first_content_at: float | None, is_whole: bool) -> ParsedAnswer:
+    error = body.get("error")
     kind = str(error.get("type") or "unknown") if isinstance(error, Mapping) else None
-    usage = told.get("usage")
-    is_message = isinstance(told.get("content"), list)
+    usage = body.get("usage")
+    is_message = isinstance(body.get("content"), list)
     return ParsedAnswer(
-        {name: value for name, value in told.items() if name not in ("usage", "error")} if is_message else None,
+        {name: value for name, value in body.items() if name not in ("usage", "error")} if is_message else None,
         usage if isinstance(usage, Mapping) else None,
         kind,
         None if kind is None or is_message else STATUS.get(kind),

@@ -47,8 +47,8 @@ def _places(stream: BinaryIO) -> Iterator[tuple[float | None, int, int]]:
 
 def _time(line: bytes) -> float | None:
     try:
-        told = msgspec.json.decode(line, type=_LineTime).timestamp
-        return None if told is None else parse_time(told)
+        stamp = msgspec.json.decode(line, type=_LineTime).timestamp
+        return None if stamp is None else parse_time(stamp)
     except (msgspec.DecodeError, NotAMessage):
         return None
 

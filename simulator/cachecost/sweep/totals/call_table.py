@@ -82,8 +82,8 @@ def _model_name(name: str, model: str | None) -> str:
     return str(model) if name is SOME_MODEL else name
 
 
-def _output(told: int | tuple[Block, ...], side: ModelPrompts) -> int:
-    return told if isinstance(told, int) else sum(map(side.counter.block, told))
+def _output(output: int | tuple[Block, ...], side: ModelPrompts) -> int:
+    return output if isinstance(output, int) else sum(map(side.counter.block, output))
 
 
 class _Quotes:

@@ -90,8 +90,8 @@ def volume_words(session: CheckObject) -> str:
 
 def _rate_words(volume: CheckObject) -> str:
     rate = Decimal(volume["sessions_per_day"])
-    told = f"{rate:,.1f}".removesuffix(".0")
-    sessions = f"{told} {'session' if told == '1' else 'sessions'} a day"
+    shown_rate = f"{rate:,.1f}".removesuffix(".0")
+    sessions = f"{shown_rate} {'session' if shown_rate == '1' else 'sessions'} a day"
     return sessions if volume["days"] is None else f"{sessions}, as in the recording of {_days(volume['days'])}"
 
 

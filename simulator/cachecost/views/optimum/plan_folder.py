@@ -73,8 +73,10 @@ def check_folder(folder: Path, inputs: Iterable[Path]) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError([Fault(str(folder), "expected a folder for --emit; got a file")])
     if folder.is_dir() and any(folder.iterdir()) and not _is_ours(folder):
-        told = "expected a new or an empty folder, or one that --emit wrote; it has other files, which stay as they are"
-        raise InputError([Fault(str(folder), told)])
+        words = (
+            "expected a new or an empty folder, or one that --emit wrote; it has other files, which stay as they are"
+        )
+        raise InputError([Fault(str(folder), words)])
 
 
 def _is_ours(folder: Path) -> bool:
@@ -136,7 +138,7 @@ def _make(folder: Path) -> None:
 def _notes(folder: Path, optimum: Optimum, rule: RuleResult, missing: str) -> list[str]:
     """What was written, and what could not be."""
     log = BREAKPOINTS if missing else REQUESTS
-    told = [
+    words = [
         f"{folder} written: {log} ({dollars(optimum.usd)}), {STRATEGY} and {CLIENT} ({dollars(rule.usd)}), {README}"
     ]
-    return [*told, *([f"no {REQUESTS}: {missing}"] if missing else [])]
+    return [*words, *([f"no {REQUESTS}: {missing}"] if missing else [])]

@@ -67,25 +67,25 @@ def _strategies(report: Report) -> dict[str, Any]:
 
 
 def _strategy(
-    told: Mapping[str, Any], rows: Sequence[Row], base: str | None, causes: NameList, models: NameList
+    line: Mapping[str, Any], rows: Sequence[Row], base: str | None, causes: NameList, models: NameList
 ) -> dict[str, Any]:
-    cost = told["cost_usd"]
+    cost = line["cost_usd"]
     difference = None if cost is None or base is None else exact(Decimal(cost) - Decimal(base))
     return {
-        "name": told["name"],
+        "name": line["name"],
         "cost_usd": cost,
         "difference_usd": difference,
         "calls": _columns(rows, causes, models) if rows else None,
-        "refused": told["errors"],
-        "findings": list(_findings(told)),
+        "refused": line["errors"],
+        "findings": list(_findings(line)),
     }
 
 
-def _findings(told: Mapping[str, Any]) -> Iterator[str]:
+def _findings(line: Mapping[str, Any]) -> Iterator[str]:
     """Refused calls, and what the run notes."""
-    for refusal in told.get("refusals", ()):
+    for refusal in line.get("refusals", ()):
         yield f"{refusal['calls']:,} × refused: {refusal['message']}"
-    yield from told.get("notes", ())
+    yield from line.get("notes", ())
 
 
 def _columns(rows: Sequence[Row], causes: NameList, models: NameList) -> dict[str, list[Any]]:

@@ -160,11 +160,11 @@ def _merge(one: Schema, other: Schema) -> Schema:
 
 def _kind(schema: Schema) -> str:
     """The type of `schema`: the first of several that is not null; guessed if missing. Gemini writes it in capitals."""
-    told = schema.get("type")
-    if isinstance(told, list):
-        told = next((one for one in told if one != "null"), "null")
-    if isinstance(told, str):
-        return told.lower()
+    type_ = schema.get("type")
+    if isinstance(type_, list):
+        type_ = next((one for one in type_ if one != "null"), "null")
+    if isinstance(type_, str):
+        return type_.lower()
     if "properties" in schema or "required" in schema:
         return "object"
     return "array" if "items" in schema or "prefixItems" in schema else "string"

@@ -94,9 +94,9 @@ class ScriptAnswerer:
     right after it. So the same call always gets the same answer.
     """
 
-    def __init__(self, told: ScriptFile) -> None:
-        self._steps = _steps(told.replies)
-        self._then = told.then
+    def __init__(self, script: ScriptFile) -> None:
+        self._steps = _steps(script.replies)
+        self._then = script.then
 
     @classmethod
     def load(cls, path: Path) -> ScriptAnswerer:
@@ -107,10 +107,10 @@ class ScriptAnswerer:
     def from_values(cls, placed: PlacedValue) -> ScriptAnswerer:
         """The script that these values are. Raises InputError with all its faults."""
         faults = list(placed.faults)
-        told = _validate(placed, faults)
-        if told is None or faults:
+        script = _validate(placed, faults)
+        if script is None or faults:
             raise InputError(sorted(faults, key=lambda fault: (fault.line or 0, fault.column or 0)))
-        return cls(told)
+        return cls(script)
 
     def answer(self, asked: ClientCall) -> ModelAnswer | ApiError:
         """See `Answerer`."""
