@@ -101,7 +101,7 @@ class Seed(NamedTuple):
 
 def seeds(folder: Path) -> list[Seed]:
     """All of them; `folder` is where those that need a file are made."""
-    found = [Seed("log", path.name, path.read_bytes()) for path in _logs(folder)]
+    found = [Seed("log", path.name, path.read_bytes()) for path in log_files(folder)]
     found += [Seed("recording", path.name, b"".join(path.read_bytes().splitlines(True)[:6])) for path in _recordings()]
     body = request_body()
     found.append(Seed("body", "body.json", json.dumps(body, indent=1).encode()))
@@ -121,7 +121,7 @@ def request_body(messages: int = 1) -> dict[str, object]:
     }
 
 
-def _logs(folder: Path) -> list[Path]:
+def log_files(folder: Path) -> list[Path]:
     made = {
         name: folder / name for name in ("request", "batch", "completions", "pairs", "transcript", "nock", "exchange")
     }

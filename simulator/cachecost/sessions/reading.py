@@ -14,7 +14,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.billed_calls import SessionFile
 from cachecost.conversations.input_files import is_url
 from cachecost.conversations.readers.claude_code.transcript import sniff
-from cachecost.conversations.readers.detect import UNRECOGNIZED, Unrecognized, detect, is_companion
+from cachecost.conversations.readers.detect import READERS, UNRECOGNIZED, Unrecognized, detect, is_companion
 from cachecost.sessions.bill_readers import BILL_READERS
 from cachecost.sessions.file_tails import tail_digest
 from cachecost.sessions.store import FileIdentity, RememberedFile, SessionStore
@@ -25,6 +25,8 @@ decode_sessions = msgspec.msgpack.Decoder(list[SessionFile]).decode
 encode = msgspec.msgpack.Encoder().encode
 HEAD_BYTES = 1 << 16
 TRANSCRIPT = "claude-code"
+LOOKALIKES = ("qwen-code", "langfuse")
+"""Formats whose lines have the keys of a transcript's; `detect` asks their readers first, too."""
 Progress = Callable[[Path, int], None]
 
 
@@ -163,11 +165,12 @@ class SessionReading:
             return b""
 
     def _format(self, path: Path) -> str:
-        """The format of a file. Transcripts are known by their first lines, without the looks of other readers."""
+        """The format of a file. Transcripts are known by their first lines, without the looks of most other readers."""
         if self.format_ == "auto":
             with path.open("rb") as stream:
-                if sniff(stream.read(HEAD_BYTES)):
-                    return TRANSCRIPT
+                head = stream.read(HEAD_BYTES)
+            if sniff(head) and not _is_lookalike(head):
+                return TRANSCRIPT
         return detect(path, self.format_)[0]
 
     def _remember(self, path: str, file: RememberedFile, state: bytes) -> None:
@@ -197,6 +200,12 @@ class SessionReading:
             self.store.forget(gone)
         except sqlite3.Error as error:
             self._give_up(error)
+
+
+def _is_lookalike(head: bytes) -> bool:
+    """Whether a file that begins as a transcript does is one of another format."""
+    signs = ((name, sign.encode()) for name in LOOKALIKES for sign in READERS.table[name][1])
+    return any(sign in head and READERS[name].sniff(head) for name, sign in signs)
 
 
 def is_unicode(text: str) -> bool:
