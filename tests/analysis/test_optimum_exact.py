@@ -147,6 +147,10 @@ def searched(calls: tuple[Plain, ...]) -> tuple[PlanEvaluator, list[PlanSlot]]:
     return bench, slots
 
 
+A_TRIFLE = Decimal("0.000000001")
+"""USD. A plan that costs so much more than the best one is known: all that cannot be better is dropped."""
+
+
 @pytest.mark.parametrize(
     "first", [pytest.param(first, marks=pytest.mark.slow if first >= 100 else ()) for first in range(0, 500, 50)]
 )
@@ -158,6 +162,7 @@ def test_the_search_finds_what_trying_everything_finds(first: int) -> None:
         least = brute(calls).scaleb(-6)
         assert (found.usd, found.is_finished) == (least, True), f"seed {seed}: {calls}"
         assert found.steps is not None and bench.cost(found.steps) == least
+        assert exact(bench, slots, least + A_TRIFLE).usd == least, f"seed {seed}: it drops the best plan: {calls}"
         lower_bound = LowerBound(bench)
         assert lower_bound.with_pings_usd <= least, f"seed {seed}: the lower bound is no bound: {calls}"
         if not any(one.is_optional for one in calls):
