@@ -133,7 +133,7 @@ def test_the_recorded_session_keeps_its_figures(claude_code: WhatifReport) -> No
     assert savings == {
         "ttl=1h": Decimal("-0.4614"),
         "breakpoints=none": Decimal("-22.3162"),
-        "compaction=50k": Decimal("0.2725"),
+        "compaction=50k": Decimal("0.2586"),
     }
     assert claude_code.break_even is not None
     assert claude_code.break_even.pauses == (271, 3, 0)

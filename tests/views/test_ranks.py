@@ -127,7 +127,7 @@ def _check_pair(one: StrategyLine, other: StrategyLine, spread: int, lines: int)
 def test_replay_shows_ranks_in_every_form(tmp_path: Path) -> None:
     text = printed("replay", LOG, *THREE).splitlines()
     assert [line.split()[-1] for line in text[1:5]] == ["rank", "3", "1–2", "1–2"]
-    answer = "“automatic” and “progressive” tie as the cheapest: $0.24 each, $0.25 (51%, ±$0.0093) less than “none”."
+    answer = "“automatic” and “progressive” tie as the cheapest: $0.25 each, $0.26 (51%, ±$0.013) less than “none”."
     assert text[5].strip() == answer
     rows = [json.loads(line) for line in printed("replay", LOG, *THREE, "--json").splitlines()]
     places = {(row["strategy"], row["rank_from"], row["rank_to"]) for row in rows}
@@ -138,7 +138,7 @@ def test_replay_shows_ranks_in_every_form(tmp_path: Path) -> None:
         assert {(row["strategy"], row["rank_from"]) for row in csv.DictReader(stream)} == {
             (name, str(first)) for name, first, _ in places
         }
-    assert "tie as the cheapest: $0.24 each, $0.25 (51%, " in page.read_text()
+    assert "tie as the cheapest: $0.25 each, $0.26 (51%, " in page.read_text()
     assert '<th scope="col">rank</th>' in page.read_text()
 
 
@@ -150,6 +150,6 @@ def test_one_strategy_alone_has_no_rank() -> None:
 
 def test_the_result_of_compare_prints_ranks() -> None:
     found = cachecost.compare(cachecost.read(LOG), ["none", "automatic", "progressive"])
-    assert repr(found) == "<Result none: $0.55 (rank 3); automatic: $0.30 (rank 1–2); progressive: $0.30 (rank 1–2)>"
-    assert ">rank</th>" in found._repr_html_() and "tie as the cheapest: $0.30 each" in found._repr_html_()
+    assert repr(found) == "<Result none: $0.57 (rank 3); automatic: $0.31 (rank 1–2); progressive: $0.31 (rank 1–2)>"
+    assert ">rank</th>" in found._repr_html_() and "tie as the cheapest: $0.31 each" in found._repr_html_()
     assert found.frame()["rank_from"].tolist() == [3, 1, 1] and found.frame()["rank_to"].tolist() == [3, 2, 2]
