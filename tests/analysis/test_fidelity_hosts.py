@@ -19,7 +19,7 @@ from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, assumptions_from
 from cachecost.providers.usage import Usage
-from cachecost.views.fidelity.hosts import HostScore, other_scores_sentence
+from cachecost.views.fidelity.hosts import HostScore, exactness_sentences, other_scores_sentence
 from cachecost.views.fidelity.json_output import fidelity_object
 from cachecost.views.fidelity.scores import score
 from cachecost.views.fidelity.tables import host_table
@@ -54,7 +54,7 @@ def told(judgements: list[Judgement]) -> list[tuple[str, bool, int]]:
     [
         ("openai", "gpt-4o", 2176),  # a prompt of 2,000 and its answer of 300, to a multiple of 128
         ("openai", "gpt-5.4", 1408),  # 2 × 1,024 - 627 = 1,421, told in steps of 128
-        ("mistral", "mistral-large-2512", 2000),  # the prompt alone
+        ("mistral", "mistral-large-2512", 1984),  # the prompt alone, without its last step of 16
         ("deepseek", "deepseek-flash", 2176),
     ],
 )
@@ -69,7 +69,7 @@ def test_a_read_longer_than_all_that_was_sent_is_unknown() -> None:
     first, second = judged(
         "mistral", "mistral-large-2512", (body(ASK), Usage(16, 1984)), (body(*MORE), Usage(200, 2300))
     )
-    assert told([first, second]) == [("unknown", False, 0), ("hit", False, 2000)], "its answer may have been cached"
+    assert told([first, second]) == [("unknown", False, 0), ("hit", False, 1984)], "its answer may have been cached"
     other = judged("mistral", "mistral-large-2512", (body(ASK), Usage(2000)), (body(user(text(900))), Usage(4, 896)))[1]
     assert other.kind == "unknown" and other.reason == "read 896 tokens that no recorded call can have written"
 
@@ -164,6 +164,30 @@ def test_a_table_says_of_every_host_what_recordings_confirm() -> None:
     assert other_scores_sentence(fidelity) == "", "there are no calls of Anthropic's to set them beside"
     said = {row["host"]: row["standing"] for row in fidelity_object(fidelity)["hosts"]}
     assert said["xai"] == "confirmed; 1 model, 1 client (thin)" and said["vllm"] == "nothing recorded: documented only"
+
+
+def judgement(host: str, kind: str = "hit", *, exact: bool = False, holds: bool = False) -> Judgement:
+    usage = Usage(10, 100, 0, 0, 5)
+    ranged: dict[str, Any] = {"coverage": 1.0, "bounds": (0, 100)} if kind == "range" else {}
+    return Judgement("log", 1, 1, "m", kind, exact, usage, usage, None, None, "", host=host, holds=holds, **ranged)
+
+
+def test_hosts_are_sorted_by_how_they_are_predicted() -> None:
+    exact, ranged = [], []
+    for number in range(20):  # the 20th of the first host is wrong: 95%; of the second its range breaks twice: 90%
+        exact.append(judgement("openai", exact=number > 0))
+        ranged.append(judgement("mistral", "range", holds=number > 1))
+    apart = [judgement("groq", "unknown"), judgement("together", "cold", exact=True)]
+    assert exactness_sentences(Fidelity([*exact, *ranged, *apart], "crude")) == [
+        "At least 95% of the knowable hits and cold starts are exact: openai (19 of 20), together (1 of 1, thin).",
+        "Reads have a range, which holds in at least 90% of the calls: mistral (18 of 20).",
+        "Recorded calls show neither: groq.",
+    ]
+    apart[1] = judgement("together", "cold")
+    worse = [judgement("openai"), judgement("mistral", "range")]
+    assert exactness_sentences(Fidelity([*exact, *ranged, *apart, *worse], "crude")) == [
+        "Recorded calls show neither: groq, mistral, openai, together."
+    ]
 
 
 @pytest.mark.parametrize("width", [80, 90, 100, 120, 160])

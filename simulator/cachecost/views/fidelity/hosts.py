@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cachecost.base.formatting import count_text
-from cachecost.ledger.results import Fidelity, Judgement, is_thin
+from cachecost.ledger.results import FEW_CALLS, Fidelity, Judgement, is_thin
 from cachecost.providers.rulefile import hosts
 from cachecost.views.fidelity.scores import Score, basis_in_words, first_cold_starts, score
 
@@ -20,6 +20,10 @@ WAYS = {
 }
 """How a host matches prefixes, by `matching` of its rules."""
 DOCUMENTED = "nothing recorded: documented only"
+EXACT_SHARE = 0.95
+"""Of a host's knowable hits and cold starts: from here on its reads count as predicted exactly."""
+HELD_SHARE = 0.9
+"""Of a host's calls with a range: from here on the range counts as one that holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +48,20 @@ class HostScore:
         judged = self.score.calls - self.score.unknown
         thin = " (thin)" if is_thin(judged, self.clients) else ""
         of = f"{count_text(self.models, 'model')}, {count_text(self.clients, 'client')}"
-        return f"{self._finding}; {of}{thin}" if judged else DOCUMENTED
+        if not judged:
+            return "nothing knowable recorded: documented only" if self.score.calls else DOCUMENTED
+        return f"{self._finding}; {of}{thin}"
 
     @property
     def _finding(self) -> str:
-        totals, judged = self.score, self.score.hits + self.score.cold
-        if totals.ranges and not judged:
+        totals = self.score
+        if totals.ranges and not totals.knowable:
             return f"the range holds in {totals.held:,} of {totals.ranges:,} calls, {self.reads:,} of them with reads"
-        right = totals.exact_hits + totals.exact_cold
-        if right == judged:
+        if totals.right == totals.knowable:
             return "confirmed"
         missed = f"; {count_text(self.missed, 'hit')} read nothing" if self.missed else ""
         ranges = f"; the range holds in {totals.held:,} of {totals.ranges:,}" if totals.ranges else ""
-        return f"right in {right:,} of {judged:,}{missed}{ranges}"
+        return f"right in {totals.right:,} of {totals.knowable:,}{missed}{ranges}"
 
 
 def host_scores(fidelity: Fidelity) -> list[HostScore]:
@@ -87,6 +92,26 @@ def _off(one: Judgement) -> int:
     if one.kind == "range":
         return 0 if one.holds else abs(one.billed.read - one.predicted.read)
     return 0 if one.exact else abs(one.billed.read - one.predicted.read)
+
+
+def exactness_sentences(fidelity: Fidelity) -> list[str]:
+    """Which hosts are predicted exactly, which in a range that holds, and which in neither way: a sentence each."""
+    recorded = sorted({one.host for one in fidelity.main})
+    totals = [score(host, [one for one in fidelity.main if one.host == host]) for host in recorded]
+    exact = {one.name: _share(one.right, one.knowable) for one in totals if one.right >= EXACT_SHARE * one.knowable > 0}
+    ranged = {one.name: _share(one.held, one.ranges) for one in totals if one.held >= HELD_SHARE * one.ranges > 0}
+    neither = dict.fromkeys((host for host in recorded if host not in exact and host not in ranged), "")
+    found = {
+        f"At least {EXACT_SHARE:.0%} of the knowable hits and cold starts are exact": exact,
+        f"Reads have a range, which holds in at least {HELD_SHARE:.0%} of the calls": ranged,
+        "Recorded calls show neither": neither,
+    }
+    lists = {words: ", ".join(f"{host}{share}" for host, share in hosts.items()) for words, hosts in found.items()}
+    return [f"{words}: {names}." for words, names in lists.items() if names]
+
+
+def _share(right: int, of: int) -> str:
+    return f" ({right:,} of {of:,}{', thin' if of < FEW_CALLS else ''})"
 
 
 def has_other_hosts(fidelity: Fidelity) -> bool:

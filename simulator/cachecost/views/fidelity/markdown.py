@@ -9,6 +9,7 @@ from cachecost.ledger.results import Evidence, Fidelity
 from cachecost.views.fidelity.hosts import (
     anthropic_judgements,
     basis_sentence,
+    exactness_sentences,
     has_other_hosts,
     other_scores_sentence,
 )
@@ -45,10 +46,10 @@ from nothing to the ideal, which never counts as exact. *Worst* is how many toke
 
 PARTS = """\
 A third of the recorded files of each source, chosen by a hash of their names, is *held out*: no fit of tokens,
-constants or ranges uses it. The token calibration that is shipped is older than this split. *Cold, wrote*:
-cold starts that were billed a write; the others sent nothing to be cached, or too little. *95th*: the error of the
-tokens of a prompt that 95 of 100 calls do not exceed. *Off by* is predicted minus *billed*, dollars of the input side;
-both leave out calls that are unknown. *Thin*: fewer than five judged calls, or one client."""
+constants or ranges uses it. *Cold, wrote*: cold starts that were billed a write; the others sent nothing to be
+cached, or too little. *95th*: the error of the tokens of a prompt that 95 of 100 calls do not exceed. *Off by* is
+predicted minus *billed*, dollars of the input side; both leave out calls that are unknown. *Thin*: fewer than five
+judged calls, or one client."""
 
 COVERAGE = """\
 A range is right if it holds, and useful if it is narrow. An error margin is that of a count for which no bill gives a
@@ -73,7 +74,8 @@ def evidence_markdown(
         markdown_table(evidence_table(evidence)),
     ]
     if has_other_hosts(fidelity):
-        parts += ["## Host by host: what recordings confirm, and what not", HOSTS, markdown_table(host_table(fidelity))]
+        parts += ["## Host by host: what recordings confirm, and what not", *exactness_sentences(fidelity)]
+        parts += [HOSTS, markdown_table(host_table(fidelity))]
     if fidelity.is_evidence:
         parts += ["## Fitted and held out, by provider", PARTS, markdown_table(part_table(fidelity))]
         parts += ["## How often ranges and error margins hold", COVERAGE, markdown_table(coverage_table(fidelity))]

@@ -15,6 +15,7 @@ from cachecost.views.fidelity.chart import residual_figure
 from cachecost.views.fidelity.hosts import (
     anthropic_judgements,
     basis_sentence,
+    exactness_sentences,
     has_other_hosts,
     other_scores_sentence,
 )
@@ -62,6 +63,7 @@ def fidelity_page(fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequ
         others=" ".join(filter(None, (basis_sentence(fidelity), other_scores_sentence(fidelity)))),
         evidence=evidence,
         hosts=host_table(fidelity) if has_other_hosts(fidelity) else None,
+        exactness=exactness_sentences(fidelity),
         rule_claims=claims,
         parts=part_table(fidelity) if fidelity.is_evidence else None,
         coverage=coverage_table(fidelity) if fidelity.is_evidence else None,

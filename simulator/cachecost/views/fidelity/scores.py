@@ -59,6 +59,16 @@ class Score:
     coverage: float = 0.0
 
     @property
+    def knowable(self) -> int:
+        """How many hits and cold starts were judged."""
+        return self.hits + self.cold
+
+    @property
+    def right(self) -> int:
+        """How many of them are exact."""
+        return self.exact_hits + self.exact_cold
+
+    @property
     def ranges_in_words(self) -> str:
         """Of how many calls the range holds, and of how many it is to: "9 of 10 (stated for 90%)"."""
         stated = "all" if self.coverage == 1 else percent(self.coverage)
