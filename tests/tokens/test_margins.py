@@ -48,6 +48,7 @@ SEARCH = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"ty
         ({"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}}, "unseen_pdf"),
         ({"type": "document", "source": {"type": "file", "file_id": "file_1"}}, "unseen_pdf"),
         ({"type": "document", "source": base64(pdf(1, b"(Hi) Tj"), "application/pdf")}, "pdf"),
+        ({"type": "document", "source": base64(pdf(1, rb"(\001\002) Tj"), "application/pdf")}, "unknown"),
         ({"type": "mcp_tool_use", "id": "m", "name": "look", "server_name": "s", "input": {}}, "mcp"),
         ({"type": "mcp_tool_result", "tool_use_id": "m", "content": "found"}, "mcp"),
         ({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "a"}}, "server"),

@@ -32,7 +32,7 @@ def with_a_font_of_its_own() -> bytes:
 
 def text_in(data: bytes) -> str:
     found = read_pdf(data)
-    return text_of(data, found) if found else ""
+    return text_of(data, found)[0] if found else ""
 
 
 def test_a_font_with_an_encoding_of_its_own_is_read_by_its_table() -> None:
@@ -67,8 +67,17 @@ def test_a_long_file_is_not_read_by_the_library() -> None:
     data = with_a_font_of_its_own()
     found = read_pdf(data)
     assert found is not None
-    assert text_of(data, replace(found, pages=MOST_PAGES))
-    assert text_of(data, replace(found, pages=MOST_PAGES + 1)) == ""
+    assert text_of(data, replace(found, pages=MOST_PAGES))[1] == 0
+    assert text_of(data, replace(found, pages=MOST_PAGES + 1)) == ("", found.characters)
+
+
+@pytest.mark.parametrize(("plain", "unread", "left"), [(36, 4, 4), (35, 5, 5)])
+def test_characters_that_are_not_read_count_beside_the_text(plain: int, unread: int, left: int) -> None:
+    """Of plain strings and others: nine tenths are enough, and where pypdf reads no more they are all there is."""
+    data = pdf(1, b"(" + b"a" * plain + b") Tj <" + b"0048" * unread + b"> Tj")
+    found = read_pdf(data)
+    assert found is not None
+    assert text_of(data, found) == ("a" * plain, left)
 
 
 def test_a_damaged_file_gives_neither_an_error_nor_a_warning(capfd: pytest.CaptureFixture[str]) -> None:

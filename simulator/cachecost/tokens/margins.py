@@ -64,10 +64,11 @@ def content_kind(block: Block, facts: Mapping[str, int]) -> str:
     if block.kind in THINKING:
         return "thinking"
     sized = {found[3] for fact in facts if (found := SIZED.fullmatch(fact))}
-    if sized:
-        kind = "pdf" if "page" in sized else "image"
-        return f"unseen_{kind}" if GUESSED in facts else kind
-    if GUESSED in facts:
+    if sized and GUESSED in facts:
+        return "unseen_pdf" if "page" in sized else "unseen_image"
+    if sized and not ("page" in sized and "unseen" in facts):
+        return "pdf" if "page" in sized else "image"
+    if sized or GUESSED in facts:  # of a PDF, characters that nothing could read count
         return "unknown"
     return "tools" if block.kind == "tool" else "results" if block.kind in CALLS else "text"
 

@@ -81,12 +81,10 @@ def _pages(data: bytes) -> BlockParts:
         told = unknown()
         facts = {page_fact(*told.page): told.pages, "unseen": told.pages * told.characters, GUESSED: 1}
         return BlockParts((), facts)
-    page, text = page_fact(pdf.width, pdf.height), text_of(data, pdf)
-    if text:
-        return BlockParts((text,), {page: pdf.pages})
-    if pdf.characters is None:
+    page, (text, left) = page_fact(pdf.width, pdf.height), text_of(data, pdf)
+    if pdf.characters is None and not text:
         return BlockParts((), {page: pdf.pages, "unseen": pdf.pages * unknown().characters, GUESSED: 1})
-    return BlockParts((), {page: pdf.pages} | nonzero(unseen=pdf.characters))
+    return BlockParts((text,) if text else (), {page: pdf.pages} | nonzero(unseen=left))
 
 
 def _sentences(parts: BlockParts) -> int:

@@ -24,21 +24,28 @@ LEAST_WORDS = 0.9
 """The share of letters, digits, spaces and common punctuation from which a text is one; and of plain strings in it."""
 PLAIN = re.compile(r"[\w\s.,;:!?()'\"%&/+\-–—=$€§]")
 MOST_PAGES = 200
-MOST_BYTES = 20_000_000
-"""Of a file that pypdf reads: it takes some 20 ms a page."""
+MOST_SHOWN = 5_000_000
+"""Pages, and bytes of what they show, of a file that pypdf reads: it takes some 20 ms a page."""
 
 
-def text_of(data: bytes, pdf: Pdf) -> str:
-    """The text of a PDF; "" where it cannot be read. Its plain strings are enough where they are most of the text."""
-    plain = drawn_text(data)
-    if pdf.characters is not None and len(_without_lines(plain)) >= LEAST_WORDS * pdf.characters:
-        return plain
-    is_short = pdf.pages <= MOST_PAGES and len(data) <= MOST_BYTES
-    return max(plain, _library_text(data) if is_short else "", key=len)
+def text_of(data: bytes, pdf: Pdf) -> tuple[str, int]:
+    """(the text of a PDF, how many more characters are drawn that cannot be read).
+
+    Its plain strings are enough where they are most of the text. Of an encrypted file no characters are known.
+    """
+    characters = pdf.characters or 0
+    plain = drawn_text(data) if pdf.characters is not None else ""
+    left = max(0, characters - len(plain.replace("\n", "")))
+    if pdf.characters is not None and left <= (1 - LEAST_WORDS) * characters:
+        return plain, left
+    read = _library_text(data) if _is_short(data, pdf) else ""
+    return (read, 0) if len(read) > len(plain) else (plain, left)
 
 
-def _without_lines(text: str) -> str:
-    return text.replace("\n", "")
+def _is_short(data: bytes, pdf: Pdf) -> bool:
+    if pdf.pages > MOST_PAGES:
+        return False
+    return sum(len(body) for head, body in streams_in(data) if not NO_TEXT.search(head)) <= MOST_SHOWN
 
 
 def _library_text(data: bytes) -> str:
