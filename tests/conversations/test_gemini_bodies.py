@@ -73,6 +73,13 @@ def test_parts_are_blocks(part: Body, block: Body) -> None:
     assert from_generate_content({"contents": [says("user", part)]}, MODEL)["messages"][0]["content"] == [block]
 
 
+def test_a_single_object_is_an_array_of_one() -> None:
+    tools = {"functionDeclarations": {"name": "go"}}
+    one = from_generate_content({"contents": ASKED, "tools": tools}, MODEL)
+    several = from_generate_content({"contents": [ASKED], "tools": [{"functionDeclarations": [{"name": "go"}]}]}, MODEL)
+    assert one == several and one["tools"] == [{"name": "go", "input_schema": {"type": "object"}}]
+
+
 def test_a_whole_request() -> None:
     body = {
         "systemInstruction": {"parts": [{"text": "Be brief."}, {"text": "Be kind."}]},
@@ -163,7 +170,7 @@ def test_which_tools_may_be_called(config: Body, choice: Body | None) -> None:
             {"contents": [says("user", {})]},
             "contents.0.parts.0: expected a part with one kind of content; got an object",
         ),
-        ({"contents": [ASKED], "tools": {"a": 1}}, "tools: expected an array; got an object"),
+        ({"contents": [ASKED], "tools": "a"}, "tools: expected an array; got 'a'"),
         ({"contents": [ASKED], "generationConfig": []}, "generationConfig: expected an object; got an array"),
     ],
 )

@@ -33,12 +33,12 @@ def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
     """The Messages body of a generateContent request to `model`. Raises NotAMessage with a path in Gemini's body."""
     body, calls = camel_case(body), _CallIds()
     config = object_at(body.get("generationConfig"), "generationConfig")
-    contents = array_at(body.get("contents"), "contents")
+    contents = _list_at(body.get("contents"), "contents")
     told = {
         "model": f"{model}{EXPLICIT}" if _cached_content(body) else model,
         "max_tokens": config.get("maxOutputTokens"),
         "system": [*_cached_content(body), *_system(body.get("systemInstruction"), calls)],
-        "tools": _tools(array_at(body.get("tools") or [], "tools")),
+        "tools": _tools(_list_at(body.get("tools") or [], "tools")),
         "tool_choice": _choice(object_at(body.get("toolConfig"), "toolConfig")),
         "output_config": _output(config),
         "messages": [_message(one, f"contents.{number}", calls) for number, one in enumerate(contents)],
@@ -52,6 +52,11 @@ def from_candidate(whole: Mapping[str, Any]) -> list[Body]:
     content = object_at(array_at(candidates, "candidates")[0], "candidates.0").get("content")
     told = object_at(content, "candidates.0.content")
     return _blocks(told.get("parts") or [], "candidates.0.content.parts", _CallIds())
+
+
+def _list_at(value: Any, path: str) -> list[Any]:
+    """An array; the API takes a single object for an array of one, and some clients send it so."""
+    return [value] if isinstance(value, Mapping) else array_at(value, path)
 
 
 class _CallIds:
@@ -133,7 +138,7 @@ def _tools(tools: list[Any]) -> list[Body]:
         for kind, value in object_at(one, f"tools.{number}").items():
             if kind == "functionDeclarations":
                 path = f"tools.{number}.{kind}"
-                found += [_function(object_at(each, path)) for each in array_at(value or [], path)]
+                found += [_function(object_at(each, path)) for each in _list_at(value or [], path)]
             elif value is not None:
                 found.append({"type": kind, "name": kind, **(value if isinstance(value, Mapping) else {})})
     return found
