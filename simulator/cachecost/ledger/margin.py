@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
+from math import fsum
 
 from cachecost.ledger.layers import Spans
 from cachecost.ledger.rows import ZERO, CallRow
@@ -58,9 +59,8 @@ def _weighted(rows: Sequence[CallRow], general: float, share: Callable[[CallRow]
     margins = {general if row.error_margin is None else row.error_margin for row in rows}
     if len(margins) == 1:
         return margins.pop() * float(sum(map(share, rows), ZERO) / counted)
-    return sum(float(share(row)) * (general if row.error_margin is None else row.error_margin) for row in rows) / float(
-        counted
-    )
+    dollars = (float(share(row)) * (general if row.error_margin is None else row.error_margin) for row in rows)
+    return fsum(dollars) / float(counted)  # `sum` of floats has other last digits before Python 3.12
 
 
 def open_usd(rows: Iterable[CallRow]) -> Decimal:

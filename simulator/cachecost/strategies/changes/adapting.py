@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from math import fsum
 
 from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import Thread
@@ -68,7 +69,8 @@ class _PauseHistory:
         """
         lost = options.write_5m - options.read
         saved = [lost - options.read * (pause // options.ping_s) for pause in self.followed if pause >= FIVE_S]
-        return (sum(max(0.0, each) for each in saved) + PRIOR * PRIOR_CALLS * lost) / (len(self.followed) + PRIOR_CALLS)
+        known = fsum(max(0.0, each) for each in saved)
+        return (known + PRIOR * PRIOR_CALLS * lost) / (len(self.followed) + PRIOR_CALLS)
 
 
 @dataclass(slots=True)
