@@ -28,7 +28,7 @@ MOST_ROWS = 1_300
 """Lines for calls that may fit."""
 MOST_HEADS = 100
 """Changes of tools, system and parameters that are listed of one strategy, where each call has its line."""
-NOT_ITS_EFFECT = frozenset({"day", "retired", "hidden", "assumptions", "ttl_s"})
+NOT_ITS_EFFECT = frozenset({"day", "retired", "hidden", "assumptions", "ttl_s", "name", "accepts_message_effort"})
 """Fields of the rules that are recorded elsewhere, or that change nothing."""
 
 
