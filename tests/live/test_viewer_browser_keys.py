@@ -79,7 +79,7 @@ def test_from_the_list_to_the_expensive_moment_and_back(window: Window) -> None:
     page.wait_for_selector(".moment")
     assert place_of(page) == f"/session/{SESSION}"
     press_until_focused(page, ".moment")
-    assert "$0.48" in page.locator(":focus").inner_text()
+    assert "$0.45" in page.locator(":focus").inner_text()
     press(page, "Enter")
     page.wait_for_selector(".call .difference")
     assert f"#{place_of(page)}" == EXPENSIVE
