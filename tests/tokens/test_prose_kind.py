@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cachecost.conversations.content_free import ContentFree
 from cachecost.prompts.prose_shares import WHOLE, main_kind, shares_in, write_shares
 from cachecost.prompts.wire import block_of
 from cachecost.tokens.content import parts_of, prose_of
@@ -106,3 +107,11 @@ def test_no_share_has_a_step(lines: int, generation: str, edit: str) -> None:
     texts = ["\n".join([LINES[0], LINES[2]] * lines) + edit * n for n in range(0, 30 * lines, 2)]
     counts = [tokens_of(text, generation) for text in texts]
     assert all(is_small_move(one, other, 2 * edit) for one, other in itertools.pairwise(counts))
+
+
+@pytest.mark.parametrize(("round_to", "prose"), [(1, "code:1000,data:2500,text:6500"), (2, "text"), (100, "text")])
+def test_where_lengths_are_rounded_shares_are_not_kept(round_to: int, prose: str) -> None:
+    """Exact shares would tell a known text as its exact length does."""
+    free = ContentFree(b"key", round_to)
+    assert free.prose("code:1000,data:2500,text:6500") == prose
+    assert free.counts({"sealed": 150, "found": 3}) == {"sealed": free.size(150), "found": 3}
