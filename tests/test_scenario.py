@@ -192,7 +192,7 @@ def test_six_faults_at_once(folder: Path) -> None:
 SEEN, UNSEEN = True, False
 """Whether an editor that knows the schema sees the fault, too: none between keys, none on the disk."""
 
-TOKENS = "bytes, calibrated, count_tokens, ctok, tiktoken"
+TOKENS = "bytes, calibrated, count_tokens, ctok, native, tiktoken"
 FOLDER = "expected letters, digits, '-', '_' and '.' (it names a folder)"
 PRICE = "expected prices of read, write_5m, write_1h, input, output, joined by ' - ' or ' + '"
 TALK = "synthetic: {turns: 2}"

@@ -48,7 +48,7 @@ def test_predictions_count_as_somebody_chose(chosen: str, monkeypatch: pytest.Mo
 
 def test_predictions_count_what_ctok_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CACHECOST_TOKENS")
-    assert HelperOptions("r.jsonl").setup().counter("o200k").name == "tiktoken"
+    assert HelperOptions("r.jsonl").setup().counter("o200k").name == "native"
 
 
 def test_another_process_goes_on_where_the_one_that_writes_dies(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def rules(host: str, model: str, day: str | None = None, **assumptions: str) -> 
 
 def test_the_hosts_are_the_choices_of_the_command_line() -> None:
     shown = CliRunner().invoke(listings.rules, ["--host", "nowhere"])
-    assert shown.exit_code == 2 and all(f"'{host}'" in shown.output for host in hosts())
+    assert shown.exit_code == 2 and ", ".join(sorted(hosts())) in shown.output
 
 
 @pytest.mark.parametrize("host", OTHERS)

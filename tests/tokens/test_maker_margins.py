@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.analysis.fidelity.holdout import is_held_out
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.render import Renderer
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.margins import KINDS, MAKERS, PromptMargins, general_margin, margins_of
+from cachecost.tokens.margins import FITTED, MAKERS, PromptMargins, general_margin, margins_of
 from cachecost.tokens.textcounter import TextCounter
 from tools.calibrate.maker_margins import fit_maker, judge_logs, toml
 from tools.calibrate.margins import BilledCount, holds
@@ -37,20 +36,20 @@ def test_the_shipped_margins_are_those_of_the_fitted_recordings(generation: str)
     told = toml({"tiktoken": calls, "native": ()}, date(2026, 11, 24)).splitlines()
     shipped = files("cachecost.tokens").joinpath(MAKERS).read_text(encoding="utf-8")
     assert f'[margins."{generation}".tiktoken]' in told
-    assert all(line in shipped.splitlines() for line in told if line.startswith(("base", "answer", *KINDS)))
+    assert all(line in shipped.splitlines() for line in told if line.startswith(("base", "answer", *FITTED)))
     assert isinstance(general, TextCounter) and general.margins == margins_of(generation, "tiktoken", 9.0)
 
 
 @pytest.mark.parametrize(("generation", "least"), [("deepseek", 10), ("gemini", 5), ("grok", 10)])
 def test_margins_hold_for_nine_of_ten_held_out_calls(generation: str, least: int) -> None:
-    calls = [one for one in judged(generation) if is_held_out(one.file)]
+    calls = [one for one in judged(generation) if one.is_held_out]
     right, all_ = holds(calls, margins_of(generation, "tiktoken", 9.0))
     assert all_ >= least
     assert right >= 0.85 * all_, (right, all_)
 
 
-def call(error: int, words: int = 100, answers: int = 0, file: str = "a") -> BilledCount:
-    return BilledCount(file, "grok", Kinds(text=words), words + 50, error, answers)
+def call(error: int, words: int = 100, answers: int = 0, name: str = "a") -> BilledCount:
+    return BilledCount(name, "grok", Kinds(text=words), words + 50, error, answers)
 
 
 class Kinds(dict[str, int]):
@@ -102,7 +101,7 @@ def test_the_error_of_all_prompts_is_stated_with_the_margins() -> None:
     data = tomllib.loads(files("cachecost.tokens").joinpath(MAKERS).read_text(encoding="utf-8"))["margins"]
     for generation, rows in data.items():
         for counter, row in rows.items():
-            assert list(row) == ["error", "base", "answer", *KINDS]
+            assert list(row) == ["error", "base", "answer", *FITTED]
             assert general_margin(generation, counter) == row["error"]["p95"]
     assert general_margin("qwen", "tiktoken") is None
     for generation in ("o200k", "mistral"):
