@@ -206,7 +206,7 @@ def variant_costs(name: str, start: str, prices: tuple[str, ...]) -> dict[str, D
 
 
 def test_compaction_at_the_prices_of_the_session_and_since() -> None:
-    """43% less and 92% more; 69% less and 6% more with the price of long prompts, which alone the cleared session never paid."""
+    """43% less and 92% more; 69% and 6% with the price of long prompts, which alone the cleared session never paid."""
     name, never = "compaction", "never"
     turn, call = "all but three results cleared in each turn", "all but three results cleared in each call"
     since, that_day = costs(name), costs(name, "2026-03-07")

@@ -68,11 +68,12 @@ def estimate(source: str, tokens: int, **more: object) -> Judgement:
 
 
 def test_a_margin_holds_up_to_itself() -> None:
-    """Of 1,000 tokens, 50 are within ±5%, and 51 are not. Server tools have results that no request shows."""
+    """Of 1,000 tokens, 50 are within ±5%, and 51 are not. Server tools and cache objects are in no request."""
     estimates = [
         *(estimate(FITTED, tokens) for tokens in (950, 1050, 1051)),
         estimate(HELD_OUT, 949),
         estimate(HELD_OUT, 2000, features=("server tools",)),
+        estimate(HELD_OUT, 2000, way="named"),
         estimate(HELD_OUT, 2000, error_margin=0.0),
     ]
     (found,) = coverages(Fidelity([], "crude", estimates=estimates))

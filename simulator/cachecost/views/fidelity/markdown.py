@@ -53,7 +53,8 @@ judged calls, or one client."""
 
 COVERAGE = """\
 A range is right if it holds, and useful if it is narrow. An error margin is that of a count for which no bill gives a
-length: all prompts are counted anew for this table, without any bill."""
+length: all prompts are counted anew for this table, without any bill. Prompts with what no request shows (results of
+server tools, what an explicit cache object holds) are left out."""
 
 ASSUMPTIONS = """\
 The first value of each assumption is the default. Equal numbers mean that no call here tells the values apart."""

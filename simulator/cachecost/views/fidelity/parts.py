@@ -74,7 +74,7 @@ def coverages(fidelity: Fidelity) -> list[Coverage]:
     """The coverage of the range of each host that has one, then that of each tokenizer's error margin.
 
     Of a margin: calls of one pass whose whole prompt, with no length from a bill, is billed within it. The results of
-    server tools are in no request.
+    server tools and what an explicit cache object holds are in no request: calls with them tell nothing of a counter.
     """
     return [*_ranges(fidelity.judgements), *_margins(fidelity.estimates)]
 
@@ -88,7 +88,9 @@ def _ranges(judgements: Sequence[Judgement]) -> Iterator[Coverage]:
 
 
 def _margins(estimates: Sequence[Judgement]) -> Iterator[Coverage]:
-    measured = [one for one in estimates if one.error_margin and SERVER_TOOLS not in one.features]
+    measured = [
+        one for one in estimates if one.error_margin and one.way != "named" and SERVER_TOOLS not in one.features
+    ]
     for tokenizer in sorted({one.tokenizer for one in measured}):
         own = [one for one in measured if one.tokenizer == tokenizer]
         stated = f"±{percent(median(one.error_margin for one in own))} (median) in 9 of 10"
