@@ -27,7 +27,8 @@ import matplotlib.pyplot as plt
 import cachecost
 
 root = Path() if Path("scenarios").exists() else Path("..")
-others = {"deepseek", "gemini", "mistral", "openai", "xai"}  # hosts with other caches: see the evidence page
+others = {"bedrock", "cerebras", "deepseek", "gemini", "groq", "mistral", "openai", "openrouter", "together"}
+others |= {"vertex", "xai", "zai"}  # other makers' models: see the evidence page
 recordings = sorted((root / "scenarios/recordings").glob("traffic/*/*.jsonl"))
 recordings = [path for path in recordings if path.parent.name not in others]
 recordings += sorted((root / "scenarios/recordings/sessions").glob("*.jsonl"))

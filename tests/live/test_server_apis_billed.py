@@ -175,6 +175,18 @@ def test_in_explicit_mode_nothing_is_cached_without_a_breakpoint(options, writes
     assert (first["cache_write_tokens"] > 0, second["cached_tokens"] > 0) == (writes, writes)
 
 
+@pytest.mark.parametrize("api", [CHAT, RESPONSES], ids=lambda api: api.name)
+def test_an_answer_that_comes_back_is_read_as_in_a_replay(api, tmp_path):
+    """Prompts whose lengths go through a whole step: in some, the answer is what reaches the next one."""
+    path, bill = tmp_path / "log.jsonl", meter()
+    with CallLog(path) as log:
+        served = served_by(AgentAnswerer(3), bill, clock=SteppingClock(2.0, START), log=log)
+        for more in range(0, STEP_TOKENS, 12):
+            loop(served, api, "a " * (1_500 + more), 3)
+    rows = cachecost.replay(cachecost.read(path), tokens="tiktoken").rows
+    assert [row.usage for row in rows] == [row.usage for row in served.meters.rows]
+
+
 # --------------------------------------------------------------------------------------------- the bill
 
 

@@ -127,6 +127,12 @@ class Simulation:
             return self._make(call, made)
         return self._without_usage(call, made.cause, made.error, made.kind)
 
+    def note_answer(self, simulated: SimulatedCall) -> None:
+        """The answer to the latest call was sent as it is billed: some hosts read it where it comes back as long."""
+        if simulated.rules is not None and simulated.passes:
+            output = simulated.row.usage.output_tokens
+            self._hosts.note_answer(simulated.passes[-1].prompt, simulated.rules, output)
+
     def pass_over(self) -> int:
         """Count a call that is not made here, since it is known; returns its number."""
         self._number += 1

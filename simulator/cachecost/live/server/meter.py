@@ -127,6 +127,7 @@ class Meter:
         request = replace(request, message_thread=asked.thread) if asked.thread else request
         call = _call(asked, request, answer)
         simulated = self._simulation.simulate(call)
+        self._simulation.note_answer(simulated)
         self._keep(asked, call, simulated)
         self.heard()
         if simulated.row.error is not None:
