@@ -57,8 +57,8 @@ ARMS = (
         retry_rate=0.05,
     ),
     _arm(
-        "answer_inquiry, forced, marked before the question",
-        "the same, marked at the end of the message before the question instead of at the question's",
+        "answer_inquiry, forced, breakpoint before the question",
+        "the same, its breakpoint at the end of the message before the question instead of at the question's",
         f"{RFD_033}; the breakpoint as in {JP_INQUIRY}",
         "2026-08-22",
         breakpoints="hint",
@@ -103,7 +103,7 @@ ARMS = (
     ),
     _cheaper(
         "cheaper model, with cache hint",
-        "the same, marked before the question instead of at its end",
+        "the same, its breakpoint before the question instead of at its end",
         JP_INQUIRY,
         "2026-08-22",
         breakpoints="hint",

@@ -93,8 +93,8 @@ SEEDS = (
     ),
     breakpoint_preset(
         "jp",
-        "documents, system, last tool, automatic tail at 1h; questions through structured output, marked before the "
-        "question",
+        "documents, system, last tool, automatic tail at 1h; questions through structured output, a breakpoint before "
+        "the question",
         JP,
         "2026-08-22",
         SegmentEnd("documents"),
