@@ -20,7 +20,9 @@ SHORTEST_SPACE = 200
 HEX_DIGITS = 4
 """Of a character in a hexadecimal string: what writes those uses fonts of two bytes a character."""
 PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
-PAGE_TREE = re.compile(rb"<<[^<>]*/Type\s*/Pages(?![A-Za-z])[^<>]*>>")
+PAGE_TREE = re.compile(rb"/Type\s*/Pages(?![A-Za-z])")
+DICTIONARY = re.compile(rb"<<[^<>]*>>")
+"""One without others in it."""
 COUNT = re.compile(rb"/Count\s+(\d{1,6})")
 BOX = re.compile(rb"/MediaBox\s*\[\s*(-?\d[\d.]*)\s+(-?\d[\d.]*)\s+(-?\d[\d.]*)\s+(-?\d[\d.]*)\s*\]")
 STREAM = re.compile(rb"(?<!end)stream\r?\n")
@@ -78,7 +80,8 @@ def _inflate(raw: bytes, most: int) -> bytes:
 
 def _pages(told: Sequence[bytes]) -> int:
     """The number in the root of the page tree; if it cannot be read, the pages are counted."""
-    counts = [int(count) for text in told for node in PAGE_TREE.findall(text) for count in COUNT.findall(node)]
+    nodes = (node[0] for text in told for node in DICTIONARY.finditer(text) if PAGE_TREE.search(node[0]))
+    counts = [int(count) for node in nodes for count in COUNT.findall(node)]
     return max(counts, default=0) or sum(len(PAGE.findall(text)) for text in told)
 
 

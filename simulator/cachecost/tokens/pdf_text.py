@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from io import BytesIO
 
 from cachecost.tokens.pdf import NO_TEXT, SHORTEST_SPACE, TEXT, Pdf, streams_in
+from cachecost.tokens.pdf_work import is_too_long
 
 MARK = re.compile(rb"\(((?:[^\\()]|\\.)*)\)|<[0-9A-Fa-f\s]+>|-(\d{1,9})|(T[*dDmLJj]?(?=\s)|\bET\b|')", re.DOTALL)
 """A literal string, one in hexadecimal, a step back, an operator."""
@@ -38,23 +39,20 @@ def text_of(data: bytes, pdf: Pdf) -> tuple[str, int]:
     left = max(0, characters - len(plain.replace("\n", "")))
     if pdf.characters is not None and left <= (1 - LEAST_WORDS) * characters:
         return plain, left
-    read = _library_text(data) if _is_short(data, pdf) else ""
+    read = _library_text(data) if pdf.pages <= MOST_PAGES else ""
     return (read, 0) if len(read) > len(plain) else (plain, left)
 
 
-def _is_short(data: bytes, pdf: Pdf) -> bool:
-    if pdf.pages > MOST_PAGES:
-        return False
-    return sum(len(body) for head, body in streams_in(data) if not NO_TEXT.search(head)) <= MOST_SHOWN
-
-
 def _library_text(data: bytes) -> str:
-    """What pypdf reads; "" for a file that it cannot read, or that is no text to it either."""
+    """What pypdf reads; "" for a file that is too long for it, that it cannot read, or that is no text to it either."""
     with _silent("pypdf"):
         try:
             from pypdf import PdfReader
 
-            text = "\n".join(page.extract_text() for page in PdfReader(BytesIO(data)).pages).strip()
+            reader = PdfReader(BytesIO(data))
+            if is_too_long(reader, MOST_PAGES, MOST_SHOWN):
+                return ""
+            text = "\n".join(page.extract_text() for page in reader.pages).strip()
         except Exception:  # a damaged file makes any part of it fail, in any way
             return ""
     return text if _is_text(text) else ""
