@@ -28,6 +28,7 @@ from cachecost.tokens.prose import KINDS, prose_of_texts
         ("x" * 93 + ";" * 7, "code:8750,text:1250"),
         ("x" * 92 + ";" * 8, "code"),
         ("x" * 84 + ";" * 10 + "1" * 6, "code:5000,data:5000"),
+        (";" * 471 + "1" * 9, "code:8437,data:1563"),  # 8437.5 and 1562.5
         ("{" * 8 + "x" * 87 + " the ", "code:7500,text:2500"),
         ("{" * 8 + "x" * 72 + " the  of  to  is  a ", "text"),
         ("Die Würde des Menschen ist unantastbar.", "text"),

@@ -54,7 +54,7 @@ def prose_of_texts(texts: Sequence[str]) -> str:
     symbols = _part(_number_of(SYMBOLS, texts), SYMBOL_SHARE * length)
     words = _part(_number_of(COMMON_WORDS, texts), WORD_SHARE * length)
     digits = round(WHOLE * data)
-    code = round(WHOLE * (1 - data) * symbols * (1 - words))
+    code = min(WHOLE - digits, round(WHOLE * (1 - data) * symbols * (1 - words)))  # two halves may both be rounded up
     return write_shares({"code": code, "data": digits, "text": WHOLE - code - digits})
 
 
