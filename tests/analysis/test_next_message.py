@@ -175,6 +175,8 @@ def test_ways_to_go_on() -> None:
     assert other["with another effort level"].usage.usage == Usage(3, 0, 100_397)
     assert other["with another effort level"].note == "all of it is written again"
     assert other["with another effort level, in a message"].usage == everything.message.price
+    without = choose_next(replace(STATE, effort_layer=""), QUOTE, 1001.0)
+    assert "with another effort level" not in [one.name for one in without.alternatives]
     assert found["5,000 tokens of tools added"].usage.usage == Usage(3, 0, 105_397)
     assert found["5,000 tokens of tools deferred"].usage.usage == Usage(3, 99_000, 6397)
     assert found["after /compact"].first is not None

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.prompts.host_cache_keys import effort_layer
 from cachecost.providers import rulefile
 from cachecost.providers.rulefile import FOLDER, NO_HOST, catalogue, hosts
 from cachecost.providers.rules import Assumptions, HiddenTokens, RuleBook, VisibilityLag, data_date
@@ -95,6 +96,19 @@ def test_efforts_on_bedrock_are_those_measured_there_and_in_no_message(model: st
     found = RuleBook().rules("bedrock", model)
     assert (found.effort_layer, found.accepts_message_effort) == ("thinking", False)
     assert not RuleBook().rules("foundry", model).accepts_message_effort
+
+
+@pytest.mark.parametrize(
+    ("host", "model", "layer"),
+    [
+        ("anthropic", "claude-sonnet-5", "messages"),
+        ("bedrock", "claude-sonnet-5", "tools"),  # as the thinking configuration there
+        ("openai", "gpt-5.6-sol", "tools"),  # by keyed_by, as of each other maker
+        ("bedrock", "amazon.nova-lite-v1:0", ""),
+    ],
+)
+def test_the_layer_of_the_effort_is_that_of_the_hosts_own_cache_keys(host: str, model: str, layer: str) -> None:
+    assert effort_layer(RuleBook().rules(host, model)) == layer
 
 
 KEEP_THINKING = {

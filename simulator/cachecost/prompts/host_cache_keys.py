@@ -60,7 +60,11 @@ def effort_asked(request: Request, rules: ModelRules) -> Any:
 
 
 def effort_layer(rules: ModelRules) -> str:
-    """The layer whose cache key has the effort (rule 2): by its row, else that of the thinking configuration."""
+    """The layer whose cache key has the effort (rule 2): by its row, else that of the thinking configuration; of other
+    providers by `keyed_by`, "" where no layer depends on it.
+    """
+    if rules.keyed_by is not None:
+        return next((layer for layer in LAYERS if "effort" in rules.keyed_by.get(layer, ())), "")
     return rules.assumptions.thinking_rendered_at if rules.effort_layer == "thinking" else rules.effort_layer
 
 

@@ -69,7 +69,7 @@ def choose_next(
     found = [NextAlternative(NOW, NOW, message.price, note="" if message.is_warm else "the cache has expired")]
     found.append(NextAlternative(COLD, COLD, message.cold, note="all of it is written again"))
     found += [_switched(state, model, length, output_tokens) for model in models]
-    if state.cached_tokens and not state.is_automatic:
+    if state.cached_tokens and state.effort_layer and not state.is_automatic:
         found += _efforts(state, prices, now, length, output_tokens)
     found.append(_compacted(state, compaction))
     if tools_tokens is not None:

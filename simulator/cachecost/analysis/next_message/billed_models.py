@@ -30,7 +30,7 @@ class BilledModel:
     is_automatic: bool = False
     minimum_tokens: int = 0
     effort_layer: str = "messages"
-    """The layer that another effort rewrites, with those after it."""
+    """The layer that another effort rewrites, with those after it; "": none."""
     accepts_message_effort: bool = False
     """Whether a message may change the effort, which keeps what is cached."""
 

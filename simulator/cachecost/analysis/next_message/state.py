@@ -58,7 +58,7 @@ class SessionState:
     minimum_tokens: int = 0
     """A shorter prompt is not cached."""
     effort_layer: str = "messages"
-    """The layer that another effort rewrites, with those after it."""
+    """The layer that another effort rewrites, with those after it; "": none."""
     accepts_message_effort: bool = False
     """Whether a message may change the effort, which keeps what is cached."""
 
