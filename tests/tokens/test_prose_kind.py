@@ -61,7 +61,9 @@ def test_shares_are_a_whole(text: str) -> None:
     assert shares[main_kind(prose)] == max(shares.values())
 
 
-@pytest.mark.parametrize("word", ["cod", "a:b", "a:1,b", ":", ""])
+@pytest.mark.parametrize(
+    "word", ["cod", "a:b", "a:1,b", ":", "", "text:9999", "code:9999,text:9", "text:5000,text:5000"]
+)
 def test_any_other_word_is_a_kind_alone(word: str) -> None:
     assert shares_in(word) == {word: WHOLE}
     assert main_kind(word) == word

@@ -11,11 +11,12 @@ WHOLE = 10_000
 
 @lru_cache(maxsize=4096)
 def shares_in(prose: str) -> Mapping[str, int]:
-    """The share of each kind, of `WHOLE`. A kind alone may be any word: who uses it knows the kinds."""
+    """The share of each kind, of `WHOLE`. What is no list of shares is a kind alone, which may be any word: who uses it
+    knows the kinds.
+    """
     pairs = [part.partition(":") for part in prose.split(",")]
-    if not all(share.isdecimal() for _, _, share in pairs):
-        return {prose: WHOLE}
-    return {kind: int(share) for kind, _, share in pairs}
+    shares = {kind: int(share) for kind, _, share in pairs if share.isdecimal() and len(share) <= len(str(WHOLE))}
+    return shares if len(shares) == len(pairs) and sum(shares.values()) == WHOLE else {prose: WHOLE}
 
 
 def main_kind(prose: str) -> str:
@@ -26,5 +27,5 @@ def main_kind(prose: str) -> str:
 
 def write_shares(shares: Mapping[str, int]) -> str:
     """The only kind whose share is not 0, or all such kinds with their shares, in the order given."""
-    told = {kind: share for kind, share in shares.items() if share}
-    return next(iter(told)) if len(told) == 1 else ",".join(f"{kind}:{share}" for kind, share in told.items())
+    some = {kind: share for kind, share in shares.items() if share}
+    return next(iter(some)) if len(some) == 1 else ",".join(f"{kind}:{share}" for kind, share in some.items())
