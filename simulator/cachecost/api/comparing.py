@@ -24,6 +24,7 @@ from cachecost.api.setup import ModelOptions, comparison_setup, workload_of
 from cachecost.api.strategies import SpecOrRecorded, StrategyLike, spec_of, specs_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text, dollars, percent, tokens
+from cachecost.base.suffixes import is_yaml
 from cachecost.base.times import day_of
 from cachecost.conversations.model import Conversation
 from cachecost.ledger.margin import margin
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 BY_BILLS = "the recording's bills, then "
 RANKS = ("rank_from", "rank_to")
-SCENARIOS = (".yaml", ".yml")
 Picture = Literal["dollars", "calls", "question"]
 PICTURES: tuple[Picture, ...] = ("dollars", "calls", "question")
 
@@ -91,7 +91,7 @@ def compare(
     `source` may be a scenario file: it names its own strategies and options, and `sets` overrides its values, like
     {"conversation.head.tools.tokens": 4000}. Raises InputError with every error, CannotEvaluate.
     """
-    if isinstance(source, str | Path) and Path(source).suffix in SCENARIOS:
+    if isinstance(source, str | Path) and is_yaml(Path(source)):
         return _of_scenario(Path(source), strategies, sets or {}, options)
     _no_strategies(source)
     if strategies is None or sets:

@@ -11,8 +11,8 @@ import click
 from cachecost.base.errors import Fault
 from cachecost.base.exit_codes import ExitCode
 from cachecost.base.formatting import count_text
+from cachecost.base.suffixes import is_yaml
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import is_scenario
 from cachecost.conversations.input_files import input_path, is_url
 from cachecost.conversations.logs import Logs
 
@@ -46,7 +46,7 @@ def logs_from(paths: Sequence[Path], format_: str = "auto") -> Logs:
 
 def scenario_among(paths: Sequence[Path]) -> Path | None:
     """The scenario, where that is the argument. Raises UsageError for one among other paths."""
-    scenarios = [path for path in paths if is_scenario(path) and not path.is_dir()]
+    scenarios = [path for path in paths if is_yaml(path) and not path.is_dir()]
     if scenarios and len(paths) > 1:
         raise click.UsageError(f"{scenarios[0]}: expected one SCENARIO.yaml alone, or logs; got {len(paths)} paths")
     return scenarios[0] if scenarios else None

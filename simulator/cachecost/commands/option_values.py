@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from cachecost.base.errors import Fault, InputError, nearest
-from cachecost.commands.options import is_scenario
+from cachecost.base.suffixes import is_yaml
 from cachecost.configuration.option_classes import ALL, OVERRULING, REPORTS, RULE, TOKENS
 from cachecost.configuration.project_settings import ProjectSettings, Setting
 from cachecost.configuration.values import WrongValue, assignments_of, count_of, flag_of, word_of, words_of
@@ -112,5 +112,5 @@ def _check_assumptions(words: Sequence[str]) -> None:
 
 def _placed_word(word: str, option: click.Parameter, folder: Path) -> str:
     """A word that names a file, from the folder of the settings file; a strategy is a name or a file."""
-    is_strategy_file = "--strategy" in option.opts and is_scenario(Path(word))
+    is_strategy_file = "--strategy" in option.opts and is_yaml(Path(word))
     return str(folder / word) if isinstance(option.type, click.Path) or is_strategy_file else word

@@ -220,11 +220,6 @@ def workers_options(default: str) -> Callable[[Callable[..., Any]], Callable[...
     return lambda command: backend(scheduler(jobs(command)))
 
 
-def is_scenario(path: Path) -> bool:
-    """Whether a LOG|SCENARIO argument is a scenario, by its suffix."""
-    return path.suffix in (".yaml", ".yml")
-
-
 def check_name(option: str, name: str, known: Sequence[str]) -> None:
     """Raises UsageError for a name that is not among the known ones, with the nearest."""
     if name not in known:

@@ -12,8 +12,9 @@ import click
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
+from cachecost.base.suffixes import is_yaml
 from cachecost.commands.dated_notes import ModelDays
-from cachecost.commands.options import SharedOptions, is_scenario
+from cachecost.commands.options import SharedOptions
 from cachecost.commands.work_bar import CALL, WorkBar
 from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.calls import Call, RecordedCall
@@ -184,7 +185,7 @@ def _lower_bound(calls: Sequence[Call], setup: ReplaySetup) -> Decimal:
 
 def _load(name: str) -> StrategySpec | str:
     """A strategy by name, or from a file. Raises InputError."""
-    if not is_scenario(Path(name)):
+    if not is_yaml(Path(name)):
         return name
     from cachecost.scenario.strategy_file import load_strategy
 

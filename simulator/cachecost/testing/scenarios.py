@@ -14,6 +14,7 @@ import pytest
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.extras import NotInstalled
 from cachecost.base.formatting import count_text
+from cachecost.base.suffixes import is_yaml
 from cachecost.configuration.discovery import found_files
 from cachecost.configuration.paths import reports_folder, scenario_files
 from cachecost.configuration.project_settings import read_settings
@@ -84,7 +85,7 @@ def _project(root: Path) -> _ProjectOptions:
 
 def _scenarios(place: Path) -> Iterator[Path]:
     """The same files as `cachecost check` takes."""
-    if place.is_file() and place.suffix in (".yaml", ".yml"):
+    if place.is_file() and is_yaml(place):
         yield place.resolve()
     elif place.is_dir():
         yield from sorted(one.resolve() for one in place.glob("*.yaml"))
