@@ -12,7 +12,7 @@ from typing_extensions import Unpack
 
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.recordings import Source
-from cachecost.api.setup import CountOptions, day_from, workload_of
+from cachecost.api.setup import CountOptions, day_from, only_supported, workload_of
 from cachecost.base.formatting import count_text, dollar_change, dollars, percent
 
 if TYPE_CHECKING:
@@ -112,11 +112,12 @@ def whatif(
     Each is replayed and compared with the log as it was sent. `jointly` are alternatives to replay together. `actions`
     are changes like "effort=low" after the recorded call `at` (None: the last). `assumptions` repeats the comparison
     under the other assumptions about open rules (None: only for a short log). Models that are retired `today` are no
-    alternatives (None: those that were retired on the day of the log). Raises InputError, CannotEvaluate.
+    alternatives (None: those that were retired on the day of the log). Calls whose cache has no lookback breakpoints
+    are left out, with a warning. Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.whatif.report import what_if
 
-    workload = workload_of(source, **options)
+    workload = only_supported(workload_of(source, **options), "whatif")
     return Alternatives(what_if(workload, jointly, actions, at, assumptions, today=day_from(today, "today")))
 
 

@@ -12,7 +12,7 @@ from typing_extensions import Unpack
 
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.recordings import Source
-from cachecost.api.setup import ModelOptions, RuleOptions, setup_of, workload_of
+from cachecost.api.setup import ModelOptions, RuleOptions, only_supported, setup_of, workload_of
 from cachecost.api.strategies import StrategyLike, spec_of
 from cachecost.base.errors import InputError
 from cachecost.base.formatting import count_text, dollars, percent, rough_dollars, tokens
@@ -99,7 +99,8 @@ def explain(
 
     A log is taken as it was sent, or as `strategy` would send it; a conversation needs a strategy. Where a log has
     bills they are explained: `necessary` + `avoidable` + `not_explained_usd` = `billed`. `assumptions` repeats the
-    analysis under the other assumptions about open rules. Raises InputError, CannotEvaluate.
+    analysis under the other assumptions about open rules. Calls whose cache has no lookback breakpoints are left out,
+    with a warning. Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.bill.explanation import explain_recording
     from cachecost.analysis.bill.found_sessions import prices_under
@@ -107,11 +108,11 @@ def explain(
 
     explanation = _of_sessions(source, options) if strategy is None else None
     if explanation is None:
-        workload = workload_of(source, spec_of(strategy) if strategy is not None else None, **options)
         if strategy is None:
+            workload = only_supported(workload_of(source, **options), "explain")
             explanation = explain_recording(workload, prices_under(workload.setup), assumptions)
         else:
-            explanation = explain_workload(workload, assumptions)
+            explanation = explain_workload(workload_of(source, spec_of(strategy), **options), assumptions)
     return ExplainResult(**{field.name: getattr(explanation, field.name) for field in fields(explanation)})
 
 

@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.recordings import Source, calls_in, conversations_in, read_source
-from cachecost.api.setup import ModelOptions, comparison_setup
+from cachecost.api.setup import ModelOptions, comparison_setup, only_supported
 from cachecost.base.formatting import change, dollars, percent
 from cachecost.simulation.engine import AS_RECORDED
 
@@ -124,17 +124,18 @@ class OptimizeResult:
 def optimize(source: Source, *, pings: bool = True, **options: Unpack[ModelOptions]) -> OptimizeResult:
     """The cheapest legal breakpoints, TTLs and, with `pings`, extra calls, for the calls of a recording.
 
-    The calls of a log are taken without their breakpoints, those of a conversation as "none" sends them. Raises
-    InputError, CannotEvaluate.
+    The calls of a log are taken without their breakpoints, those of a conversation as "none" sends them. Calls
+    whose cache has no lookback breakpoints are left out, with a warning. Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.optimum.optimum import optimum_of
-    from cachecost.simulation.workload import plan_workload
+    from cachecost.simulation.workload import Workload, plan_workload
 
     recording = read_source(source)
     setup = comparison_setup(recording, **options)
     calls = calls_in(recording)
     if calls:
-        return OptimizeResult(optimum_of(calls, setup, pings, first=AS_RECORDED))
+        workload = only_supported(Workload(recording.name, calls, setup), "optimize")
+        return OptimizeResult(optimum_of(workload.calls, workload.setup, pings, first=AS_RECORDED))
     workload = plan_workload("none", conversations_in(recording), setup)
     return OptimizeResult(optimum_of(workload.calls, setup, pings, first="none"))
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args
+from warnings import warn
 
 from cachecost.api.recordings import Recording, Source, calls_in, conversations_in, read_source
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
@@ -96,6 +97,19 @@ def workload_of(source: Source, strategy: StrategySpec | None = None, **options:
     return recorded_workload(
         recording.name, recording.calls, setup_of(**options).with_recorded(recording.calls, tokens)
     )
+
+
+def only_supported(workload: Workload, function: str) -> Workload:
+    """The workload without the calls of caches that `function` ("explain") does not support, of which it warns.
+
+    Raises CannotEvaluate where no call is left.
+    """
+    from cachecost.simulation.left_out import supported_calls
+
+    supported, left_out = supported_calls(workload, function)
+    for note in left_out.notes(function):
+        warn(note, stacklevel=3)
+    return supported
 
 
 def _check_counter(tokens: str | None) -> str | None:

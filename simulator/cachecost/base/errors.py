@@ -34,6 +34,10 @@ class CannotEvaluate(Exception):
     """An unknown model, price, rule or count; exit code 3. The text names the nearest known ones."""
 
 
+class OtherCache(CannotEvaluate):
+    """A call of a known cache that an analysis does not support."""
+
+
 class CommandFailed(CannotEvaluate):
     """A command that a scenario runs did not do its work; exit code 3. `output` are its last lines, shown below."""
 

@@ -35,6 +35,7 @@ from cachecost.commands.options import (
     write_rows,
 )
 from cachecost.commands.recorded_scenarios import load_recorded
+from cachecost.commands.supported_calls import only_supported
 from cachecost.commands.work_bar import WorkBar, work_bar
 from cachecost.conversations.logs import Logs
 
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from cachecost.views.timeline.picture import TimelineView
 
     Pictures = list[Sequence[TimelineView]]
+
+COMMAND = "explain"
 
 
 @click.command(cls=SectionedCommand)
@@ -144,7 +147,7 @@ def _explain_logs(
         paths = others if found.sessions or found.skipped else logs
         rest = Logs(paths, format_, print_diagnostic, may_skip_all=bool(found.sessions))
         with bar.reading(paths):
-            traffic = read_workload(rest, shared.setup, tokens)
+            traffic = only_supported(read_workload(rest, shared.setup, tokens), COMMAND)
         explanations.append(explain_recording(watched(traffic, bar), prices_under(shared.setup), assumptions))
         if pictures is not None:
             _add_picture(pictures, traffic, explanations[-1], shared)
@@ -189,6 +192,6 @@ def _scenario_workloads(source: Path, strategy: str | None, shared: SharedOption
     for workload in scenario_workloads(scenario, source.parent, shared.assumptions, shared.setup.rules.own):
         names.append(workload.strategy)
         if strategy in (None, workload.strategy):
-            yield workload
+            yield only_supported(workload, COMMAND)
     if strategy is not None:
         check_name("--strategy", strategy, names)

@@ -25,6 +25,7 @@ from cachecost.commands.options import (
     shared_options,
     write_rows,
 )
+from cachecost.commands.supported_calls import print_left_out
 
 if TYPE_CHECKING:
     from cachecost.analysis.lint import LintFinding, RequestLoader
@@ -198,6 +199,7 @@ class _LintRun:
             self.left_out += len(calls)
             which = f"{'call' if len(calls) == 1 else 'calls'} {_numbers(calls)}"
             print_diagnostic(f"{logs.name}: not checked: {which}: {why}")
+        print_left_out(log.left_out, "lint")
         return log.findings
 
 

@@ -29,6 +29,7 @@ from cachecost.commands.options import (
 )
 from cachecost.commands.output_paths import OutputPath
 from cachecost.commands.recorded_scenarios import record_scenario
+from cachecost.commands.supported_calls import only_supported
 from cachecost.commands.work_bar import CALL, WorkBar, work_bar
 from cachecost.providers.assumptions import show_assumption
 
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from cachecost.scenario import Scenario
     from cachecost.simulation.workload import Workload
     from cachecost.views.optimum.plan_folder import PlanSource
+
+COMMAND = "optimize"
 
 
 @click.command(cls=SectionedCommand)
@@ -146,7 +149,11 @@ def _log_input(logs: Logs, tokens: str | None, shared: SharedOptions, bar: WorkB
     if not calls:
         workload = plan_workload("none", conversations, setup)
         return PlanSource(workload, conversations, shared.setup, tokens, logs.arguments, options)
-    workload, held = hold_losses(recorded_workload(logs.name, calls, setup))
+    recorded = recorded_workload(logs.name, calls, setup)
+    supported = only_supported(recorded, COMMAND)
+    if supported is not recorded:
+        conversations = []  # those of the calls that were left out cannot be planned, so the log is not planned again
+    workload, held = hold_losses(supported)
     if held:
         print_diagnostic(f"calls whose bill shows a loss that nothing explains, held in every plan: {len(held):,}")
     return PlanSource(workload, conversations, shared.setup, tokens, logs.arguments, options)
@@ -179,7 +186,8 @@ def _scenario_input(path: Path, shared: SharedOptions) -> PlanSource:
     prices = path.parent / scenario.prices if scenario.prices else None
     alike = SharedOptions(rules, shared.rules_file, prices, setup.day, scenario.host)
     first = next((spec for spec in scenario.strategies if spec.name == scenario.first), None)
-    workload = plan_workload(first, conversations, setup) if first else _as_recorded(scenario, path, bills, shared)
+    planned = plan_workload(first, conversations, setup) if first else _as_recorded(scenario, path, bills, shared)
+    workload = only_supported(planned, COMMAND)
     bare = replace(setup, bills=(), counters={})
     return PlanSource(workload, (), bare, setup.tokens, str(path), _replay_options(alike, setup.tokens))
 

@@ -211,10 +211,14 @@ def _write_page(job: ReplayJob, ledgers: Sequence[Ledger], path: Path) -> None:
 def _explanations(job: ReplayJob) -> Iterator[Explanation]:
     """The avoidable cost of the calls as they were sent, where `explain` supports their caches."""
     from cachecost.analysis.explain.explaining import explain_workload
+    from cachecost.simulation.left_out import supported_calls
     from cachecost.simulation.workload import read_workload
 
     try:
         again = Logs(job.logs.paths, job.logs.format_)
-        yield explain_workload(read_workload(again, job.shared.setup, job.tokens))
+        workload, left_out = supported_calls(read_workload(again, job.shared.setup, job.tokens), "explain")
+        for note in left_out.notes("explain"):
+            print_diagnostic(f"avoidable costs on the page: {note}")
+        yield explain_workload(workload)
     except CannotEvaluate as error:
         print_diagnostic(f"the page does not show avoidable costs: {error}")

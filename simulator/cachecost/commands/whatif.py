@@ -23,6 +23,7 @@ from cachecost.commands.options import (
     tokens_option,
     write_rows,
 )
+from cachecost.commands.supported_calls import only_supported
 from cachecost.commands.work_bar import work_bar
 from cachecost.live.clock import today
 
@@ -84,7 +85,7 @@ def whatif(
     names = [name.strip() for name in (jointly or "").split(",") if name.strip()]
     with work_bar() as bar, no_garbage_collection():
         with bar.reading(logs):
-            workload = read_workload(read, shared.setup, tokens)
+            workload = only_supported(read_workload(read, shared.setup, tokens), "whatif")
         steps = bar.replay_steps()
         alternatives = what_if(
             workload,

@@ -12,7 +12,7 @@ from datetime import date
 from math import exp
 from typing import Any
 
-from cachecost.base.errors import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate, OtherCache
 from cachecost.base.structs import value
 from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
@@ -94,6 +94,8 @@ BOUNDS = StatedRange(0.0, 1.0)
 
 ANY_CACHE = "bill, replay and validate support it"
 """Commands that need no breakpoints, as a hint."""
+LOOKBACK_CACHES = "breakpoint caches with a lookback only, like Claude's"
+"""All that some commands support."""
 
 
 @value
@@ -201,10 +203,9 @@ class ModelRules:
         return self.matching == "breakpoint" and self.finds == "lookback"
 
     def require_breakpoints(self, what: str) -> None:
-        """Raise CannotEvaluate unless it caches by breakpoints, which is all that `what` ("explain") supports."""
+        """Raise OtherCache unless it caches by breakpoints, which is all that `what` ("explain") supports."""
         if not self.uses_breakpoints:
-            supported = "breakpoint caches with a lookback only, like Claude's"
-            raise CannotEvaluate(f"{what} supports {supported}; {self.way_in_words} ({ANY_CACHE})")
+            raise OtherCache(f"{what} supports {LOOKBACK_CACHES}; {self.way_in_words} ({ANY_CACHE})")
 
     @property
     def way_in_words(self) -> str:

@@ -73,6 +73,11 @@ class Workload:
         if unknown and not some:
             raise CannotEvaluate(f"{command} cannot evaluate any call: {'; '.join(unknown)}")
 
+    def of_calls(self, calls: Sequence[Call], bills: Sequence[RecordedCall]) -> Workload:
+        """These calls alone, with these bills of the recording."""
+        setup = self.setup.with_recorded(bills, None) if self.setup.bills else self.setup
+        return replace(self, calls=calls, setup=setup)
+
     def with_assumptions(self, assumptions: Mapping[str, object]) -> Workload:
         """The same calls with these assumptions over those of the setup. Raises InputError."""
         return replace(self, setup=self.setup.with_assumptions(assumptions))

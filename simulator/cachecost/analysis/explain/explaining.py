@@ -112,8 +112,10 @@ def as_filed(explanation: Explanation, calls: Sequence[Call]) -> Explanation:
 
 
 def _filed(findings: Sequence[Finding], calls: Sequence[Call]) -> list[Finding]:
-    numbered = (replace(finding, call=calls[finding.call - 1].number) for finding in findings)
-    return _in_order(numbered)
+    return _in_order(
+        replace(one, call=calls[one.call - 1].number, since=one.since and calls[one.since - 1].number)
+        for one in findings
+    )
 
 
 def _flips(traffic: Workload, explanation: Explanation) -> Iterator[str]:

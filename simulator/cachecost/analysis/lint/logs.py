@@ -9,21 +9,24 @@ from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.linter import MARGIN, Linter
 from cachecost.analysis.lint.loaded_request import LoadedRequest
 from cachecost.analysis.lint.request_loader import RequestLoader
-from cachecost.base.errors import CannotEvaluate
+from cachecost.base.errors import CannotEvaluate, OtherCache
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.sessions import CallTree, Turn
 from cachecost.prompts.blocks import Thread
+from cachecost.simulation.left_out import LeftOut
 
 Head = tuple[str, str | None, str, str, str, bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class LintedLog:
-    """The findings of a recording, how many calls were looked at, and why others were not, with their numbers."""
+    """The findings of a recording, how many calls were looked at, why others could not be, with their numbers, and
+    which were left out, as lint does not support their cache."""
 
     findings: list[LintFinding]
     requests: int
     not_evaluated: dict[str, list[int]] = field(default_factory=dict)
+    left_out: LeftOut = field(default_factory=LeftOut)
 
 
 def lint_log(calls: Iterable[RecordedCall], label: str, loader: RequestLoader, margin: int = MARGIN) -> LintedLog:
@@ -34,6 +37,8 @@ def lint_log(calls: Iterable[RecordedCall], label: str, loader: RequestLoader, m
     pairing = _Pairing()
     known: dict[int, LoadedRequest] = {}
     wrong: dict[str, list[int]] = {}
+    others: dict[str, list[int]] = {}
+    left_out = LeftOut()
     places: dict[int | None, tuple[str, str, int]] = {}
     for number, call in enumerate(calls, 1):
         pairing.add(call, number)
@@ -42,10 +47,15 @@ def lint_log(calls: Iterable[RecordedCall], label: str, loader: RequestLoader, m
             continue
         try:
             known[number] = loader.call(call, label or call.file, call.number or number)
+        except OtherCache as error:
+            left_out[call.request.model, call.host or loader.host] += 1
+            others.setdefault(str(error), []).append(call.number or number)
         except CannotEvaluate as error:
             wrong.setdefault(str(error), []).append(call.number or number)
     findings = [_placed(one, *places[one.call]) for one in _lint_pairs(known, pairing, loader, margin)]
-    return LintedLog(findings, len(known), wrong)
+    if not known:
+        return LintedLog(findings, 0, {**others, **wrong})
+    return LintedLog(findings, len(known), wrong, left_out)
 
 
 def _placed(finding: LintFinding, session: str, file: str, line: int) -> LintFinding:

@@ -36,7 +36,7 @@ class RequestLoader:
 
     def __init__(self, rules: RuleBook, host: str, tokens: str) -> None:
         self._rules = rules
-        self._host = host
+        self.host = host
         self._tokens = tokens
         self._intake = Intake(keep_content=True)
         self._renderers: dict[tuple[str, str], Renderer] = {}
@@ -50,7 +50,7 @@ class RequestLoader:
             faults = tuple(wire_faults(body))
         except NotAMessage as fault:
             raise InputError([Fault(label, str(fault))]) from None
-        rules = self._rules.rules(self._host, request.model)
+        rules = self._rules.rules(self.host, request.model)
         return size_breakpoints(self._load(label, None, request, rules, faults))
 
     def call(self, call: RecordedCall, label: str, number: int) -> LoadedRequest:
@@ -59,7 +59,7 @@ class RequestLoader:
         Raises CannotEvaluate for an unknown model.
         """
         request = call.request
-        rules = self._rules.rules(call.host or self._host, request.model, call.day)
+        rules = self._rules.rules(call.host or self.host, request.model, call.day)
         faults = ((_block_path(request.fault), request.fault),) if request.fault else ()
         loaded = self._load(label, number, request, rules, faults, call.workspace)
         bill = bill_of(call)

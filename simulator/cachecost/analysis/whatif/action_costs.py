@@ -28,7 +28,7 @@ USUAL_GAP_S, USUAL_GROWTH, USUAL_OUTPUT = 30.0, 1_000, 300
 def price_actions(
     profile: RecordingProfile, pricing: AlternativePricing, names: Sequence[str], at: int | None
 ) -> list[Action]:
-    """What each action costs after the recorded call `at` (None: the last one that can be evaluated).
+    """What each action costs after the recorded call `at` in time order (None: the last that can be evaluated).
 
     Raises InputError with every fault; CannotEvaluate where the call after it cannot be priced.
     """
