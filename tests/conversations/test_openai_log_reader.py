@@ -498,6 +498,10 @@ def test_an_empty_file(tmp_path: Path) -> None:
         (pair(chat({"role": "user", "content": [{"type": "tool_use", "input": {"url": CHAT_URL}}]})), None),
         (pair(chat({"role": "user", "content": json.dumps({"tools": [TOOL], "url": CHAT_URL})})), None),
         (pair(chat(tools=[{"type": "custom", "name": "function"}])), None),
+        (
+            pair(chat(tools=[{"name": "plot", "input_schema": {"properties": {"function": {"description": "f"}}}}])),
+            None,
+        ),
         (pair(chat(), {"type": "message", "content": [], "usage": {}}), None),
         ({"timestamp": "2026-03-07T10:00:00Z", "request": chat(), "usage": {"input_tokens": 5}}, None),
         (pair(chat(), {"content": [{"type": "text", "text": '{"object": "chat.completion"}'}]}), None),

@@ -42,6 +42,8 @@ ANSWER = re.compile(rb'"object"\s*:\s*"(chat\.completion|response)"')
 REQUEST = re.compile(rb'"request"\s*:\s*(?=\{)')
 ENDPOINT = re.compile(rb'"url"\s*:\s*"[^"]*/(chat/completions|responses)"')
 FUNCTION = re.compile(rb'"function"\s*:\s*\{\s*"(name|description|parameters|strict)"')
+FUNCTION_TYPE = re.compile(rb'"type"\s*:\s*"function"')
+"""Beside it: a tool of another API may have a parameter with the name `function`."""
 EXPECTED = "an OpenAI log"
 
 
@@ -71,7 +73,11 @@ def _exchange(text: bytes, keys: set[str]) -> str | None:
         return 'its first answer is a "chat.completion"'
     if "url" in keys and ENDPOINT.search(text):
         return 'its first "url" is that of Chat Completions'
-    return 'its first "request" has a tool of OpenAI\'s form' if FUNCTION.search(text) else None
+    return 'its first "request" has a tool of OpenAI\'s form' if _has_function(text) else None
+
+
+def _has_function(text: bytes) -> bool:
+    return bool(FUNCTION.search(text) and FUNCTION_TYPE.search(text))
 
 
 def _batch(text: bytes, keys: set[str]) -> str | None:
