@@ -265,6 +265,19 @@ def test_what_begins_otherwise_is_not_taken(tmp_path: Path, value: Json, format_
     assert detect(write(tmp_path, value), otherwise="request-log")[0] == format_
 
 
+def test_exchanges_may_stand_one_a_line(tmp_path: Path) -> None:
+    """Each call says its line, and what is wrong with one does, too."""
+    exchange = json.dumps(FORMS["one exchange"][1](ORIGIN, PATH, SENT, ANSWER))
+    path = tmp_path / "log.jsonl"
+    path.write_text(f"{exchange}\n{exchange}\n")
+    assert detect(path)[0] == "http-json"
+    assert [(call.line, call.billed) for call in read(path)] == [(number, Usage(3, 40, 500, 0, 7)) for number in (1, 2)]
+    path.write_text(f"{exchange}\n{exchange.replace('200', '2')}\n{exchange[:-9]}\n")
+    with pytest.raises(InputError) as error:
+        read(path)
+    assert [fault.line for fault in error.value.faults] == [2, 3]
+
+
 def broken(name: str, change: Callable[[Json], None]) -> Json:
     value = FORMS[name][1](ORIGIN, PATH, SENT, ANSWER)
     change(value)

@@ -39,7 +39,7 @@ class RuleOptions(TypedDict, total=False):
 
 class CountOptions(RuleOptions, total=False):
     """`tokens` is the token counter: calibrated (the default: calibrated on the bills, else auto), auto, tiktoken,
-    bytes or ctok.
+    bytes, ctok or native.
     """
 
     tokens: Counter | None

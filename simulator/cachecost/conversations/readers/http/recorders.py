@@ -9,8 +9,8 @@ aimock keep no requests, Polly.js keeps HAR.
     mockserver  [{httpRequest: {method, path, headers, body}, httpResponse: {statusCode, body}}]
     hoverfly    {data: {pairs: [{request: {method: [{matcher, value}], …}, response: {status, body, encodedBody}}]}}
     httpreplay  {Version, Entries: [{Request: {Method, URL, BodyParts}, Response: {StatusCode, Body}}]}, base64
-    exchange    {request: {method, url, body …}, response: {status, body …}}, one a file; bodies are JSON, text,
-                {b64}, or `__data__` of an SDK's object; req_llm has the pieces of a stream beside them (`chunks`)
+    exchange    {request: {method, url, body …}, response: {status, body …}}, one a file or one a line; bodies are JSON,
+                text, {b64}, or `__data__` of an SDK's object; req_llm has the pieces of a stream beside them (`chunks`)
 
 What these files have as a pattern to match (WireMock, Hoverfly, MockServer) is taken for the request, as their
 recorders write it so; a pattern that is not the whole body has no model call. None has times but for the answer's
@@ -31,6 +31,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject, parse_json, reason
+from cachecost.conversations.readers.common.json_documents import objects
 from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
 from cachecost.conversations.readers.http.log import ExchangeLog
@@ -61,18 +62,24 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     """The calls in the order of the file. Raises InputError with every error, each with its entry."""
     data = read_input(path)
     form, value = _form_of(data), parse_json(data)
-    if isinstance(value, ValueError):
+    are_lines = isinstance(value, ValueError) and _are_lines(form, value)
+    if isinstance(value, ValueError) and not are_lines:
         raise InputError([Fault(str(path), reason(value))])
     if form is None:
         known = ", ".join(one.name for one in FORMS)
         raise InputError([Fault(str(path), f"expected a recording of one of {known}; got {show_found(value)}")])
     log = ExchangeLog(path, keep_content)
-    for entry in _entries(form, value, path, log.faults):
+    for entry in objects(path, log.faults, warn) if are_lines else _entries(form, value, path, log.faults):
         before = len(entry.faults)
         exchange = form.parse(entry)
         if len(entry.faults) == before:
             log.add(exchange)
     yield from log.end(warn, by_time=False)
+
+
+def _are_lines(form: RecorderForm | None, error: ValueError) -> bool:
+    """Whether a file is no JSON only because each line of it is: exchanges as JSON Lines."""
+    return form is not None and form.parse is _single and str(error).startswith("Extra data")
 
 
 def _form_of(head: bytes) -> RecorderForm | None:
@@ -144,6 +151,7 @@ def _exchange(
         response_headers=headers,
         response=bodies[1],
         started=parse_moment(names.get("started", "")) or parse_moment(headers.get("date", "")),
+        line=request.line or 0,
         request_at=f"{request.place}{names.get('body', 'body')}",
         response_at=f"{response.place}{names.get('answer', 'body')}",
     )
