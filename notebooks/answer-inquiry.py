@@ -86,21 +86,21 @@ assert asked[early] < asked[forced] / 3
 # nothing are the same. Both assumptions, and the one that would change the answer:
 
 # %%
-readings = {
-    reading: cachecost.compare(
+results = {
+    value: cachecost.compare(
         scenario,
         sets={
             "variants": [],
             "assumptions": [],
             "strategies": [structured, forced, auto],
-            "rules": {"tool_choice_invalidation": reading},
+            "rules": {"tool_choice_invalidation": value},
         },
     )
-    for reading in ("rendered_class", "any_change", "never")
+    for value in ("rendered_class", "any_change", "never")
 }
-costs = {reading: found.frame()["question_usd"] for reading, found in readings.items()}
-for reading, usd in costs.items():
-    print(f"{reading:15} structured ${usd[structured]:.2f}   forced ${usd[forced]:.2f}   auto ${usd[auto]:.2f}")
+costs = {value: found.frame()["question_usd"] for value, found in results.items()}
+for value, usd in costs.items():
+    print(f"{value:15} structured ${usd[structured]:.2f}   forced ${usd[forced]:.2f}   auto ${usd[auto]:.2f}")
 
 assert costs["any_change"][auto] < costs["any_change"][structured] / 5
 assert costs["never"][forced] < costs["never"][structured] / 5

@@ -49,12 +49,17 @@ class CacheCost(SimulatedAPI):
         return Decimal(usage.read) / usage.total_input if usage.total_input else ZERO
 
     def explain(self) -> Explanation:
-        """What the calls pay more than they must, each cause with its place and its dollars. Raises CannotEvaluate."""
+        """What the calls pay more than they must, each cause with its place and its dollars.
+
+        Warns of calls whose cache has no lookback breakpoints, which are left out; raises CannotEvaluate where all are.
+        """
         from cachecost.analysis.explain.explaining import explain_workload
+        from cachecost.api.setup import only_supported
         from cachecost.simulation.workload import read_workload
 
         self._require_calls()
-        return explain_workload(read_workload(self.recording, self._setup, self._setup.tokens))
+        calls = read_workload(self.recording, self._setup, self._setup.tokens)
+        return explain_workload(only_supported(calls, "explain"))
 
     def lint(self) -> list[LintFinding]:
         """What is wrong with the calls, each alone and with the one before it."""

@@ -152,7 +152,7 @@ def _without_forced(probe_run: ProbeRun, to_none: str | None) -> RoundResult:
     refused = f"{probe_run.priced.model} refuses a forced choice"
     if to_none == "system":
         return RoundResult("any_change", f"auto to none reads system; {refused}")
-    why = "which fits rendered_class as well as never" if to_none == "messages" else "which fits no reading"
+    why = "which fits rendered_class as well as never" if to_none == "messages" else "which fits no value"
     return RoundResult(None, f"{refused}, and auto to none reads {to_none}, {why}: use a model that accepts any", True)
 
 

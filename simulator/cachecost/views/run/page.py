@@ -260,7 +260,7 @@ def _parts(summary: Summary) -> list[ChartView]:
 
 
 def _variants(summaries: Sequence[Summary]) -> list[Table]:
-    """The tables that set the variants side by side; none where there is one reading alone."""
+    """The tables that set the variants side by side; none where there is one alone."""
     if len(summaries) < 2:
         return []
     questions = question_variants(summaries)
