@@ -150,6 +150,18 @@ def test_the_numbers_of_the_fit_and_of_the_budget_are_those_of_the_code() -> Non
     assert f"plus {COUNT_SHARE:.0%} and {COUNT_TOKENS} tokens" in (DOCS / "how-to/live.md").read_text()
 
 
+def test_pages_name_as_many_formats_as_there_are() -> None:
+    """The table has each in its first column; a recording is one format, of calls or of a conversation."""
+    from cachecost.conversations.readers.detect import READERS
+
+    first = re.findall(r"^\|([^|]*)\|", (DOCS / "reference/formats.md").read_text("utf-8"), re.M)
+    assert {name for cell in first for name in re.findall(r"`([^`]+)`", cell)} >= READERS.keys()
+    endings = ("", "-one", "-two", "-three", "-four", "-five", "-six", "-seven", "-eight", "-nine")
+    number = f"[twenty{endings[len(READERS) - 1 - 20]} formats]"
+    for page in (ROOT / "README.md", DOCS / "tutorials/first-ten-minutes.md"):
+        assert number in page.read_text("utf-8"), page
+
+
 def test_the_site_is_built_without_a_warning_and_asks_nobody_else(tmp_path: Path) -> None:
     if shutil.which("mkdocs") is None:
         pytest.skip("mkdocs is not installed (extra: docs)")
