@@ -38,7 +38,7 @@ HEAD = """\
 #   tool_result, thinking, sentence and what stands from cited to server_result is told by single recordings, and not
 #   fitted.
 # tool_prompt_head: tokens of the tool-use prompt before the tool definitions; where no bill tells, grown as those.
-# error: of a prompt's billed length, each source judged by a fit on all the others; p95 is the band reports state.
+# error: of a prompt's billed length, each source judged by a fit on all the others; p95 is what reports state.
 # held_out: of the prompts of the recordings that no fit uses (analysis/fidelity/holdout.py), judged by this fit.
 """
 

@@ -161,7 +161,7 @@ class ModelRules:
     """The `instructions` of a Responses request are part of the prefix; False: they are counted, and never cached."""
     shared_prefix_tokens: int = 0
     """The provider's own text before every prompt, which everybody's calls keep cached: read by each call. Bills count
-    it as part of the prompt; what is counted here is what was sent, without it."""
+    it as part of the prompt, and so does `hidden.frame_const`."""
     read_range: StatedRange | None = None
     """Where a call may read less than what earlier calls sent, or more than is predicted; None: it never does."""
     refreshes_on_read: bool = True

@@ -11,7 +11,7 @@ from cachecost.providers.rules import ModelRules
 
 
 class BytesCounter:
-    """Counts the UTF-8 length of a block's compact JSON. Exact by definition, so its band is 0."""
+    """Counts the UTF-8 length of a block's compact JSON. Exact by definition, so its error margin is 0."""
 
     name = "bytes"
     source = "bytes of compact JSON"

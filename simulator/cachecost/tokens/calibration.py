@@ -31,7 +31,7 @@ class Calibration:
     `ratio` is tokens per cl100k token by content kind; `structure` tokens per fact of a block
     (and `format`, for a request with structured output); `tool_prompt_head` how many tokens of the
     tool-use system prompt come before the tool definitions; the rest comes after the system prompt.
-    `band` is, by counter name, the relative error of a prompt's length at the 95th percentile, on
+    `error_margin` is, by counter name, the relative error of a prompt's length at the 95th percentile, on
     sources held out of the fit.
 
     For other providers: `confidence` is "measured" (their tokenizer counted texts) or "assumed",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class PreferredCounter:
     """A TokenCounter that uses `first`, and `second` for blocks without content that `first` never counted.
 
-    `source` and `band` name the second one only once it was needed.
+    `source` and `error_margin` are of the second one only once it was needed.
     """
 
     def __init__(self, first: TextCounter, second: TextCounter) -> None:
