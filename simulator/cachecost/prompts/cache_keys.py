@@ -6,7 +6,13 @@ from collections.abc import Callable
 from json import JSONEncoder
 from typing import Any
 
-from cachecost.prompts.host_cache_keys import effort_asked, effort_layer, skills_asked, thinking_asked
+from cachecost.prompts.host_cache_keys import (
+    effort_asked,
+    effort_layer,
+    host_cache_keys,
+    skills_asked,
+    thinking_asked,
+)
 from cachecost.prompts.output_format import output_format
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import Assumptions, ModelRules
@@ -16,7 +22,9 @@ ENCODER = JSONEncoder(separators=(",", ":"))
 
 
 def cache_keys_of(request: Request, rules: ModelRules) -> CacheKeys:
-    """The cache keys of tools, system and messages: what they depend on besides their blocks (rule 2)."""
+    """The cache keys of tools, system and messages: what each depends on besides its blocks (rule 2, `keyed_by`)."""
+    if rules.keyed_by is not None:
+        return host_cache_keys(request, rules, rules.keyed_by)
     params = request.params
     assumptions = rules.assumptions
     tools: list[Any] = [rules.model, params.get("speed") == "fast"]

@@ -10,7 +10,6 @@ from cachecost.prompts.blocks import Block, Layer, Message, Part, Prefix, Thread
 from cachecost.prompts.cache_keys import CacheKeys, cache_keys_of, thread_key
 from cachecost.prompts.counting import Hidden, TokenCounter, thread_traits
 from cachecost.prompts.edits import apply_edits, edits_of, since_compaction
-from cachecost.prompts.host_cache_keys import host_cache_keys
 from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.providers.rules import ModelRules
 
@@ -151,8 +150,7 @@ class Renderer:
         return found
 
     def _new_setting(self, request: Request, rules: ModelRules, workspace: str) -> _RequestSetting:
-        hidden, by_layer = self.counter.hidden(request, rules), rules.keyed_by
-        cache_keys = cache_keys_of(request, rules) if by_layer is None else host_cache_keys(request, rules, by_layer)
+        hidden, cache_keys = self.counter.hidden(request, rules), cache_keys_of(request, rules)
         head = self._head(request, cache_keys, hidden, rules.pool(workspace))
         return _RequestSetting(request.params, rules, hidden, cache_keys, head)
 
