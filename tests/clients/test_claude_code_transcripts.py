@@ -24,6 +24,7 @@ from clients_transcripts import (
 )
 
 from cachecost import cli
+from cachecost.base.formatting import exact
 from cachecost.providers.clients.settings import effective_ttl, messages_ttl
 
 pytestmark = pytest.mark.clients
@@ -94,7 +95,7 @@ def test_the_bill_command_says_the_same(
     assert (code, bill["calls"], bill["skipped"]) == (0, len(written), [])
     assert Decimal(bill["billed_usd"]) == bill_of_calls(written).dollars
     assert bill["usage"] == bill_of_calls(written).usage.wire()
-    assert bill["unwritten"] == {"sessions": 1, "usage": lacking.usage.wire(), "cost_usd": str(lacking.dollars)}
+    assert bill["unwritten"] == {"sessions": 1, "usage": lacking.usage.wire(), "cost_usd": exact(lacking.dollars)}
     assert Decimal(bill["billed_usd"]) + Decimal(bill["unwritten"]["cost_usd"]) == sessions.billed_usd
 
 
