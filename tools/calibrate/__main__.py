@@ -13,6 +13,7 @@ from cachecost.base.extras import NotInstalled, require
 from cachecost.tokens.calibration import DATA, Calibration
 from tools.calibrate.fit import Text
 from tools.calibrate.measure import COUNTERS, Errors, FitTrials
+from tools.calibrate.report import print_report
 from tools.calibrate.samples import Sample, Samples
 from tools.calibrate.searches import searches_in, with_searches
 
@@ -51,9 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (InputError, CannotEvaluate, NotInstalled) as fault:
         sys.stderr.write(f"{fault}\n")
         return 2 if isinstance(fault, InputError) else 3
-    sys.stdout.write(report)
-    if given.write:
-        given.write.write_text(report, encoding="utf-8")
+    print_report(report, given.write)
     return 0
 
 

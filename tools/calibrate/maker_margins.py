@@ -23,6 +23,7 @@ from cachecost.tokens.images import unseen_margins
 from cachecost.tokens.margins import FITTED, MAKERS, Margins
 from cachecost.tokens.native import NAME, has_native
 from tools.calibrate.margins import LEAST_BASE, BilledCount, holds, judge_all, told_by_most
+from tools.calibrate.report import print_report
 
 HEAD = """\
 # Written by `python -m tools.calibrate.maker_margins LOG… --write`; do not edit by hand.
@@ -128,9 +129,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"the tokenizers of {', '.join(missing)} are not installed\n")
         return 3
     report = toml({"tiktoken": judge_logs(given.logs, "tiktoken"), NAME: judge_logs(given.texts, NAME)}, given.date)
-    sys.stdout.write(report)
-    if given.write:
-        given.write.write_text(report, encoding="utf-8")
+    print_report(report, given.write)
     return 0
 
 

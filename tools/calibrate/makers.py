@@ -23,6 +23,7 @@ from cachecost.tokens.calibration import MAKERS
 from cachecost.tokens.content import parts_of
 from tools.calibrate.fit import Text, median, percentile, tokens_per_byte
 from tools.calibrate.maker_counts import GEMINI, Fit, MakerCounts, ratios_of
+from tools.calibrate.report import print_report
 from tools.calibrate.samples import Nothing, Sample, Samples, read_rows, rendered, row_name
 from tools.calibrate.vocabularies import OPENAI, tokenizer
 
@@ -208,9 +209,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (InputError, CannotEvaluate) as fault:
         sys.stderr.write(f"{fault}\n")
         return 2 if isinstance(fault, InputError) else 3
-    sys.stdout.write(report)
-    if given.write:
-        given.write.write_text(report, encoding="utf-8")
+    print_report(report, given.write)
     return 0
 
 

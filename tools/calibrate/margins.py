@@ -35,6 +35,7 @@ from cachecost.tokens.prose import prose_of_texts
 from cachecost.tokens.textcounter import TextCounter
 from cachecost.tokens.tiktoken_ import Cl100k
 from tools.calibrate.recorded import Recorded, read_recorded
+from tools.calibrate.report import print_report
 from tools.calibrate.texts import texts_in
 
 HEAD = """\
@@ -267,9 +268,7 @@ def main(arguments: list[str] | None = None) -> int:
     judged = {counter: judge_all(given.logs, counter) for counter in COUNTERS}
     judged["tiktoken"] += judge_texts(given.text)
     report = toml(judged, given.date)
-    sys.stdout.write(report)
-    if given.write:
-        given.write.write_text(report, encoding="utf-8")
+    print_report(report, given.write)
     return 0
 
 
