@@ -11,6 +11,7 @@ from typing import Any
 
 from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.formatting import count_text
 
 Warn = Callable[[str], None]
 WATCH: ContextVar[Callable[[int], None]] = ContextVar("watch", default=lambda size: None)
@@ -21,6 +22,9 @@ ZSTD = b"\x28\xb5\x2f\xfd"
 BUFFER = 1 << 16
 """Bytes that are read at once: lines of logs are longer than the buffer that Python uses."""
 PIECE = 1 << 20
+BOM = b"\xef\xbb\xbf"
+"""A byte order mark, which some editors put at the start of a file; not part of the first line."""
+COMMENT = b"//"
 
 
 def quiet(_: str) -> None:
@@ -56,14 +60,51 @@ def input_path(name: str | Path, folder: Path | None = None) -> Path:
 
 
 def byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file, numbered from 1, unpacked if it is gzip. Raises InputError where it cannot be read."""
-    watch, most = WATCH.get(), limits.LINE.value()
+    """The lines of a file, numbered from 1, unpacked if it is gzip, without a byte order mark and without comments
+    before the first record. Raises InputError where it cannot be read."""
+    watch, most, is_head = WATCH.get(), limits.LINE.value(), True
     with open_input(path) as stream:
         for number, line in enumerate(iter(partial(stream.readline, most + 1), b""), 1):
             if len(line) > most:
                 raise too_long(path, number)
             watch(len(line))
+            if is_head:
+                line = line.removeprefix(BOM)
+                if line.lstrip().startswith(COMMENT):
+                    continue
+                is_head = line.isspace()
             yield number, line
+
+
+def skip_comments(head: bytes) -> tuple[bytes, int]:
+    """The beginning of a file from its first record on, and how many comment lines are before that.
+
+    No JSON begins as they do (`//`); blank lines may be among them. A byte order mark goes, too.
+    """
+    comments = 0
+    text = head.removeprefix(BOM).lstrip()
+    if not text.startswith(COMMENT) and not head.startswith(BOM):
+        return head, 0
+    while text.startswith(COMMENT):
+        text = text.partition(b"\n")[2].lstrip()
+        comments += 1
+    return text, comments
+
+
+def first_line(path: Path) -> bytes:
+    """The first line that is neither blank nor a comment, as far as it is short. Raises InputError."""
+    with open_input(path) as stream:
+        texts = (piece.removeprefix(BOM).strip() for piece in iter(partial(stream.readline, BUFFER), b""))
+        return next((text for text in texts if text and not text.startswith(COMMENT)), b"")
+
+
+def comment_note(path: Path) -> str:
+    """That a file begins with comments, in words; "" where it does not."""
+    if not path.is_file():
+        return ""
+    with open_input(path) as stream:
+        _, comments = skip_comments(stream.read(BUFFER))
+    return f"{count_text(comments, 'comment line')} before the first record: skipped" if comments else ""
 
 
 def too_long(path: Path, line: int) -> InputError:

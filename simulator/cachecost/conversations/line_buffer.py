@@ -7,14 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cachecost.base.limits import LINE
-from cachecost.conversations.input_files import WATCH, open_input, too_long
+from cachecost.conversations.input_files import BOM, COMMENT, WATCH, open_input, too_long
 
 PIECE = 1 << 20
 """Bytes of the buffer to begin with; it doubles when a line does not fit."""
-
-
-BOM = b"\xef\xbb\xbf"
-"""A byte order mark, which some editors put at the start of a file; not part of the first line."""
 
 
 class BufferLine(NamedTuple):
@@ -36,8 +32,8 @@ class BufferLine(NamedTuple):
 
 
 def lines_in_place(path: Path) -> Iterator[BufferLine]:
-    """The lines of a file, numbered from 1, unpacked if it is gzip. Raises InputError where it cannot be read."""
-    watch, most = WATCH.get(), LINE.value()
+    """The lines of a file, as `byte_lines` has them. Raises InputError where it cannot be read."""
+    watch, most, is_head = WATCH.get(), LINE.value(), True
     buffer, start, filled, number = bytearray(PIECE), 0, 0, 0
     with open_input(path) as stream:
         while True:
@@ -62,7 +58,13 @@ def lines_in_place(path: Path) -> Iterator[BufferLine]:
             if end - start > most:
                 raise too_long(path, number)
             watch(end - start)
-            if number == 1 and buffer.startswith(BOM, start):
-                start += len(BOM)
+            if is_head:
+                line = bytes(memoryview(buffer)[start:end])
+                text = line.removeprefix(BOM).lstrip()
+                is_head = not text or text.startswith(COMMENT)
+                if text and is_head:
+                    start = end
+                    continue
+                start += len(BOM) if line.startswith(BOM) else 0
             yield BufferLine(number, buffer, start, end)
             start = end

@@ -12,7 +12,7 @@ import msgspec
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.billed_calls import SessionFile
-from cachecost.conversations.input_files import is_url
+from cachecost.conversations.input_files import comment_note, is_url, skip_comments
 from cachecost.conversations.readers.claude_code.transcript import sniff
 from cachecost.conversations.readers.detect import READERS, UNRECOGNIZED, Unrecognized, detect, is_companion
 from cachecost.sessions.bill_readers import BILL_READERS
@@ -151,6 +151,8 @@ class SessionReading:
             sessions, state = reader.read(path, state)
         except (msgspec.DecodeError, TypeError):  # a damaged state
             sessions, state = reader.read(path, b"")
+        if sessions and (note := comment_note(path)):
+            sessions[0].notes += (note,)
         self.found.add(sessions, path)
         self.found.read_bytes += identity.size
         if self.store and reader.is_whole and is_unicode(str(path)) and not is_url(path):
@@ -168,7 +170,7 @@ class SessionReading:
         """The format of a file. Transcripts are known by their first lines, without the looks of most other readers."""
         if self.format_ == "auto":
             with path.open("rb") as stream:
-                head = stream.read(HEAD_BYTES)
+                head, _ = skip_comments(stream.read(HEAD_BYTES))
             if sniff(head) and not _is_lookalike(head):
                 return TRANSCRIPT
         return detect(path, self.format_)[0]

@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.base.limits import LINE
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, open_input, quiet
+from cachecost.conversations.input_files import Warn, comment_note, open_input, quiet, skip_comments
 from cachecost.conversations.readers.common.line_times import TIMES
 from cachecost.conversations.time_order import order_by_time
 
@@ -163,7 +163,8 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
         return _check_name(path, format_), "named with --format"
     if otherwise and not path.is_file():
         return otherwise, "it can be read only once"
-    for head in _heads(path):
+    for whole in _heads(path):
+        head, _ = skip_comments(whole)
         for name in READERS.possible(head):
             if reason := _sniff(READERS[name], path, head):
                 return name, reason
@@ -195,7 +196,7 @@ def _heads(path: Path) -> Iterator[bytes]:
     """
     with open_input(path) as stream:
         head = stream.read(SHORT_HEAD_BYTES)
-        if len(head) == SHORT_HEAD_BYTES and _is_object(head.partition(b"\n")[0]):
+        if len(head) == SHORT_HEAD_BYTES and _is_object(skip_comments(head)[0].partition(b"\n")[0]):
             yield head
         head += stream.read(HEAD_BYTES - len(head))
         yield head
@@ -281,6 +282,8 @@ def calls_in_time(
 
     `warn` is told what becomes of times, `says` what the reader has to say. Raises InputError at the end.
     """
+    if note := comment_note(path):
+        says(f"{path}: {note}")
     return order_by_time(_in_file(CALLS[name].calls(path, says, keep_content), path), path, warn, TIMES.get(name))
 
 

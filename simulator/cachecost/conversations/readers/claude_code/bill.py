@@ -16,7 +16,7 @@ from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import seconds
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
-from cachecost.conversations.input_files import open_input, too_long
+from cachecost.conversations.input_files import BOM, COMMENT, open_input, too_long
 from cachecost.conversations.readers.claude_code.bill_lines import (
     ATTACHMENTS,
     COMMANDS,
@@ -134,15 +134,17 @@ class TranscriptBill:
     def _read_lines(self, stream: BinaryIO) -> None:
         state, most = self.state, limits.LINE.value()
         for line in iter(partial(stream.readline, most + 1), b""):
-            number = state.line + 1
+            number, size = state.line + 1, len(line)
             if len(line) > most:
                 raise too_long(self.path, number)
             if not line.endswith(b"\n"):
                 self._whole = encode_state(state)
-            if not line.isspace():
+            if not state.positions:
+                line = line.removeprefix(BOM)
+            if not line.isspace() and (state.positions or not line.lstrip().startswith(COMMENT)):
                 self._read_line(line, number)
             state.line = number
-            state.offset += len(line)
+            state.offset += size
 
     def _read_line(self, line: bytes, number: int) -> None:
         """Take a line. One that is not valid is noted."""

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import OutOfLimits, json_prefix
-from cachecost.conversations.input_files import Warn, open_input, read_input
+from cachecost.conversations.input_files import Warn, first_line, read_input
 from cachecost.conversations.json_object import JsonObject, json_lines
 from cachecost.prompts.wire import show_found
 
-BOM = b"\xef\xbb\xbf"
-MOST_BLANKS = 1 << 16
-"""Bytes of a line to look at for what it begins with."""
 
 
 def objects(path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
@@ -32,9 +28,7 @@ def objects(path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]
 
 def _is_one_value(path: Path) -> bool:
     """Whether the first line opens a value that goes on over lines, or an array: JSON Lines do neither."""
-    with open_input(path) as stream:
-        pieces = iter(partial(stream.readline, MOST_BLANKS), b"")
-        first = next((piece.removeprefix(BOM).strip() for piece in pieces if piece.strip()), b"")
+    first = first_line(path)
     return first.startswith(b"[") or first == b"{"
 
 

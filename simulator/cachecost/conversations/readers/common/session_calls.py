@@ -17,12 +17,11 @@ from cachecost.base.errors import Fault
 from cachecost.base.limits import MOST_ERRORS, OutOfLimits
 from cachecost.base.times import seconds
 from cachecost.conversations.billed_calls import EVENTS, BilledCall, SessionFile
-from cachecost.conversations.input_files import Warn, byte_lines, quiet
+from cachecost.conversations.input_files import BOM, Warn, byte_lines, quiet
 from cachecost.conversations.json_object import parse_json, reason
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 
-BOM = b"\xef\xbb\xbf"
 NO_USAGE = Usage()
 CUT_OFF = "cut off"
 
@@ -137,10 +136,9 @@ def take_lines(path: Path, take: Callable[[int, bytes], None], warn: Warn = quie
     """
     faults: list[Fault] = []
     for number, raw in byte_lines(path):
-        line = raw.removeprefix(BOM) if number == 1 else raw
-        if not line.strip():
+        if not raw.strip():
             continue
-        why = _try_to_take(take, number, line)
+        why = _try_to_take(take, number, raw)
         if why == CUT_OFF:
             warn(f"{path}:{number} the last line is cut off (still being written?): skipped")
         elif why and len(faults) < MOST_ERRORS:

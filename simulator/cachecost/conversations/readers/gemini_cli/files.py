@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cachecost.base.errors import Fault
-from cachecost.conversations.input_files import Warn, open_input, quiet, read_input
+from cachecost.conversations.input_files import Warn, first_line, quiet, read_input
 from cachecost.conversations.readers.common.session_calls import Session, take_all, take_lines
 from cachecost.conversations.readers.gemini_cli.session import GeminiSession
 
@@ -22,6 +22,4 @@ def read_session(path: Path, faults: list[Fault], warn: Warn = quiet, *, keeps_c
 
 def _is_one_value(path: Path) -> bool:
     """Whether the first line does not end the first object."""
-    with open_input(path) as stream:
-        first: bytes = stream.readline(1 << 16)
-    return first.strip() in (b"{", b"\xef\xbb\xbf{")
+    return first_line(path) == b"{"
