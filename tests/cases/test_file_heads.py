@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-
 from case_files import Run, json_of
+
 from cachecost.conversations.readers.detect import CALLS, detect, read_calls
 from cachecost.sessions.reading import SessionReading
 from hostile.seeds import log_files

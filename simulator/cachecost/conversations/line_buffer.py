@@ -58,13 +58,16 @@ def lines_in_place(path: Path) -> Iterator[BufferLine]:
             if end - start > most:
                 raise too_long(path, number)
             watch(end - start)
+            line = BufferLine(number, buffer, start, end)
             if is_head:
-                line = bytes(memoryview(buffer)[start:end])
-                text = line.removeprefix(BOM).lstrip()
-                is_head = not text or text.startswith(COMMENT)
-                if text and is_head:
-                    start = end
-                    continue
-                start += len(BOM) if line.startswith(BOM) else 0
-            yield BufferLine(number, buffer, start, end)
+                line, is_head = _head_line(line)
+            yield line
             start = end
+
+
+def _head_line(line: BufferLine) -> tuple[BufferLine, bool]:
+    """A line that may come before the first record, without a byte order mark, empty if it is a comment; whether the
+    next one may be another."""
+    text = line.copy().removeprefix(BOM)
+    is_comment = text.lstrip().startswith(COMMENT)
+    return line._replace(start=line.stop if is_comment else line.stop - len(text)), is_comment or text.isspace()

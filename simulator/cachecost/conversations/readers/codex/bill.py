@@ -16,5 +16,4 @@ def session_file(path: Path) -> SessionFile:
     """The calls of a file. A damaged line is listed, and the others count."""
     rollout = Rollout(path)
     faults = take_lines(path, rollout.take)
-    rollout.session.link()
-    return file_of(path, CLIENT, rollout.session, faults)
+    return file_of(path, CLIENT, rollout.finish(), faults)

@@ -61,6 +61,7 @@ class DoneItem(msgspec.Struct):
 class TokenInfo(msgspec.Struct):
     total_token_usage: dict[str, Any] | None = None
     last_token_usage: dict[str, Any] | None = None
+    model_context_window: int | None = None
 
 
 class Event(msgspec.Struct):
@@ -74,8 +75,9 @@ class Event(msgspec.Struct):
 
 
 class UsageRecord(msgspec.Struct):
-    """`token_usage_record` (Codex of September 2026 and later): the bill of one response."""
+    """`token_usage_record` (Codex 0.153 and later): the bill of one response."""
 
+    thread_id: str | None = None
     response_id: str | None = None
     usage: dict[str, Any] | None = None
     thread_token_usage: dict[str, Any] | None = None

@@ -41,9 +41,11 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     faults: list[Fault] = take_lines(path, rollout.take, warn)
     if faults:
         raise InputError(faults)
-    rollout.session.link()
+    session = rollout.finish()
+    for note in session.notes:
+        warn(f"{path}: {note}")
     system = _instructions(rollout.instructions)
-    yield from SessionRequests(path, "Codex", _to_blocks, keep_content, faults, system).calls(rollout.session)
+    yield from SessionRequests(path, "Codex", _to_blocks, keep_content, faults, system).calls(session)
     if faults:
         raise InputError(faults)
 

@@ -3,11 +3,14 @@
 Read in November 2026: files that Codex CLI 0.169.0 wrote (new, resumed, forked, compacted, review), its protocol types
 (openai/codex), and the issues of tools that count its tokens (ccusage #876 and #1288, June 2026).
 
-- **Bill**: `token_usage_record` has the usage of one response, with its id (since September 2026). Older files have
-  only `token_count` events: `last_token_usage` of the call and a running `total_token_usage`. Codex repeats such an
-  event without a new call (rate limits, a compacted window), so one with an unchanged total is none.
+- **Bill**: `token_usage_record` has the usage of one response, with its id (since 0.153, September 2026). Older clients
+  write only `token_count` events: `last_token_usage` of the call and a running `total_token_usage`. Codex repeats such
+  an event without a new call (rate limits, a compacted window), so one with an unchanged total is none. Newer clients
+  write both; only records have the compactions (openai/codex#47003), so from the first record on nothing else counts.
 - **Copies**: a forked session, and a sub-agent that got its parent's history, may begin with a copy of it, running
-  total included; a call is identified by the id of its response, else by the first ancestor and the total.
+  total included, but without its records. What was counted before the first record is a copy where the thread's own
+  total begins with that record; else an older client wrote it. Without records, a call is identified by the first
+  ancestor and the total.
 - **Time**: a request starts when the last item that it sends was recorded, its answer ends with its usage. A copied
   turn may have the time of the copy on its lines; then its `started_at` is all that tells when it was.
 - **Host** is the model provider's, else that of the model's maker.
@@ -16,13 +19,17 @@ Read in November 2026: files that Codex CLI 0.169.0 wrote (new, resumed, forked,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.times import day_of
 from cachecost.conversations.readers.codex import lines
 from cachecost.conversations.readers.common.model_names import host_of, parse_model_name
+from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.session_calls import (
     Piece,
     Session,
@@ -32,6 +39,7 @@ from cachecost.conversations.readers.common.session_calls import (
     time_of,
 )
 from cachecost.conversations.usage_shapes import usage_from
+from cachecost.providers.rules import RuleBook
 
 SUMMARY = "summary"
 """The kind of a piece that is a compaction's summary, a JSON text; all others are items of the Responses API."""
@@ -45,8 +53,14 @@ COUNTS = (
     "reasoning_output_tokens",
 )
 NO_TOTAL = (0, 0, 0, 0, 0)
+RECORDS_SINCE = (0, 153)
+"""The version from which each response has a record (openai/codex#47003, read on 27 November 2026)."""
+NO_WRITES = "without a count of cache writes, which cost more than input: all counts as input, a lower bound"
+RULES = RuleBook()
 MOST_DELAY = 5.0
 """Seconds from the start of a turn to the line that says so."""
+MOST_COPYING = 1.0
+"""Seconds that the copy of another thread's history takes."""
 TIERS = {"flex": "flex", "priority": "fast", "fast": "fast"}
 UNKNOWN_MODEL = "unknown"
 Counts = tuple[int, ...]
@@ -66,7 +80,13 @@ class Rollout:
         self._effort: str | None = None
         self._tier = ""
         self._total: Counts = NO_TOTAL
-        self._responses: set[str] = set()
+        self._responses: set[tuple[str, Counts]] = set()
+        self._has_records = False
+        self._head: float | None = None
+        """When the file was begun."""
+        self._window = 0
+        """The model's context window as the client has it; 0: not stated."""
+        self._notes = ReaderNotes()
         self._request: list[Piece] = []
         self._answer: list[Piece] = []
         self._later: list[Piece] = []
@@ -102,7 +122,7 @@ class Rollout:
             return
         if meta.forked_from_id:
             self._events.add("fork")
-        self._meta, self.instructions = meta, meta.base_instructions
+        self._meta, self.instructions, self._head = meta, meta.base_instructions, time_of(line.timestamp)
         self.session.project = meta.cwd or ""
 
     def turn_context(self, line: lines.Line, number: int) -> None:
@@ -180,32 +200,86 @@ class Rollout:
     def usage_record(self, line: lines.Line, number: int) -> None:
         """The bill of one response."""
         record = lines.USAGE_RECORD.decode(line.payload)
-        known = record.response_id or ""
-        if record.usage is None or (known and known in self._responses):
+        if record.usage is None:
             return
+        counts = _counts(record.usage)
+        if not self._has_records:
+            self._has_records = True
+            thread = record.thread_token_usage
+            if _counts(thread) == counts if thread else self._meta.forked_from_id:
+                self._drop_copies()
+        known = record.response_id or ""
+        is_other_thread = bool(record.thread_id and self._meta.id) and record.thread_id != self._meta.id
+        if is_other_thread or (known and (known, counts) in self._responses):
+            self._drop_answer()
+            return
+        self._responses.add((known, counts))
         self._add_call(line, number, record.usage, known)
-        self._responses.add(known)
-        self._total = _counts(record.thread_token_usage or {})
 
     def _token_count(self, info: lines.TokenInfo, line: lines.Line, number: int) -> None:
-        """The bill of a call, unless nothing was added to the total."""
-        total = _counts(info.total_token_usage or {})
-        if total == self._total:
+        """The bill of a call, unless records have it or nothing was added to the total."""
+        self._window = info.model_context_window or self._window
+        totals, before = info.total_token_usage or {}, self._total
+        total = _counts(totals)
+        if self._has_records or total == before:
             return
-        last = info.last_token_usage or {}
-        usage = last if any(_counts(last)) else _difference(total, self._total)
-        self._add_call(line, number, usage, f"{self._root} {'/'.join(map(str, total))}")
         self._total = total
+        last = info.last_token_usage
+        if last and any(_counts(last)):
+            usage, most = last, 0
+        else:
+            is_reset = any(now < then for now, then in zip(total, before, strict=True))
+            if is_reset and last is not None:
+                return
+            added = zip(COUNTS, total, NO_TOTAL if is_reset else before, strict=True)
+            usage, most = {name: now - then for name, now, then in added if name in totals}, self._window
+        self._add_call(line, number, usage, f"{self._root} {'/'.join(map(str, total))}", most)
 
-    def _add_call(self, line: lines.Line, number: int, told: Mapping[str, Any], known: str) -> None:
+    def _drop_copies(self) -> None:
+        """The calls so far are those of another thread: only a part of the history."""
+        copied: list[Piece] = []
+        for call in self.session.calls:
+            copied = [*([] if call.is_cut else copied), *call.request, *call.answer]
+            self._events |= call.events & {"fork"}
+        if not self._is_cut:
+            self._request = [*copied, *self._request]
+        self.session.copies, self.session.calls = self.session.calls, []
+        self._notes = ReaderNotes()
+
+    def finish(self) -> Session:
+        """The session, after the last line."""
+        ends = last_of(*(call.end for call in self.session.calls))
+        is_all_copied = ends is not None and self._head is not None and ends <= self._head + MOST_COPYING
+        is_new_fork = self._meta.forked_from_id and _version(self._meta) >= RECORDS_SINCE
+        if is_new_fork and is_all_copied and not self._has_records:
+            self._drop_copies()
+        self._notes.report("", lambda note: self.session.notes.append(note.removeprefix(": ")))
+        self.session.link()
+        return self.session
+
+    def _add_call(self, line: lines.Line, number: int, told: Mapping[str, Any], known: str, most: int = 0) -> None:
+        """Add a call, unless it is larger than `most` tokens (0: not known), or than the model's context window."""
         usage, end = usage_from(told, "usage", "openai"), self._end(line)
+        host, rules = _host(self._meta.model_provider or "", self._model), None
+        with suppress(CannotEvaluate):
+            rules = RULES.rules(host, self._model, None if end is None else day_of(end))
+        window = most or (max(self._window, rules.context_window) if rules else 0)
+        if window and usage.total_input > window:
+            self._notes.skip("call", f"more than the context window of {window:,} tokens")
+            self._drop_answer()
+            return
         start = self._began if self._answered is not None else last_of(self._sent, self._ended)
         before = self.session.calls[-1].number if self.session.calls else 0
         agent, meta = _agent(self._meta), self._meta
         call = SessionCall(before + 1, number, self._model, usage, end if start is None else start, end, before)
         call.events, call.agent, call.thread = self._events, agent, meta.id if agent else ""
         call.session, call.id, call.version = meta.session_id or meta.id, known, meta.cli_version or ""
-        call.host = _host(meta.model_provider or "", self._model)
+        call.host = host
+        call.lacks_writes = told.get("cache_write_input_tokens") is None and bool(
+            rules and rules.matching == "breakpoint"
+        )
+        if call.lacks_writes and usage.input_tokens:
+            self._notes.add("call", NO_WRITES)
         call.modes = (TIERS[self._tier],) if self._tier in TIERS else ()
         call.request, call.answer, call.is_cut = self._request, self._answer, self._is_cut
         call.has_thinking = self._has_thinking
@@ -257,10 +331,10 @@ def _counts(usage: Mapping[str, Any]) -> Counts:
     return tuple(count if isinstance(count, int) else 0 for count in counts)
 
 
-def _difference(total: Counts, before: Counts) -> dict[str, int]:
-    """What was added to the total; all of it, where it began anew."""
-    added = tuple(now - then for now, then in zip(total, before, strict=True))
-    return dict(zip(COUNTS, total if min(added) < 0 else added, strict=True))
+def _version(meta: lines.Meta) -> tuple[int, ...]:
+    """The first two numbers of the client's version; () where it is not known."""
+    numbers = (meta.cli_version or "").split(".")[:2]
+    return tuple(map(int, numbers)) if all(number.isdecimal() for number in numbers) else ()
 
 
 def _agent(meta: lines.Meta) -> str:

@@ -14,7 +14,6 @@ from cachecost.conversations.json_object import JsonObject, json_lines
 from cachecost.prompts.wire import show_found
 
 
-
 def objects(path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
     """The objects of a file, in order; those of an array one by one. JSON Lines are read line by line.
 

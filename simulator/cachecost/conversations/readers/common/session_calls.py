@@ -64,14 +64,19 @@ class SessionCall:
     is_cut: bool = False
     has_content: bool = True
     has_thinking: bool = False
+    lacks_writes: bool = False
 
 
 @dataclass(slots=True)
 class Session:
-    """What a parser found in a file: its calls, and the folder that the agent worked in."""
+    """What a parser found in a file: its calls, and the folder that the agent worked in.
+
+    `copies` are calls of another thread whose history the file begins with: they are billed with that.
+    """
 
     project: str = ""
     calls: list[SessionCall] = field(default_factory=list)
+    copies: list[SessionCall] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def link(self) -> None:
@@ -113,6 +118,7 @@ def billed_call(call: SessionCall) -> BilledCall:
         sum(piece.chars for piece in call.request),
         call.has_thinking,
         host=call.host,
+        lacks_writes=call.lacks_writes,
     )
 
 

@@ -55,6 +55,8 @@ class SessionRequests:
     _root: Thread = field(default_factory=Thread)
 
     def calls(self, session: Session) -> Iterator[RecordedCall]:
+        for first in session.copies[:1]:  # a copied history begins with the static prefix of its first call
+            self._heads[first.thread] = self._head(first, _then(self._root, self._messages(first.request)))
         for call in session.calls:
             try:
                 made = self._call(call, session.project)
