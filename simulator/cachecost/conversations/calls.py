@@ -136,7 +136,8 @@ class RecordedCall(Call):
     call, `session` the conversation that the log says it belongs to, `project` the folder that the agent worked in,
     `agent` the sub-agent that made the call, `id` identifies copies of one call in several files; each is "" where the
     log does not say (`agent` also for the main thread). `lengths` are those that the log states of a call without a
-    bill. `file` and `line` are where the call was recorded.
+    bill. `file` and `line` are where the call was recorded, `before` is the line of the call of that file that the
+    recording says it goes on from (0: it does not say).
     """
 
     billed: Usage | None = None
@@ -148,6 +149,7 @@ class RecordedCall(Call):
     project: str = ""
     agent: str = ""
     lengths: KnownLengths | None = None
+    before: int = 0
     file: str = ""
     line: int = 0
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
 from itertools import chain
+from math import inf
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
@@ -116,14 +117,15 @@ def merge_calls(streams: Sequence[Iterable[RecordedCall]], warn: Warn) -> Iterat
     """The calls of all streams in the order they start. A call that several streams hold comes once.
 
     Copies share id and input; without an id, they share time, request, answer and bill. The copy with the most output
-    counts: a session that was copied during an answer has less of it. Streams without any time come after the others,
+    counts: a session that was copied during an answer has less of it. It has the earliest time of all copies, as a
+    session that is resumed may copy its calls under a new one. Streams without any time come after the others,
     one after another, with a warning.
     """
     if len(streams) == 1:
         yield from streams[0]
         return
     found = [sorted(stream, key=_start) for stream in streams]
-    kept = [list(stream) for stream in _without_copies(found)]
+    kept = [sorted(stream, key=_start) for stream in _without_copies(found)]
     if copies := sum(map(len, found)) - sum(map(len, kept)):
         warn(f"{count_text(copies, 'repeated call')} in several files: each call is counted once")
     timed = [stream for stream in kept if _has_times(stream)]
@@ -151,12 +153,30 @@ def _without_copies(streams: Sequence[Sequence[RecordedCall]]) -> Iterator[Itera
     """Each stream without the calls that another one, or itself, has with more output or earlier."""
     keys = CopyKeys(streams)
     whole: dict[object, RecordedCall] = {}
+    first: dict[object, RecordedCall] = {}
     named = [[(call, keys.key(call, number)) for call in stream] for number, stream in enumerate(streams)]
     for call, key in chain.from_iterable(named):
-        known = whole.setdefault(key, call) if key is not None else call
-        if _output(call) > _output(known):
+        if key is None:
+            continue
+        if _place(call) < _place(first.setdefault(key, call)):
+            first[key] = call
+        known = whole.setdefault(key, call)
+        if (-_output(call), _place(call)) < (-_output(known), _place(known)):
             whole[key] = call
-    return ((call for call, key in stream if key is None or whole[key] is call) for stream in named)
+    return (
+        (_at(call, first.get(key, call)) for call, key in stream if whole.get(key, call) is call) for stream in named
+    )
+
+
+def _place(call: RecordedCall) -> float:
+    return inf if call.timestamp is None else call.start
+
+
+def _at(call: RecordedCall, first: RecordedCall) -> RecordedCall:
+    """The call at the time of its first copy."""
+    if _place(first) == _place(call):
+        return call
+    return replace(call, start=first.start, timestamp=first.timestamp, day=first.day)
 
 
 class CopyKeys:

@@ -1,16 +1,19 @@
-"""Times of a log in whole seconds, such as `created` of OpenAI's answers: each is an interval of one second.
+"""Calls whose stamps do not tell which of them came first: stamps that are equal, or of whole seconds.
 
-An entry is unreadable only if it is for every time in the interval. A first token that came a fraction of a second
-after its rounded start may have come before the rounded start of the next call, so its writer is given that much less
-(`Call.ready_s`). Calls with equal stamps began at once as far as the log tells (rule 11).
+A call that goes on from another, with the answer to it or as its recording says, began after that answer: whatever the
+stamps and the time to first token say, it could read what the other wrote. Of equal stamps such calls start one after
+another, all before the next stamp: a resumed session copies its earlier calls under one. Other calls with equal stamps
+began at once as far as the log tells (rule 11).
 
-A call that goes on from another, with the answer to it, began after that answer: whatever the stamps and the time to
-first token say, it could read what the other wrote.
+Whole seconds, such as `created` of OpenAI's answers, are intervals of one second. An entry is unreadable only if it is
+for every time in the interval. A first token that came a fraction of a second after its rounded start may have come
+before the rounded start of the next call, so its writer is given that much less (`Call.ready_s`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import inf
 
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import RecordedCall
@@ -19,7 +22,9 @@ from cachecost.prompts.blocks import Thread
 ROUNDED_S = 1.0
 """What a stamp of whole seconds hides, at most."""
 NEXT_S = 2.0**-10
-"""How much later than its equal stamp a call starts that goes on from another: about a millisecond, and exact."""
+"""How much later than its stamp of whole seconds a call starts that goes on from another with that stamp."""
+NEXT_EXACT_S = 2.0**-21
+"""The same of exact stamps: two thousand such calls come before the next millisecond. Both are exact as numbers."""
 
 
 def is_whole(start: float) -> bool:
@@ -27,42 +32,73 @@ def is_whole(start: float) -> bool:
     return start == start // 1
 
 
+def separate_equal(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+    """Calls in time order; those with equal stamps that go on from each other start one after another.
+
+    Calls without a stamp stay as they are. A call is held back while others with its stamp may come before its first
+    token.
+    """
+    stamp, held = _Stamp(NEXT_EXACT_S), list[RecordedCall]()
+    for call in calls:
+        if held and call.start != stamp.start:
+            yield from held
+            held = []
+        placed = call if call.timestamp is None else stamp.place(call)
+        held = [_ready_by(one, placed.start) if _goes_on(placed, one) else one for one in held]
+        if held or placed.first_token_s:
+            held.append(placed)
+        else:
+            yield placed
+    yield from held
+
+
 def read_rounded(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
     """Calls in time order whose stamps are all of whole seconds, each with how far it is rounded.
 
     Calls without a stamp stay as they are. A call is held back while later ones may start before its first token.
     """
-    log = _RoundedLog()
+    stamp, held = _Stamp(NEXT_S, ROUNDED_S - NEXT_S), list[RecordedCall]()
     for call in calls:
-        yield from log.add(call)
-    yield from log.held
+        placed = call if call.timestamp is None else replace(stamp.place(call), rounding_s=ROUNDED_S)
+        held = [_ready_by(one, placed.start) if _goes_on(placed, one) else one for one in held]
+        held.append(placed)
+        while held and held[0].start + held[0].ready_s <= placed.start:
+            yield held.pop(0)
+    yield from held
 
 
-class _RoundedLog:
-    """A log while it is read. `held` are calls that a later one may show to have been answered earlier."""
+class _Stamp:
+    """The calls with the latest stamp, each later than those that it goes on from: by `step_s`, together by `most_s`."""
 
-    def __init__(self) -> None:
-        self.held: list[RecordedCall] = []
-        self._second = 0.0
-        self._same: list[RecordedCall] = []
-        """The calls of the latest second."""
+    def __init__(self, step_s: float, most_s: float = inf) -> None:
+        self.start: float | None = None
+        self._step_s, self._most_s = step_s, most_s
+        self._at_thread: dict[Thread, float] = {}
+        self._at_line: dict[int, float] = {}
 
-    def add(self, call: RecordedCall) -> Iterator[RecordedCall]:
-        """Take the next call; those that no later one can change any more."""
-        rounded = call if call.timestamp is None else self._rounded(call)
-        self.held = [_ready_by(one, rounded.start) if _goes_on(rounded, one) else one for one in self.held]
-        self.held.append(rounded)
-        while self.held and self.held[0].start + self.held[0].ready_s <= rounded.start:
-            yield self.held.pop(0)
+    def place(self, call: RecordedCall) -> RecordedCall:
+        if self.start != call.start:
+            self.start, self._at_thread, self._at_line = call.start, {}, {}
+        else:
+            recorded = self._at_line.get(call.before) if call.before else None
+            earlier = recorded, _nearest(call, self._at_thread)
+            if known := [start for start in earlier if start is not None]:
+                call = replace(call, start=min(max(known) + self._step_s, self.start + self._most_s))
+        thread, line = call.request.thread, call.line
+        self._at_thread[thread] = max(call.start, self._at_thread.get(thread, call.start))
+        self._at_line[line] = max(call.start, self._at_line.get(line, call.start))
+        return call
 
-    def _rounded(self, call: RecordedCall) -> RecordedCall:
-        """The call, later than those of its second that it goes on from."""
-        if self._second != call.start:
-            self._second, self._same = call.start, []
-        before = max((one.start for one in self._same if _goes_on(call, one)), default=None)
-        start = call.start if before is None else min(before + NEXT_S, call.start + ROUNDED_S - NEXT_S)
-        self._same.append(replace(call, start=start, rounding_s=ROUNDED_S))
-        return self._same[-1]
+
+def _nearest(call: RecordedCall, starts: dict[Thread, float]) -> float | None:
+    """The start of the last call whose messages and answer this one goes on from."""
+    node: Thread | None = call.request.thread
+    while node is not None and node.parent is not None:
+        is_answer = node.message is not None and node.message.role == "assistant"
+        if is_answer and node.parent in starts:
+            return starts[node.parent]
+        node = node.parent
+    return None
 
 
 def _ready_by(call: RecordedCall, moment: float) -> RecordedCall:
@@ -72,10 +108,5 @@ def _ready_by(call: RecordedCall, moment: float) -> RecordedCall:
 
 
 def _goes_on(call: RecordedCall, earlier: RecordedCall) -> bool:
-    """Whether the messages of a call begin with all of an earlier one's, and go on with an answer to it."""
-    node: Thread | None = call.request.thread
-    while node is not None and node.length > earlier.request.thread.length + 1:
-        node = node.parent
-    if node is None or node.parent is not earlier.request.thread or node.message is None:
-        return False
-    return node.message.role == "assistant"
+    """Whether a call goes on from an earlier one: as recorded, or with all its messages and an answer to it."""
+    return _nearest(call, {earlier.request.thread: 0.0}) is not None or 0 < call.before == earlier.line

@@ -1,9 +1,9 @@
 """The calls of a recording in time order, independent of their order in the file.
 
 - Calls are sorted by time. Equal times, and calls without a time, keep the order of the file (rule 11: a call without a
-  time starts 2 s after the one before it in the file).
+  time starts 2 s after the one before it in the file). Of equal times, a call that goes on from another starts after
+  it; where all stamps are of whole seconds, they are rounded down: rounded_times.py.
 - The same time on all calls of a recording means no times: all were stamped at once.
-- Where all stamps are of whole seconds, they are rounded down: rounded_times.py.
 
 A log in time order is read line by line and never held in memory. A pass over the times alone, if a reader offers one
 (`times`), tells before the first call whether it is in order.
@@ -22,7 +22,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import WATCH, Warn
-from cachecost.conversations.rounded_times import is_whole, read_rounded
+from cachecost.conversations.rounded_times import is_whole, read_rounded, separate_equal
 from cachecost.conversations.start_times import SECONDS_BETWEEN_UNTIMED
 
 Times = Callable[[Path], Iterator[float]]
@@ -38,11 +38,11 @@ def order_by_time(calls: Iterable[RecordedCall], path: Path, warn: Warn, times: 
     order = _TimeOrder(path, times) if times is not None and path.is_file() else None
     if order is not None and order.is_rising:
         found = _check_rising(calls, path)
-        yield from read_rounded(found) if order.is_whole else found
+        yield from read_rounded(found) if order.is_whole else separate_equal(found)
     else:
         sorted_calls = list(_sort(list(calls), path, warn))
         are_whole = all(is_whole(call.start) for call in sorted_calls)
-        yield from read_rounded(sorted_calls) if are_whole else sorted_calls
+        yield from read_rounded(sorted_calls) if are_whole else separate_equal(sorted_calls)
 
 
 def _sort(found: list[RecordedCall], path: Path, warn: Warn) -> Iterator[RecordedCall]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from math import inf
 from typing import NamedTuple
 
 from cachecost.analysis.bill.cache_states import CachedPrefix
@@ -112,25 +113,31 @@ def _begins(file: SessionFile) -> tuple[float, float, str]:
     return (min(starts, default=0.0), max(starts, default=0.0), file.path)
 
 
-def _copy_key(call: BilledCall) -> str:
-    """What the copies of a call share: the request's id, which telemetry has too; else the id of the message."""
+def _copy_key(call: BilledCall) -> tuple[str, int, int, int]:
+    """What the copies of a call share: the request's id, which telemetry has too, else the id of the message; and the
+    input, as some gateways give all their messages one id."""
     last = call.id.rpartition(" ")[2]
-    return last if last.startswith("req_") else call.id
+    return (last if last.startswith("req_") else call.id, call.tokens[0], call.read, call.written)
 
 
 def _find_copies(files: Sequence[SessionFile]) -> frozenset[int]:
-    """The `id()` of calls that another file holds, too. The one with the largest bill counts, of equals the first."""
-    kept: dict[str, BilledCall] = {}
-    copied: set[int] = set()
+    """The `id()` of calls that another file holds, too. The one with the largest bill counts, of equals the first.
+
+    All copies get the times of the earliest: a session that is resumed may copy its calls under a new one.
+    """
+    found: dict[tuple[str, int, int, int], list[BilledCall]] = {}
     for file in files:
         for call in file.calls:
-            key = _copy_key(call)
-            known = kept.setdefault(key, call) if key else call
-            if known is call:
-                continue
-            is_larger = sum(call.tokens) > sum(known.tokens)
-            copied.add(id(known if is_larger else call))
-            kept[key] = call if is_larger else known
+            if call.id:
+                found.setdefault(_copy_key(call), []).append(call)
+    copied: set[int] = set()
+    for copies in found.values():
+        if len(copies) > 1:
+            copied.update(id(call) for call in copies)
+            copied.remove(id(max(copies, key=lambda call: sum(call.tokens))))
+            first = min(copies, key=lambda call: inf if call.start is None else call.start)
+            for call in copies:
+                call.start, call.answered, call.end = first.start, first.answered, first.end
     return frozenset(copied)
 
 

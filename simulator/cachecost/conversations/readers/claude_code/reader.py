@@ -65,6 +65,7 @@ class _TranscriptCalls:
 
     steps: list[PartialStep]
     _threads: dict[int, Thread] = field(default_factory=dict)
+    _lines: dict[int, int] = field(default_factory=dict)
     _answers: dict[PartialStep, tuple[Block, ...]] = field(default_factory=dict)
     _chains: dict[str, _ChainState] = field(default_factory=dict)
     _heads: dict[tuple[str, int, int], Part] = field(default_factory=dict)
@@ -74,6 +75,7 @@ class _TranscriptCalls:
         for partial in self.steps:
             thread = self._threads[partial.step.number] = self._thread(partial, root)
             if not partial.is_copy:
+                self._lines[partial.step.number] = partial.step.line
                 yield self._call(partial, thread)
 
     def _thread(self, partial: PartialStep, root: Thread) -> Thread:
@@ -106,6 +108,7 @@ class _TranscriptCalls:
             project=step.project,
             agent=step.agent,
             line=step.line,
+            before=self._lines.get(step.before or 0, 0),
         )
 
     def _request(self, partial: PartialStep, thread: Thread) -> Request:

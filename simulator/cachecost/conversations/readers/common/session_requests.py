@@ -52,6 +52,7 @@ class SessionRequests:
     _threads: dict[int, Thread] = field(default_factory=dict)
     _heads: dict[str, Part] = field(default_factory=dict)
     _parts: dict[tuple[str, int, int], Part] = field(default_factory=dict)
+    _lines: dict[int, int] = field(default_factory=dict)
     _root: Thread = field(default_factory=Thread)
 
     def calls(self, session: Session) -> Iterator[RecordedCall]:
@@ -68,7 +69,7 @@ class SessionRequests:
     def _call(self, call: SessionCall, project: str) -> RecordedCall:
         answer = self._messages(call.answer)
         request = self._request(call)
-        self._threads[call.number] = _then(request.thread, answer)
+        self._threads[call.number], self._lines[call.number] = _then(request.thread, answer), call.line
         return RecordedCall(
             request,
             call.start or 0.0,
@@ -83,6 +84,7 @@ class SessionRequests:
             agent=call.agent,
             file=str(self.path),
             line=call.line,
+            before=self._lines.get(call.before, 0),
         )
 
     def _request(self, call: SessionCall) -> Request:
