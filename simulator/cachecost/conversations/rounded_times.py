@@ -68,7 +68,7 @@ def read_rounded(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
 
 
 class _Stamp:
-    """The calls with the latest stamp, each later than those that it goes on from: by `step_s`, together by `most_s`."""
+    """The calls with one stamp, each `step_s` later than those that it goes on from, and at most `most_s` in all."""
 
     def __init__(self, step_s: float, most_s: float = inf) -> None:
         self.start: float | None = None

@@ -238,12 +238,19 @@ class TranscriptBill:
             return step
         key = f"{message.id or f'line {number}'} {line.requestId or ''}"
         found = self.state.step_of.get(key)
-        if found is None:
+        if found is None or self._is_another(found, message.usage, step):
             found = self._start_step(line, message, message.usage, number, (chain, step, time, before_time))
             self.state.step_of[key] = found
             self.state.calls[-1].id = key.rstrip() if message.id else ""
         self._extend_step(found, message, message.usage, time)
         return found
+
+    def _is_another(self, found: int, usage: LineUsage, before: int) -> bool:
+        """Whether a line with the ids of an answer is of another one (transcript.py)."""
+        if found == before and "human" not in self.state.pending[found - 1].events:
+            return False
+        call, (uncached, read, five, hour, _) = self.state.calls[found - 1], billed_tokens(usage)
+        return (uncached, read, five + hour) != (call.tokens[0], call.read, call.written)
 
     def _start_step(
         self,

@@ -3,7 +3,8 @@
 How lines become steps (checked on transcripts of Claude Code 1.0.17 to 2.1.37):
 
 - An answer stands on several lines, each with the usage again; tool results may stand between them. Lines with the
-  same message id and request id are one step. Input is the same on all of them; `output_tokens` is that of the
+  same message id and request id are one step; but not where another input follows a person's words or another answer:
+  some gateways give all messages one id. Input is the same on all of them; `output_tokens` is that of the
   stream's start on all but the last line (sometimes on all), so the line with the most of it is the bill.
 - A line whose uuid was there before is a copy: skipped. So is an answer without usage. A fork copies the answers that a
   compaction kept with a usage of zero: they are part of later requests, and no calls.
@@ -182,19 +183,29 @@ def _read(
         elif found := json_line(path, number, raw, faults, warn):
             transcript.take_object(found)
     transcript.notes.report(path, warn)
-    return list(transcript.steps.values())
+    return transcript.steps
+
+
+def _is_another(partial: PartialStep, usage: LineUsage, before: TreePosition) -> bool:
+    """Whether a line with the ids of an answer is of another one."""
+    follows = before.step is partial and "human" not in partial.pending.between
+    if follows or partial.is_copy or is_zero(usage):
+        return False
+    mine, theirs = usage_on(usage), partial.step.usage
+    return (mine.input_tokens, mine.read, mine.write) != (theirs.input_tokens, theirs.read, theirs.write)
 
 
 class Transcript:
     """A transcript while it is read, line by line."""
 
     def __init__(self, file: str, faults: list[Fault], maker: BlockMaker | None = None) -> None:
-        self.steps: dict[AnswerKey, PartialStep] = {}
+        self.steps: list[PartialStep] = []
         self.notes = ReaderNotes()
         self._file = file
         self._faults = faults
         self._maker = maker
         self._line = 0
+        self._answers: dict[AnswerKey, PartialStep] = {}
         self._requests: dict[str, RecordedBreakpoints | None] = {}
         self._positions: dict[str | None, TreePosition] = {}
         self._chains: dict[tuple[str, object], RecordChain] = {}
@@ -223,7 +234,7 @@ class Transcript:
             self.notes.skip("line", "same uuid as an earlier line")
             return
         if odd is not None:
-            check_line(line, odd, self.steps.__contains__, SYNTHETIC)
+            check_line(line, odd, self._answers.__contains__, SYNTHETIC)
         self._place(line, handler)
 
     def _note(self, line: TranscriptLine, kind: str) -> None:
@@ -299,9 +310,10 @@ class Transcript:
         """The step of this line, with what the line adds to it."""
         key = (message.id or ("line", self._line), line.request_id or "")
         content = content_of(message)
-        partial = self.steps.get(key)
-        if partial is None:
-            partial = self.steps[key] = self._start_step(line, message, usage, before, time)
+        partial = self._answers.get(key)
+        if partial is None or _is_another(partial, usage, before):
+            partial = self._answers[key] = self._start_step(line, message, usage, before, time)
+            self.steps.append(partial)
         partial.pending.blocks += len(content)
         if self._maker:
             partial.answer += self._maker.blocks("assistant", content)
