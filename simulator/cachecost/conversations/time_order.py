@@ -41,19 +41,26 @@ def order_by_time(calls: Iterable[RecordedCall], path: Path, warn: Warn, times: 
         yield from read_rounded(found) if order.is_whole else separate_equal(found)
     else:
         sorted_calls = list(_sort(list(calls), path, warn))
-        are_whole = all(is_whole(call.start) for call in sorted_calls)
-        yield from read_rounded(sorted_calls) if are_whole else separate_equal(sorted_calls)
+        if all(is_whole(call.start) for call in sorted_calls):
+            yield from read_rounded(sorted_calls)
+        else:
+            yield from _by_start(list(separate_equal(sorted_calls)))
 
 
 def _sort(found: list[RecordedCall], path: Path, warn: Warn) -> Iterator[RecordedCall]:
     if len(found) > 1 and all(call.timestamp is not None and call.start == found[0].start for call in found):
         warn(f"{path}: all {len(found):,} calls have the same timestamp: ignored, taken as 2 s apart in file order")
         yield from _drop_times(found)
-    elif all(one.start <= other.start for one, other in pairwise(found)):
-        yield from found
     else:
-        numbered = [replace(call, number=number) for number, call in enumerate(found, 1)]
-        yield from sorted(numbered, key=attrgetter("start"))
+        yield from _by_start(found)
+
+
+def _by_start(found: list[RecordedCall]) -> list[RecordedCall]:
+    """The calls by their start; if that is another order than theirs, each has its `number` in the file."""
+    if all(one.start <= other.start for one, other in pairwise(found)):
+        return found
+    numbered = [replace(call, number=call.number or number) for number, call in enumerate(found, 1)]
+    return sorted(numbered, key=attrgetter("start"))
 
 
 def in_file_order(made: Iterable[tuple[int, Kind]]) -> Iterator[Kind]:
