@@ -134,6 +134,21 @@ def test_without_the_original_nothing_is_said_of_the_time(tmp_path: Path) -> Non
     assert "read 0 of 11,500 tokens; nothing recorded here explains it" in done.stdout
 
 
+@pytest.mark.parametrize("late", [0.001, 0.04])
+def test_copies_are_not_called_sub_agents_that_started_together(tmp_path: Path, late: float) -> None:
+    """A resume may stamp what a person said and what was answered a moment apart; no model answers within 50 ms."""
+    rows = [*chain(2, 7.5, tag="p"), *chain(2, 7.5, tag="q"), *chain(1, 60, tag="z")]
+    for row in rows:
+        if row["type"] == "assistant":
+            second = float(row["timestamp"][17:-1]) + late
+            row["timestamp"] = f"{row['timestamp'][:17]}{second:06.3f}Z"
+        if row["uuid"] in ("p1a", "q1a"):  # both read nothing, and wrote all again
+            row["message"]["usage"].update(cache_read_input_tokens=0, cache_creation_input_tokens=11_000)
+    saved(tmp_path / "session.jsonl", rows)
+    causes = json_of(run_in(tmp_path, "bill", "session.jsonl", "--json"))["causes"]
+    assert [one["cause"] for one in causes] == ["billed_not_explained"]
+
+
 def test_three_thousand_copied_calls_take_no_longer_than_others(tmp_path: Path) -> None:
     saved(tmp_path / "session.jsonl", [*chain(3_000, 7.5), *chain(1, 60, tag="z")])
     found = list(read_calls(tmp_path / "session.jsonl"))

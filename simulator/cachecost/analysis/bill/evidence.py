@@ -13,9 +13,20 @@ from cachecost.analysis.bill.cache_states import CachedPrefix
 from cachecost.base.formatting import duration
 from cachecost.caches.causes import Cause
 from cachecost.conversations.billed_calls import BilledCall
+from cachecost.conversations.rounded_times import is_whole
 from cachecost.providers.rules import ModelRules
 
 LOOKBACK_WITHOUT_RULES = 20
+SHORTEST_CALL_S = 0.05
+"""Seconds from one call to the next that needs its answer: no model is faster."""
+
+
+def has_time_of_copy(call: BilledCall, before: BilledCall) -> bool:
+    """Whether the stamps of two calls, one of which continues the other, are those of a copy, and when they were made
+    is unknown. Stamps of whole seconds may only be rounded."""
+    if call.start is None or before.start is None or (is_whole(call.start) and is_whole(before.start)):
+        return False
+    return abs(call.start - before.start) < SHORTEST_CALL_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +122,7 @@ def _stripped(rewrite: Rewrite) -> CauseEvidence | None:
 
 def _concurrent(rewrite: Rewrite) -> CauseEvidence | None:
     start, readable = rewrite.call.start, rewrite.before.answered
-    if start is None or readable is None or start >= readable:
+    if start is None or readable is None or start >= readable or has_time_of_copy(rewrite.call, rewrite.before):
         return None
     return CauseEvidence("concurrent_write", "sent before the call that wrote the prefix had begun to answer")
 

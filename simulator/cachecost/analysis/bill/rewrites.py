@@ -12,15 +12,12 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from cachecost.analysis.bill.cache_states import CachedPrefix, state_after
-from cachecost.analysis.bill.evidence import Rewrite
+from cachecost.analysis.bill.evidence import Rewrite, has_time_of_copy
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
-from cachecost.conversations.rounded_times import is_whole
 from cachecost.providers.rules import ModelRules
 
 TOLERANCE = 2
 """Tokens by which two bills of one prefix may differ (docs/reference/output-formats.md)."""
-SHORTEST_CALL_S = 0.05
-"""Seconds from one call to the next that needs its answer: no model is faster."""
 FindRules = Callable[[BilledCall], ModelRules | None]
 
 
@@ -61,14 +58,6 @@ def find_rewrites(file: SessionFile, rules_of: FindRules, last_of: dict[str, Las
         if not call.agent:
             ended[call.session] = known[-1]
     _note_ends(ended, last_of)
-
-
-def has_time_of_copy(call: BilledCall, before: BilledCall) -> bool:
-    """Whether the stamps of two calls, one of which continues the other, are those of a copy, and when they were made
-    is unknown. Stamps of whole seconds may only be rounded."""
-    if call.start is None or before.start is None or (is_whole(call.start) and is_whole(before.start)):
-        return False
-    return abs(call.start - before.start) < SHORTEST_CALL_S
 
 
 def _note_ends(ended: dict[str, LastCall | None], last_of: dict[str, LastCall]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from cachecost.analysis.bill.cache_states import UNKNOWN_TTLS
-from cachecost.analysis.bill.evidence import CauseEvidence
+from cachecost.analysis.bill.evidence import SHORTEST_CALL_S, CauseEvidence
 from cachecost.base.formatting import duration
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 
@@ -102,7 +102,10 @@ def _writer_in_flight(first: FirstCall, earlier: Sequence[FirstCall]) -> FirstCa
     """An earlier first call that had not begun to answer when this one was sent."""
     start = _start(first)
     for one in reversed(earlier):
-        if one.call.answered is not None and one.call.written and one.call.answered > start:
+        answered = one.call.answered
+        if answered is None or not one.call.written or answered <= start:
+            continue
+        if answered - _start(one) >= SHORTEST_CALL_S:  # else its stamps are those of a copy
             return one
     return None
 
