@@ -69,8 +69,6 @@ class BilledCall(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):
     """When the answer began: from then on what the call wrote can be read (None: unknown)."""
     agent_type: str = ""
     """What kind of sub-agent made the call; agents of one type share their static prefix."""
-    lacks_writes: bool = False
-    """Whether the model charges for cache writes and the usage does not count them: they are in the input."""
     is_output_partial: bool = False
     """Whether the output tokens were recorded before the answer was complete: the call was billed at least these."""
 

@@ -62,7 +62,7 @@ def state_after(call: BilledCall, before: CachedPrefix | None, rules: ModelRules
     tokens = read + five + hour
     ttl = "5m" if five else "1h" if hour else before.ttl if before else "5m"
     hour_tokens = read + hour if hour else min(before.hour_tokens, read) if before else 0
-    if call.lacks_writes or (rules is not None and rules.is_automatic):
+    if rules is not None and rules.is_automatic:
         tokens = call.total_input
     thought = call.has_thinking or bool(before and before.has_thinking and "human" not in call.events)
     ttl_s = rules.ttl_s if rules is not None else UNKNOWN_TTLS

@@ -275,10 +275,8 @@ class Rollout:
         call.events, call.agent, call.thread = self._events, agent, meta.id if agent else ""
         call.session, call.id, call.version = meta.session_id or meta.id, known, meta.cli_version or ""
         call.host = host
-        call.lacks_writes = told.get("cache_write_input_tokens") is None and bool(
-            rules and rules.matching == "breakpoint"
-        )
-        if call.lacks_writes and usage.input_tokens:
+        charges_writes = rules is not None and rules.matching == "breakpoint"
+        if charges_writes and usage.input_tokens and told.get("cache_write_input_tokens") is None:
             self._notes.add("call", NO_WRITES)
         call.modes = (TIERS[self._tier],) if self._tier in TIERS else ()
         call.request, call.answer, call.is_cut = self._request, self._answer, self._is_cut

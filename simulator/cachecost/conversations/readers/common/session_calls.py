@@ -64,7 +64,6 @@ class SessionCall:
     is_cut: bool = False
     has_content: bool = True
     has_thinking: bool = False
-    lacks_writes: bool = False
 
 
 @dataclass(slots=True)
@@ -118,7 +117,6 @@ def billed_call(call: SessionCall) -> BilledCall:
         sum(piece.chars for piece in call.request),
         call.has_thinking,
         host=call.host,
-        lacks_writes=call.lacks_writes,
     )
 
 
