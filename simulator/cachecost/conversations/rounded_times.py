@@ -44,8 +44,8 @@ def separate_equal(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
             yield from held
             held = []
         placed = call if call.timestamp is None else stamp.place(call)
-        held = [_ready_by(one, placed.start) if _goes_on(placed, one) else one for one in held]
         if held or placed.first_token_s:
+            held = [_ready_by(one, placed.start) if _goes_on(placed, one) else one for one in held]
             held.append(placed)
         else:
             yield placed
@@ -73,21 +73,30 @@ class _Stamp:
     def __init__(self, step_s: float, most_s: float = inf) -> None:
         self.start: float | None = None
         self._step_s, self._most_s = step_s, most_s
+        self._first: RecordedCall | None = None
+        """A call that is not noted yet: most stamps have only one."""
         self._at_thread: dict[Thread, float] = {}
         self._at_line: dict[int, float] = {}
 
     def place(self, call: RecordedCall) -> RecordedCall:
         if self.start != call.start:
-            self.start, self._at_thread, self._at_line = call.start, {}, {}
-        else:
-            recorded = self._at_line.get(call.before) if call.before else None
-            earlier = recorded, _nearest(call, self._at_thread)
-            if known := [start for start in earlier if start is not None]:
-                call = replace(call, start=min(max(known) + self._step_s, self.start + self._most_s))
+            self.start, self._first = call.start, call
+            return call
+        if self._first is not None:
+            self._at_thread, self._at_line = {}, {}
+            self._note(self._first)
+            self._first = None
+        recorded = self._at_line.get(call.before) if call.before else None
+        earlier = recorded, _nearest(call, self._at_thread)
+        if known := [start for start in earlier if start is not None]:
+            call = replace(call, start=min(max(known) + self._step_s, self.start + self._most_s))
+        self._note(call)
+        return call
+
+    def _note(self, call: RecordedCall) -> None:
         thread, line = call.request.thread, call.line
         self._at_thread[thread] = max(call.start, self._at_thread.get(thread, call.start))
         self._at_line[line] = max(call.start, self._at_line.get(line, call.start))
-        return call
 
 
 def _nearest(call: RecordedCall, starts: dict[Thread, float]) -> float | None:
