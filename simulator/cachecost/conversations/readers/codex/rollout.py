@@ -6,7 +6,7 @@ Read in November 2026: files that Codex CLI 0.169.0 wrote (new, resumed, forked,
 - **Bill**: `token_usage_record` has the usage of one response, with its id (since 0.153, September 2026). Older clients
   write only `token_count` events: `last_token_usage` of the call and a running `total_token_usage`. Codex repeats such
   an event without a new call (rate limits, a compacted window), so one with an unchanged total is none. Newer clients
-  write both; only records have the compactions (openai/codex#47003), so from the first record on nothing else counts.
+  write both; only records have the compactions (user reports of September 2026), so from the first record on nothing else counts.
 - **Copies**: a forked session, and a sub-agent that got its parent's history, may begin with a copy of it, running
   total included, but without its records. What was counted before the first record is a copy where the thread's own
   total begins with that record; else an older client wrote it. Without records, a call is identified by the first
@@ -54,7 +54,7 @@ COUNTS = (
 )
 NO_TOTAL = (0, 0, 0, 0, 0)
 RECORDS_SINCE = (0, 153)
-"""The version from which each response has a record (openai/codex#47003, read on 27 November 2026)."""
+"""The version from which each response has a record (user reports of September 2026, read on 27 November 2026)."""
 NO_WRITES = "without a count of cache writes, which cost more than input: all counts as input, a lower bound"
 RULES = RuleBook()
 MOST_DELAY = 5.0
