@@ -6,7 +6,7 @@ Read in November 2026: files that Codex CLI 0.169.0 wrote (new, resumed, forked,
 - **Bill**: `token_usage_record` has the usage of one response, with its id (since 0.153, September 2026). Older clients
   write only `token_count` events: `last_token_usage` of the call and a running `total_token_usage`. Codex repeats such
   an event without a new call (rate limits, a compacted window), so one with an unchanged total is none. Newer clients
-  write both; only records have the compactions (user reports of September 2026), so from the first record on nothing else counts.
+  write both; only records have the compactions (user reports of September 2026): from the first on they count alone.
 - **Copies**: a forked session, and a sub-agent that got its parent's history, may begin with a copy of it, running
   total included, but without its records. What was counted before the first record is a copy where the thread's own
   total begins with that record; else an older client wrote it. Without records, a call is identified by the first
