@@ -1,4 +1,4 @@
-"""Databases of session stores with damaged bytes: what can be read counts, the rest is said, nothing ends in a crash."""
+"""Databases of session stores with damaged bytes: what can be read counts, and nothing ends in a crash."""
 
 from __future__ import annotations
 

@@ -128,3 +128,25 @@ def test_a_name_is_never_a_way_out_of_the_folder(tmp_path: Path) -> None:
 def test_a_place_that_takes_nothing_ends_it(tmp_path: Path) -> None:
     with pytest.raises(CannotWrite, match="cannot be written: No such file or directory"):
         import_files([log_file(tmp_path, ROW)], tmp_path / "no" / "out.jsonl")
+
+
+def test_a_recording_is_as_private_as_its_sources(tmp_path: Path) -> None:
+    """Also where only one of several is closed to others; a recording that is there keeps its own permissions."""
+    log, out = log_file(tmp_path, ROW), tmp_path / "out.jsonl"
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(log.read_bytes())
+    modes = []
+    for closed in ([], [log], [other], [log, other]):
+        log.chmod(0o644)
+        other.chmod(0o644)
+        for path in closed:
+            path.chmod(0o600)
+        out.unlink(missing_ok=True)
+        import_files([log, other], out)
+        modes.append(out.stat().st_mode & 0o077 != 0)
+    assert modes == [True, False, False, False]
+    log.chmod(0o644)
+    other.chmod(0o644)
+    out.chmod(0o640)
+    import_files([log, other], out)
+    assert out.stat().st_mode & 0o777 == 0o640
