@@ -132,9 +132,7 @@ class OthersFile:
         with replace_when_done(path) as part:
             self._write(part, content, mode, status)
             if self._read() != self.content:
-                raise CannotWrite(
-                    [Fault(str(path), "changed by another program meanwhile; not written, try again")]
-                )
+                raise CannotWrite([Fault(str(path), "changed by another program meanwhile; not written, try again")])
 
     @staticmethod
     def _write(part: Path, content: bytes, mode: int, status: os.stat_result | None) -> None:
