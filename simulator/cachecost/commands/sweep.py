@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.base.exit_codes import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
@@ -69,6 +70,7 @@ def sweep(
     sets: tuple[str, ...],
     backend: str,
     scheduler: str | None,
+    worker_timeout: float,
     jobs: int | None,
     out: Path | None,
     resume: bool,
@@ -103,7 +105,7 @@ def sweep(
             scenario_defaults(),
             command_recorder().record,
         )
-        workers = Workers(backend, jobs or -1, scheduler)
+        workers = Workers(backend, jobs or -1, scheduler, worker_timeout)
         workers.check()
         kept = exclusive_store(out, made.axes, made.about(), resume) if out else temporary_store(made.axes)
         with kept as store:
@@ -127,7 +129,7 @@ def _run_sweep(made: Sweep, workers: Workers, store: Store, is_kept: bool) -> No
     try:
         with cells_bar(made.name, len(made.places)) as progress:
             run_sweep(made, workers, store, progress)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, CannotEvaluate):
         if is_kept:
             print_diagnostic("results so far are kept; run the same command with --resume to continue")
         raise
