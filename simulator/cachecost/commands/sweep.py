@@ -24,7 +24,7 @@ from cachecost.commands.options import (
 from cachecost.commands.output_paths import OutputPath
 from cachecost.commands.progress import cells_bar
 from cachecost.commands.project_defaults import scenario_defaults
-from cachecost.commands.recorded_scenarios import command_recorder
+from cachecost.commands.recorded_scenarios import use_recording
 
 if TYPE_CHECKING:
     from cachecost.sweep.backends import Workers
@@ -103,7 +103,7 @@ def sweep(
             own.assumptions,
             own.setup.rules.own,
             scenario_defaults(),
-            command_recorder().record,
+            use_recording,
         )
         workers = Workers(backend, jobs or -1, scheduler, worker_timeout)
         workers.check()

@@ -11,6 +11,7 @@ from stat import S_ISREG
 import msgspec
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.reading_roots import check_readable
 from cachecost.base.sqlite_damage import is_damage
 from cachecost.conversations.billed_calls import SessionFile
 from cachecost.conversations.input_files import is_url
@@ -112,6 +113,8 @@ class SessionReading:
         self._pending, self._pending_bytes = [], 0
 
     def _read(self, path: Path, remembered: RememberedFile | None) -> None:
+        if not is_url(path):
+            check_readable(path)
         status = path.stat()
         if (status.st_dev, status.st_ino) in self._seen:
             return

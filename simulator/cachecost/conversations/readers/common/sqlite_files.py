@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.reading_roots import check_readable
 
 MAGIC = b"SQLite format 3\0"
 """How every database file begins."""
@@ -37,6 +38,7 @@ def table_names(path: Path) -> frozenset[str]:
 @contextmanager
 def open_database(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that only reads. Raises InputError where the file is no database, is damaged or cannot be read."""
+    check_readable(path)
     try:
         with closing(_connect(path)) as database:
             database.text_factory = _text
