@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -150,3 +152,15 @@ def test_a_recording_is_as_private_as_its_sources(tmp_path: Path) -> None:
     out.chmod(0o640)
     import_files([log, other], out)
     assert out.stat().st_mode & 0o777 == 0o640
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    """Not what a running process writes, nor what is somebody else's."""
+    log, out = log_file(tmp_path, ROW), tmp_path / "out.jsonl"
+    killed = subprocess.Popen(["true"])
+    killed.wait()
+    parts = [tmp_path / f".out.jsonl.{name}.part" for name in (killed.pid, os.getppid(), "word")]
+    for part in parts:
+        part.touch()
+    import_files([log], out)
+    assert [part.exists() for part in parts] == [False, True, True]

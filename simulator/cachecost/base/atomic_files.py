@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from filecmp import cmp
+from glob import escape
 from hashlib import blake2b
 from pathlib import Path
 from stat import S_IMODE, S_IWUSR
@@ -27,6 +28,7 @@ class CannotWrite(InputError):
 def replace_when_done(path: Path) -> Iterator[Path]:
     """A path in the same folder, for a file or a folder that becomes `path` when all went well. Raises OSError."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    _remove_abandoned(path)
     _unfinished.add(part)
     try:
         yield part
@@ -34,6 +36,25 @@ def replace_when_done(path: Path) -> Iterator[Path]:
     finally:
         _remove(part)
         _unfinished.discard(part)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove temporary files for `path` of processes that were killed."""
+    for part in path.parent.glob(f".{escape(path.name)}.*.part"):
+        process = part.name.rsplit(".", 2)[1]
+        with suppress(OSError):
+            if process.isdecimal() and not _runs(int(process)):
+                _remove(part)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def remove_unfinished() -> None:
