@@ -188,6 +188,13 @@ def test_the_comment_is_found_by_the_breakpoint_that_check_writes() -> None:
     [
         ("", []),
         ("scenarios/a.yaml  scenarios/b.yaml", ["scenarios/a.yaml", "scenarios/b.yaml"]),
+        ("scenarios/a.yaml\nscenarios/b.yaml\n", ["scenarios/a.yaml", "scenarios/b.yaml"]),
+        ("\n  a.yaml\tb.yaml\n\nc.yaml d.yaml", ["a.yaml", "b.yaml", "c.yaml", "d.yaml"]),
+        ("'two words.yaml'\n\"it's one.yaml\" x.yaml", ["two words.yaml", "it's one.yaml", "x.yaml"]),
+        ("*.yaml", ["*.yaml"]),
+        ("$(touch pwned) `id`", ["$(touch", "pwned)", "`id`"]),
+        ("-n a.yaml", ["-n", "a.yaml"]),
+        ("dir\\a.yaml", ["dir\\a.yaml"]),
         ("$(id) *", ["$(id)", "*"]),
     ],
 )
@@ -227,6 +234,12 @@ def test_the_checkout_of_the_action_is_installed_with_what_its_lock_files_name(r
         f" -r {action}/requirements-server.lock -r {action}/requirements-build.lock",
         f"{pip} --no-build-isolation {action}",
     ]
+
+
+def test_an_open_quote_is_an_error_and_nothing_is_checked(runner: dict[str, str]) -> None:
+    told = {**runner, "SCENARIOS": "'a.yaml\nb.yaml", "REPORTS": "reports"}
+    done = bash(step(ACTION, "Check budgets and baselines")["run"], told)
+    assert (done.returncode, done.stdout) == (2, "::error::scenarios: a quote is not closed\n")
 
 
 def test_without_a_fitting_python_the_action_stops_and_says_so(runner: dict[str, str]) -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -300,6 +301,50 @@ def test_as_a_process_it_ends_well_and_loads_no_click(command: str, folder: Path
     )
     assert done.stderr == "[]\n"
     assert done.stdout.startswith("cache 50%" if command == "statusline" else '{"systemMessage":"cache expired')
+
+
+REDIRECTIONS = {
+    "stdin closed": "<&-",
+    "stdout closed": ">&-",
+    "stderr closed": "2>&-",
+    "all closed": "<&- >&- 2>&-",
+    "stdin endless": "</dev/zero",
+    "stdin silent": "<silent",
+    "stdout full": ">/dev/full",
+    "stdout not read": ">full-pipe",
+    "reader gone": "| true",
+}
+
+
+@pytest.mark.parametrize("streams", REDIRECTIONS.values(), ids=REDIRECTIONS)
+@pytest.mark.parametrize("command", ["statusline", "hook"])
+def test_whatever_its_streams_are_it_ends_with_0_soon_and_says_nothing(
+    command: str, streams: str, tmp_path: Path, folder: Path
+) -> None:
+    """A pipe that a process holds open without writing to it, and one without a reader that is open for both."""
+    (tmp_path / "facts").write_text(json.dumps(asks(folder, prompt="x")))
+    os.mkfifo(tmp_path / "silent")
+    os.mkfifo(tmp_path / "full-pipe")
+    held = [os.open(tmp_path / name, os.O_RDWR) for name in ("silent", "full-pipe")]
+    os.set_blocking(held[1], False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(held[1], b"x" * 4096)
+    first = "" if "<" in streams else "<facts"
+    line = f"{sys.executable} -m cachecost {command} {first} {streams}; exit ${{PIPESTATUS[0]}}"
+    try:
+        done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    finally:
+        for one in held:
+            os.close(one)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_transcript_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "t.jsonl")
+    facts = {"transcript_path": str(tmp_path / "t.jsonl"), "hook_event_name": "UserPromptSubmit", "prompt": "x"}
+    done = run_python("-m", "cachecost", "hook", stdin=json.dumps(facts))
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 @pytest.mark.parametrize("command", ["statusline", "hook"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -128,3 +130,37 @@ def test_a_name_is_never_a_way_out_of_the_folder(tmp_path: Path) -> None:
 def test_a_place_that_takes_nothing_ends_it(tmp_path: Path) -> None:
     with pytest.raises(CannotWrite, match="cannot be written: No such file or directory"):
         import_files([log_file(tmp_path, ROW)], tmp_path / "no" / "out.jsonl")
+
+
+def test_a_recording_is_as_private_as_its_sources(tmp_path: Path) -> None:
+    """Also where only one of several is closed to others; a recording that is there keeps its own permissions."""
+    log, out = log_file(tmp_path, ROW), tmp_path / "out.jsonl"
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(log.read_bytes())
+    modes = []
+    for closed in ([], [log], [other], [log, other]):
+        log.chmod(0o644)
+        other.chmod(0o644)
+        for path in closed:
+            path.chmod(0o600)
+        out.unlink(missing_ok=True)
+        import_files([log, other], out)
+        modes.append(out.stat().st_mode & 0o077 != 0)
+    assert modes == [True, False, False, False]
+    log.chmod(0o644)
+    other.chmod(0o644)
+    out.chmod(0o640)
+    import_files([log, other], out)
+    assert out.stat().st_mode & 0o777 == 0o640
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    """Not what a running process writes, nor what is somebody else's."""
+    log, out = log_file(tmp_path, ROW), tmp_path / "out.jsonl"
+    killed = subprocess.Popen(["true"])
+    killed.wait()
+    parts = [tmp_path / f".out.jsonl.{name}.part" for name in (killed.pid, os.getppid(), "word")]
+    for part in parts:
+        part.touch()
+    import_files([log], out)
+    assert [part.exists() for part in parts] == [False, True, True]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import anyio
@@ -33,6 +34,7 @@ LOG = next(iter(sorted((ROOT / "scenarios/recordings/traffic/rig").glob("*.jsonl
 TOOLS = {"bill", "explain", "next_message", "what_if", "lint_request", "models"}
 AT = "2026-03-03T23:52:00"
 BODY = {"model": "claude-sonnet-4-5", "max_tokens": 10, "messages": [{"role": "user", "content": "hi"}]}
+ROOTS = ("--root", str(ROOT), "--root", gettempdir())
 OFF = {"CACHECOST_STORE": "off", "CACHECOST_TOKENS": "tiktoken"}
 
 Talk = Callable[[Client], Awaitable[Any]]
@@ -45,7 +47,8 @@ def talk(body: Talk) -> Any:
 
 def talk_apart(body: Talk) -> Any:
     """The same over stdio, with a process as agents start it."""
-    command = StdioServerParameters(command=sys.executable, args=["-m", "cachecost", "mcp"], env={**os.environ, **OFF})
+    words = ["-m", "cachecost", "mcp", *ROOTS]
+    command = StdioServerParameters(command=sys.executable, args=words, env={**os.environ, **OFF})
     return _run(lambda: Client(stdio_client(command)), body)
 
 

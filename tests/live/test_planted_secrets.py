@@ -40,6 +40,10 @@ SECRETS = {
     "mcp tool": "planted-tool-token-8",
     "mcp header": "planted-header-token-9",
     "second header": "planted-second-key-10",
+    "mcp password": "planted-mcp-password-11",
+    "mcp query": "planted-mcp-query-12",
+    "tool query": "planted-tool-query-13",
+    "query key": "planted-query-key-14",
 }
 HEADERS = [
     ("x-api-key", SECRETS["x-api-key"]),
@@ -72,8 +76,9 @@ SPELLINGS: list[Callable[[str], str]] = [
 def bodies() -> list[bytes]:
     """Every secret in every spelling, in a prompt that is answered, streamed, refused, and not valid."""
     words = " ".join(spell(secret) for secret in SECRETS.values() for spell in SPELLINGS)
-    servers = [{"type": "url", "url": "https://x.example", "name": "x", "authorization_token": SECRETS["mcp_servers"]}]
-    tool = {"type": "mcp", "server_label": "x", "server_url": "https://x.example",
+    url = f"https://me:{SECRETS['mcp password']}@x.example/sse?a=1&token={SECRETS['mcp query']}"
+    servers = [{"type": "url", "url": url, "name": "x", "authorization_token": SECRETS["mcp_servers"]}]
+    tool = {"type": "mcp", "server_label": "x", "server_url": f"https://x.example?api_key={SECRETS['tool query']}",
             "authorization": SECRETS["mcp tool"], "headers": {"X-Key": SECRETS["mcp header"]}}  # fmt: skip
     made = []
     for more in ({}, {"stream": True}, {"max_tokens": -1}, {"model": "claude-odd"}):
@@ -99,7 +104,8 @@ def outputs(running: Running, folder: Path, page: tuple[int, str]) -> dict[str, 
 
     async def call() -> None:
         for one in bodies():
-            assert await send(running.port, headers=headers, pieces=[one])
+            target = f"/v1/messages?beta=true&key={SECRETS['query key']}".encode()
+            assert await send(running.port, target=target, headers=headers, pieces=[one])
 
     asyncio.run(call())
     shown = []

@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from bill_sessions import SessionWriter
+from cachecost.base.errors import CannotEvaluate
 from cachecost.sessions.bundles import MOST_FILES, join_bundles, read_bundle, split_files, without_twins
 from cachecost.sessions.reading import SessionReading
 from command_runs import run_here
@@ -106,3 +108,15 @@ def _has_read(process: int) -> bool:
         return any(one.readlink().suffix == ".jsonl" for one in Path(f"/proc/{process}/fd").iterdir())
     except FileNotFoundError:
         return False
+
+
+def test_a_file_that_only_a_worker_lacks_is_an_error_and_no_smaller_bill(folder: Path, tmp_path: Path) -> None:
+    """A bundle as a machine without the folder answers it; a file that is gone here, too, is a skipped one."""
+    [bundle] = split_files([folder / "0/0.jsonl"], "auto", [folder], 1)
+    answered = read_bundle(bundle)
+    with pytest.raises(CannotEvaluate, match=r"0\.jsonl: a worker does not see this file; all need the same folders"):
+        join_bundles([replace(answered, unseen=folder / "0/0.jsonl")])
+    [gone] = split_files([tmp_path / "gone.jsonl"], "auto", [], 1)
+    found = join_bundles([read_bundle(gone)])
+    reasons = [str(fault) for fault in found.skipped]
+    assert reasons == [f"{tmp_path / 'gone.jsonl'} cannot be read: No such file or directory"]

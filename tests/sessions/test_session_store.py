@@ -22,7 +22,7 @@ from cachecost.conversations.readers.claude_code import bill as transcript_bill
 from cachecost.sessions import reading, store
 from cachecost.sessions.file_tails import TAIL_BYTES
 from cachecost.sessions.reading import SessionFiles, SessionReading
-from cachecost.sessions.store import APPLICATION, FOREIGN, SessionStore
+from cachecost.sessions.store import APPLICATION, FOREIGN, SessionStore, open_store
 
 CALLS = [answer(at, (3, 100 * at, 100, 0, 9)) for at in range(1, 40)]
 LONG = line("user", 0, message={"content": "x" * 2 * TAIL_BYTES})
@@ -234,6 +234,39 @@ def test_a_damaged_store_changes_nothing(tmp_path: Path, known: Path) -> None:
     known.write_bytes(data[:PAGE] + b"\x55" * (len(data) - PAGE))
     found = read_with(known, path)
     assert (facts(found), found.store_error) == (expected, "database disk image is malformed")
+    assert known.with_suffix(".damaged").exists()
+    assert [read_with(known, path).remembered for _ in range(2)] == [0, 1]
+
+
+def test_any_damaged_byte_of_the_first_page_is_got_over(tmp_path: Path, known: Path) -> None:
+    """The schema is there: SQLite decodes it while opening, and Python fails on what is no UTF-8."""
+    path = write(tmp_path / "a.jsonl", *CALLS[:5])
+    expected = facts(read_with(known, path))
+    data = known.read_bytes()
+    places = [*range(0, 100, 7), *range(data.index(b"CREATE TABLE"), PAGE, 41)]
+    for at in places:
+        for value in (0x00, 0xC3, 0xFF):
+            rmtree(known.parent)
+            known.parent.mkdir()
+            known.write_bytes(data[:at] + bytes([value]) + data[at + 1 :])
+            try:
+                opened = open_store(known)
+            except sqlite3.DatabaseError as error:
+                assert str(error) == FOREIGN, (at, value)
+                continue
+            with opened:
+                assert facts(SessionReading(opened).read_all([path])) == expected, (at, value)
+            with open_store(known) as opened:
+                assert SessionReading(opened).read_all([path]).store_error == "", (at, value)
+
+
+def test_a_store_is_its_owners_alone(tmp_path: Path, known: Path) -> None:
+    path = write(tmp_path / "a.jsonl", *CALLS[:5])
+    read_with(known, path)
+    assert (known.stat().st_mode & 0o777, known.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    known.chmod(0o644)
+    read_with(known, path)
+    assert known.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("column", ["sessions", "state", "tail", "size"])

@@ -1,10 +1,9 @@
-"""The same table on every backend: processes of this machine, or a cluster (dask, ray) that loses one on the way."""
+"""The same table on every backend: processes of this machine, or a dask cluster that loses one on the way."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
+import shutil
 import subprocess
 import sys
 import time
@@ -12,11 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from secrets import token_hex
 
 import pytest
 from sweep_bench import COMMAND, ENVIRONMENT, SCENARIO, scenario_at
 
+import cachecost
 from cachecost.base.errors import InputError
 from cachecost.base.extras import NotInstalled
 from cachecost.sweep.backends import MOST_CELLS, MOST_TASKS, Workers, split_tasks
@@ -96,16 +95,13 @@ def test_a_bundle_is_bounded_in_tasks_and_cells(seeds: int, most: int) -> None:
 def test_a_cluster_needs_an_address_and_an_address_a_cluster() -> None:
     with pytest.raises(InputError, match="--backend dask: expected --scheduler ADDRESS with it; got none"):
         Workers("dask").check()
-    with pytest.raises(InputError, match="--scheduler x: expected --backend dask or ray with it; got loky"):
+    with pytest.raises(InputError, match="--scheduler x: expected --backend dask with it; got loky"):
         Workers("loky", 1, "x").check()
     Workers("loky").check()
 
 
 def test_a_backend_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ray", "distributed"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(NotInstalled, match=r"--backend ray: ray is not installed. To install: .* ray$"):
-        Workers("ray").check()
+    monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(NotInstalled, match=r"distributed is not installed. To install: .*\[dask\]'"):
         Workers("dask", 1, "tcp://127.0.0.1:1").check()
 
@@ -177,64 +173,134 @@ def test_a_sweep_that_dies_with_its_cluster_goes_on_elsewhere(tmp_path: Path) ->
         assert not list(parts.iterdir())
 
 
-RAY = """
-import ray, sys
-print(ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR").address_info["gcs_address"], flush=True)
-sys.stdin.read()
-"""
-OWN_RAY = {
-    **ENVIRONMENT,
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_AUTH_MODE": "token",
-    "RAY_AUTH_TOKEN": token_hex(32),
-}
-"""A cluster that only this test's processes know the token of."""
+# ------------------------------------------------------------------------------------- clusters that are no good
+
+
+def dask_sweep(path: Path, out: Path, address: str, *options: str) -> tuple[int, str]:
+    """Exit code and stderr of a sweep on a cluster."""
+    command = [*COMMAND, str(path), *FEWER, "--out", str(out), "--backend", "dask", "--scheduler", address, *options]
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=120)
+    return done.returncode, done.stderr
 
 
 @contextmanager
-def ray_cluster() -> Iterator[tuple[str, int]]:
-    """The address of a ray cluster of two processes, and the process that all of it descends from."""
-    head = [sys.executable, "-c", RAY]
-    with subprocess.Popen(head, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=OWN_RAY) as running:
-        assert running.stdin
-        assert running.stdout
-        yield running.stdout.readline().strip(), running.pid
-        running.stdin.close()
+def dask(folder: Path, *workers: dict[str, str]) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """A scheduler, and a worker for each environment; the scheduler is the first of the processes."""
+    about = folder / "scheduler.json"
+    here = ("--host", "127.0.0.1", "--no-dashboard")
+    running = []
+    try:
+        start = [sys.executable, "-m", "distributed.cli.dask_scheduler", *here, "--port", "0"]
+        with (folder / "log").open("wb") as log:
+            running.append(subprocess.Popen([*start, "--scheduler-file", str(about)], stdout=log, stderr=log))
+            until(about.exists)
+            for number, environment in enumerate(workers):
+                words = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(about), *here]
+                more = ["--nthreads", "1", "--no-nanny", "--local-directory", str(folder / f"w{number}")]
+                env = {**ENVIRONMENT, **environment}
+                running.append(subprocess.Popen([*words, *more], stdout=log, stderr=log, env=env))
+            until(lambda: (folder / "log").read_text().count("Starting established connection") >= 2 * len(workers))
+        yield json.loads(about.read_text())["address"], running
+    finally:
+        for one in running:
+            one.kill()
+            one.wait()
 
 
-def parent(process: int) -> int:
-    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+def other_package(folder: Path, change: Callable[[Path], None]) -> dict[str, str]:
+    """The environment of a worker that imports a changed copy of the package."""
+    root = Path(cachecost.__file__).parent
+    shutil.copytree(root, folder / "cachecost", ignore=shutil.ignore_patterns("__pycache__"))
+    change(folder / "cachecost")
+    return {"PYTHONPATH": str(folder)}
 
 
-def descends(process: int, ancestor: int) -> bool:
-    while process > 1 and process != ancestor:
-        process = parent(process)
-    return process == ancestor
+def dearer(package: Path) -> None:
+    path = package / "providers" / "prices" / "overlay.toml"
+    path.write_text(path.read_text() + "\n# another day\n")
 
 
-def computing(ancestor: int) -> list[int]:
-    """The processes of a ray cluster that compute a bundle at this moment."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            process = int(path.parent.name)
-            if path.read_bytes().startswith(b"ray::bundle") and descends(process, ancestor):
-                found.append(process)
-    return found
+def unusable(package: Path) -> None:
+    (package / "__init__.py").write_text("raise ImportError('no such package here')\n")
 
 
-@pytest.mark.skipif(find_spec("ray") is None or not Path("/proc/self/stat").exists(), reason="ray is not installed")
+@needs_dask
 @pytest.mark.slow
-def test_a_ray_cluster_that_loses_a_process_loses_no_cell_and_counts_none_twice(tmp_path: Path) -> None:
-    path = scenario_at(tmp_path, SCENARIO.replace("turns: 3,", "turns: 100,"))
-    expected, out = tmp_path / "expected.csv", tmp_path / "out.csv"
-    assert sweep(path, expected, *FEWER, "--jobs", "1") == 3
-    with ray_cluster() as (address, head):
-        command = [*COMMAND, str(path), *FEWER, "--out", str(out), "--backend", "ray", "--scheduler", address]
-        sweeping = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=OWN_RAY)
-        parts = out.with_name(f"{out.name}.parts")
-        until(lambda: len(list(parts.glob("part-*"))) >= 2 and bool(computing(head)))
-        os.kill(computing(head)[0], signal.SIGKILL)
-        _, words = sweeping.communicate(timeout=120)
-        assert sweeping.returncode == 3, words.decode()
-    assert out.read_bytes() == expected.read_bytes()
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [(dearer, "rules, prices and code"), (unusable, "has no cachecost that works (no such package here)")],
+)
+def test_a_worker_that_differs_ends_it_before_the_first_task(
+    tmp_path: Path, change: Callable[[Path], None], words: str
+) -> None:
+    path, out = scenario_at(tmp_path), tmp_path / "out.csv"
+    with dask(tmp_path, {}, other_package(tmp_path / "other", change)) as (address, _):
+        code, said = dask_sweep(path, out, address)
+    assert code == 3
+    assert [line for line in said.splitlines() if f"--scheduler {address}: worker tcp://" in line and words in line]
+    assert len(said.splitlines()) <= 2
+    assert not out.exists()
+
+
+@needs_dask
+@pytest.mark.slow
+def test_no_worker_is_not_waited_for_long(tmp_path: Path) -> None:
+    with dask(tmp_path) as (address, _):
+        code, said = dask_sweep(scenario_at(tmp_path), tmp_path / "out.csv", address, "--worker-timeout", "2")
+    assert (code, said.count("no worker within 2 s; start one, or --worker-timeout")) == (3, 1)
+
+
+@needs_dask
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", ["workers", "scheduler"])
+def test_a_cluster_that_is_lost_ends_it_and_says_how_to_go_on(tmp_path: Path, lost: str) -> None:
+    path, out = scenario_at(tmp_path, LONGER), tmp_path / "out.csv"
+    with dask(tmp_path, {}, {}) as (address, running):
+        options = ["--out", str(out), "--backend", "dask", "--scheduler", address, "--worker-timeout", "3"]
+        command = [*COMMAND, str(path), *MANY, *options]
+        sweeping = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+        )
+        until(lambda: any(out.with_name(f"{out.name}.parts").glob("part-*")))
+        for one in running[1:] if lost == "workers" else running[:1]:
+            one.kill()
+        _, said = sweeping.communicate(timeout=60)
+    assert sweeping.returncode == 3
+    assert "--resume" in said
+    assert "internal error" not in said
+    assert len(said) < 1_000
+
+
+@needs_dask
+@pytest.mark.parametrize("address", ["nonsense", "tcp://nowhere.invalid:1", "tcp://127.0.0.1:1", "x://1", "tcp://[::"])
+def test_an_address_without_a_cluster_is_one_line(tmp_path: Path, address: str) -> None:
+    code, said = dask_sweep(scenario_at(tmp_path), tmp_path / "out.csv", address, "--worker-timeout", "2")
+    assert code == 3
+    assert f"--scheduler {address}: cannot reach the cluster (" in said
+    assert len(said) < 600
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+def test_a_sweep_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
+    path, out = scenario_at(tmp_path, LONGER), tmp_path / "out.csv"
+    command = [*COMMAND, str(path), *MANY, "--out", str(out), "--jobs", "3"]
+    sweeping = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+    until(lambda: any(out.with_name(f"{out.name}.parts").glob("part-*")))
+    left = children(sweeping.pid)
+    assert left
+    sweeping.kill()
+    sweeping.wait()
+    until(lambda: not [one for one in left if Path(f"/proc/{one}").exists()], 10)
+
+
+def children(process: int) -> list[int]:
+    """All processes that descend from one."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    found = [process]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]

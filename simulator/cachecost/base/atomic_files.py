@@ -7,8 +7,10 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from filecmp import cmp
+from glob import escape
 from hashlib import blake2b
 from pathlib import Path
+from stat import S_IMODE, S_IWUSR
 from typing import BinaryIO
 
 from cachecost.base.errors import Fault, InputError
@@ -26,6 +28,7 @@ class CannotWrite(InputError):
 def replace_when_done(path: Path) -> Iterator[Path]:
     """A path in the same folder, for a file or a folder that becomes `path` when all went well. Raises OSError."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    _remove_abandoned(path)
     _unfinished.add(part)
     try:
         yield part
@@ -33,6 +36,25 @@ def replace_when_done(path: Path) -> Iterator[Path]:
     finally:
         _remove(part)
         _unfinished.discard(part)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove temporary files for `path` of processes that were killed."""
+    for part in path.parent.glob(f".{escape(path.name)}.*.part"):
+        process = part.name.rsplit(".", 2)[1]
+        with suppress(OSError):
+            if process.isdecimal() and not _runs(int(process)):
+                _remove(part)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def remove_unfinished() -> None:
@@ -51,14 +73,20 @@ def _remove(part: Path) -> None:
 
 
 @contextmanager
-def open_whole(path: Path, overwrite: bool = True) -> Iterator[BinaryIO]:
+def open_whole(path: Path, overwrite: bool = True, mode: int | None = None) -> Iterator[BinaryIO]:
     """A stream that becomes `path` when all is written, and nothing before. Raises CannotWrite.
 
-    Without `overwrite`, InputError if there is a file with other content.
+    Without `overwrite`, InputError if there is a file with other content. A file that is there keeps its permissions;
+    `mode` are those of a new one (None: as the umask has it).
     """
+    path = path.resolve()  # what a link leads to is written, and the link stays
     try:
         with replace_when_done(path) as part:
             with part.open("wb") as stream:
+                if path.is_file():
+                    os.fchmod(stream.fileno(), S_IMODE(path.stat().st_mode))
+                elif mode is not None:
+                    os.fchmod(stream.fileno(), mode)
                 yield stream
             if not overwrite and path.is_file() and not cmp(part, path, shallow=False):
                 raise InputError([Fault(str(path), "exists with other content: --force overwrites it")])
@@ -66,16 +94,76 @@ def open_whole(path: Path, overwrite: bool = True) -> Iterator[BinaryIO]:
         raise CannotWrite([Fault(str(path), f"cannot be written: {error.strerror}")]) from error
 
 
-def write_lines(lines: Iterable[bytes], target: str | Path | BinaryIO, overwrite: bool = True) -> None:
+def write_lines(
+    lines: Iterable[bytes], target: str | Path | BinaryIO, overwrite: bool = True, mode: int | None = None
+) -> None:
     """Write to a path (whole or not at all) or to an open binary stream.
 
     Raises as `open_whole`, and what iterating over `lines` raises.
     """
     if isinstance(target, (str, Path)):
-        with open_whole(Path(target), overwrite) as stream:
+        with open_whole(Path(target), overwrite, mode) as stream:
             stream.writelines(lines)
     else:
         target.writelines(lines)
+
+
+def private_mode(sources: Iterable[Path]) -> int | None:
+    """The permissions of a file made of these: 0600 where one of them is closed to others, else None."""
+    modes = [path.stat().st_mode for path in sources if path.exists()]
+    return 0o600 if any(not mode & 0o077 for mode in modes) else None
+
+
+class OthersFile:
+    """A file of another program, to be changed with care. `content` are its bytes as read; empty where there is none.
+
+    A link is followed; mode and owner stay; what was there is kept once, beside it, as `….cachecost-backup`; nothing
+    is written over a change that somebody made after it was read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises InputError where the file cannot be read."""
+        self.path = path.resolve()
+        self.content = self._read()
+
+    def _read(self) -> bytes:
+        try:
+            return self.path.read_bytes() if self.path.exists() else b""
+        except OSError as error:
+            raise InputError([Fault(str(self.path), f"cannot be read: {error.strerror or error}")]) from None
+
+    def replace(self, content: bytes) -> None:
+        """Write the new content. Raises CannotWrite: read-only, changed since it was read, or not to be written."""
+        try:
+            self._replace(content)
+        except OSError as error:
+            raise CannotWrite([Fault(str(self.path), f"cannot be written: {error.strerror or error}")]) from None
+
+    def _replace(self, content: bytes) -> None:
+        path = self.path
+        status = path.stat() if path.exists() else None
+        if status and not status.st_mode & S_IWUSR:
+            raise CannotWrite([Fault(str(path), "is read-only; not written")])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = S_IMODE(status.st_mode) if status else 0o600
+        backup = path.with_name(f"{path.name}.cachecost-backup")
+        if status and not backup.exists():
+            with replace_when_done(backup) as part:
+                self._write(part, self.content, mode, status)
+        with replace_when_done(path) as part:
+            self._write(part, content, mode, status)
+            if self._read() != self.content:
+                raise CannotWrite([Fault(str(path), "changed by another program meanwhile; not written, try again")])
+
+    @staticmethod
+    def _write(part: Path, content: bytes, mode: int, status: os.stat_result | None) -> None:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            if status and hasattr(os, "fchown") and (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+                os.fchown(stream.fileno(), status.st_uid, status.st_gid)
+            os.fchmod(stream.fileno(), mode)
+            os.fsync(stream.fileno())
 
 
 @contextmanager

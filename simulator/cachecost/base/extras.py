@@ -30,7 +30,6 @@ WITHOUT_EXTRA = {
     "brotli": "brotli",
     "mistral_common": "mistral-common",
     "pytest": "pytest",
-    "ray": "ray",
     "zstandard": "zstandard",
 }
 """Top-level module to the package that brings it, where no extra does."""

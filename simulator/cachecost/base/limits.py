@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeGuard
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.reading_roots import check_readable
 
 DEEPEST = 128
 """Levels of a JSON, YAML or TOML value. A tool's schema has up to about 30."""
@@ -160,7 +161,8 @@ def is_amount(value: object) -> bool:
 
 
 def read_whole(path: str | Path, most: int = MOST_FILE) -> bytes:
-    """The bytes of a hand-written file. Raises InputError if it cannot be read or is too large."""
+    """The bytes of a hand-written file. Raises InputError if it cannot or may not be read or is too large."""
+    check_readable(Path(path))
     try:
         with Path(path).open("rb") as stream:
             return read_at_most(stream, str(path), most)

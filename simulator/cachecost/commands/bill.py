@@ -93,6 +93,7 @@ def bill(
     format_: str,
     backend: str,
     scheduler: str | None,
+    worker_timeout: float,
     jobs: int | None,
     applies: bool,
     is_confirmed: bool,
@@ -114,7 +115,9 @@ def bill(
         raise click.UsageError("--since must be before --until")
     by, all_calls = session_options(session, by, all_calls)
     with work_bar() as bar:
-        found = read_session_files(paths, format_, bar, _workers(paths, backend, scheduler, jobs), "bill")
+        found = read_session_files(
+            paths, format_, bar, _workers(paths, backend, scheduler, jobs, worker_timeout), "bill"
+        )
         with bar.reading(found.logs):
             account = _account(found, shared, format_, project, since, until)
         filters = {"--project": project, "--since": since, "--until": until}
@@ -136,7 +139,9 @@ def bill(
     return code_with_skipped(found.skipped, may_skip, code)
 
 
-def _workers(paths: Sequence[Path], backend: str, scheduler: str | None, jobs: int | None) -> Workers | None:
+def _workers(
+    paths: Sequence[Path], backend: str, scheduler: str | None, jobs: int | None, worker_timeout: float
+) -> Workers | None:
     """Who shares the reading; None: nobody. Raises UsageError, InputError and NotInstalled."""
     if (backend, scheduler, jobs) == ("loky", None, None):
         return None
@@ -145,7 +150,7 @@ def _workers(paths: Sequence[Path], backend: str, scheduler: str | None, jobs: i
 
     if backend != "loky" and not (paths and all(path.is_absolute() or is_url(path) for path in paths)):
         raise click.UsageError(f"--backend {backend}: name absolute paths or URLs, which all its workers can read")
-    workers = Workers(backend, jobs or 1, scheduler)
+    workers = Workers(backend, jobs or 1, scheduler, worker_timeout)
     workers.check()
     return workers
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import click
 
 from cachecost.base.extras import require
@@ -9,14 +12,28 @@ from cachecost.commands.help import SectionedCommand
 
 
 @click.command(cls=SectionedCommand)
-def mcp() -> None:
+@click.option(
+    "--root",
+    "roots",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Folder below which files may be read, besides the agents' sessions; repeatable.  [default: this folder]",
+)
+def mcp(roots: tuple[Path, ...]) -> None:
     """Answer agents over the Model Context Protocol: bill, explain, next_message, what_if, lint_request, models.
 
-    A client starts it and speaks to it on stdin and stdout. The tools only read: the files that a call names or, for
-    bill and next_message without any, the sessions of the agents on this machine. They take no URLs. Resources are
+    A client starts it and speaks to it on stdin and stdout. The tools only read: files below the roots and the
+    sessions of the agents on this machine. They run no command of a scenario and open no URL. Resources are
     cachecost://rulebook and cachecost://codes/CODE.
     """
     require("cachecost mcp", "mcp")
-    from cachecost.commands.mcp_server.server import make_server
+    import anyio
 
-    make_server().run("stdio")
+    from cachecost.base.reading_roots import read_only_below
+    from cachecost.commands.mcp_server.server import make_server, serve_stdio
+    from cachecost.sessions.locations import locations
+
+    sessions = [folder for location in locations() for folder in location.roots(Path.home(), os.environ)]
+    read_only_below(dict.fromkeys([*(roots or [Path.cwd()]), *sessions]))
+    anyio.run(serve_stdio, make_server())

@@ -28,7 +28,7 @@ from cachecost.commands.options import (
     write_rows,
 )
 from cachecost.commands.output_paths import OutputPath
-from cachecost.commands.recorded_scenarios import record_scenario
+from cachecost.commands.recorded_scenarios import load_recorded
 from cachecost.commands.supported_calls import only_supported
 from cachecost.commands.work_bar import CALL, WorkBar, work_bar
 from cachecost.providers.assumptions import show_assumption
@@ -171,14 +171,12 @@ def _replay_options(shared: SharedOptions, tokens: str | None) -> str:
 
 def _scenario_input(path: Path, shared: SharedOptions) -> PlanSource:
     """The calls that the scenario's first strategy makes, under the scenario's own setup."""
-    from cachecost.conversations.input_files import quiet
     from cachecost.scenario import load_conversations
     from cachecost.simulation.workload import plan_workload, scenario_setup
     from cachecost.views.optimum.plan_folder import PlanSource
 
-    recorded = record_scenario(path)
-    scenario, warn = recorded.scenario, quiet if recorded.runs else print_diagnostic
-    conversations, bills = load_conversations(scenario, path.parent, warn)
+    scenario = load_recorded(path)
+    conversations, bills = load_conversations(scenario, path.parent, print_diagnostic)
     setup = scenario_setup(scenario, path.parent, bills, shared.assumptions, shared.setup.rules.own)
     rules = tuple(
         f"{name}={show_assumption(value)}" for name, value in {**scenario.rules, **shared.assumptions}.items()

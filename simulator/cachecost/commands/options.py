@@ -209,15 +209,23 @@ def workers_options(default: str) -> Callable[[Callable[..., Any]], Callable[...
     """Add the options of where to compute; `default` says how many processes there are without --jobs."""
     backend = click.option(
         "--backend",
-        type=NameChoice(["loky", "dask", "ray"]),
+        type=NameChoice(["loky", "dask"]),
         default="loky",
         show_default=True,
-        help="Where to compute: loky is processes of this machine, dask and ray are clusters.",
+        help="Where to compute: loky is processes of this machine, dask is a cluster.",
     )
     scheduler = click.option("--scheduler", metavar="ADDRESS", help="Address of the cluster, like tcp://host:8786.")
+    timeout = click.option(
+        "--worker-timeout",
+        type=click.FloatRange(min=1),
+        default=60.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long a cluster without a worker is waited for.",
+    )
     words = f"Processes on this machine.  [default: {default}]"
     jobs = click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=words)
-    return lambda command: backend(scheduler(jobs(command)))
+    return lambda command: backend(scheduler(timeout(jobs(command))))
 
 
 def check_name(option: str, name: str, known: Sequence[str]) -> None:

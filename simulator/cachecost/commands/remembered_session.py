@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 from zlib import crc32
 
 import msgspec
@@ -82,6 +83,8 @@ class SessionMemory:
     def read(self) -> SessionState | None:
         """The state of the session; None where it has no call. Raises OSError, InputError."""
         status = self._path.stat()
+        if not S_ISREG(status.st_mode):  # a pipe may never end
+            raise OSError(f"{self._path}: is not a regular file")
         identity = status.st_ino, status.st_size, status.st_mtime_ns
         known = self._known
         if known is not None and known.identity == identity:
@@ -128,7 +131,8 @@ class SessionMemory:
                 self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 _remove_old(self._file.parent)
             data = encode(self._known)
-            part.write_bytes(_checksum(data) + data)
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+                stream.write(_checksum(data) + data)
             part.replace(self._file)
 
     def _load(self) -> RememberedSession | None:

@@ -52,7 +52,7 @@ def run(
         return ExitCode.OK
     if scenario is None:
         raise click.UsageError("expected SCENARIO.yaml")
-    loaded = load_with_strategies(scenario, sets, "run compares strategies")
+    loaded = load_with_strategies(scenario, sets, "run compares strategies", runs_command=True)
     with work_bar() as bar:
         replays = sum(len(variant.strategies) for _, variant in loaded.all_variants)
         result = running.run(loaded, scenario.parent, bar.replays(replays), with_timelines=not no_report)

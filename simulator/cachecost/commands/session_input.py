@@ -93,14 +93,14 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 @contextmanager
 def _open_store() -> Iterator[SessionStore | None]:
     """The store; None where there is to be none, or it cannot be used."""
-    from cachecost.sessions.store import SessionStore
+    from cachecost.sessions.store import open_store
 
     if os.environ.get(STORE_VARIABLE) == NO_STORE:
         yield None
         return
     path = _store_path()
     try:
-        store = SessionStore(path)
+        store = open_store(path)
     except (sqlite3.Error, OSError) as error:
         print_diagnostic(f"{path}: {NOT_REMEMBERED}: {error}")
         yield None

@@ -6,14 +6,13 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
-from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-from cachecost.base.atomic_files import open_whole
+from cachecost.base.atomic_files import OthersFile
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import json_value
 from cachecost.commands.diagnostics import print_diagnostic
@@ -21,29 +20,31 @@ from cachecost.commands.diagnostics import print_diagnostic
 if TYPE_CHECKING:
     from cachecost.analysis.bill.advice import Advice
 
+DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
+ENVIRONMENT = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 TTL_SETTINGS = ("main_ttl", "side_ttl")
 
 
 def apply_advice(advice: Sequence[Advice], is_confirmed: bool, environment: Mapping[str, str] = os.environ) -> bool:
     """Show what the advice changes in the settings file, and write it if that is confirmed; whether it was.
 
-    Raises InputError if the file is no JSON object; CannotWrite.
+    Of the file only the changed values are shown. Raises InputError if it is no JSON object; CannotWrite.
     """
     path = settings_path(environment)
-    before = _read(path)
+    file = OthersFile(path)
+    before = _parse(file)
     after = with_advice(before, advice)
-    if after == before:
+    changes = list(_changes(before, after))
+    if not changes:
         print_diagnostic(f"{path}: nothing to change")
         return False
-    sys.stdout.write(_difference(path, before, after))
-    for warning in ineffective_settings(after, advice, environment):
+    sys.stdout.write(f"{path}\n{''.join(changes)}")
+    for warning in ineffective_settings(json_value(_text(after)), advice, environment):
         print_diagnostic(warning)
     if not is_confirmed and not _confirms(path):
         print_diagnostic(f"{path}: not written; --yes writes it without asking")
         return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open_whole(path) as stream:
-        stream.write(_text(after).encode())
+    file.replace(_text(after))
     print_diagnostic(f"{path} written")
     return True
 
@@ -56,14 +57,17 @@ def settings_path(environment: Mapping[str, str]) -> Path:
 
 def with_advice(settings: Mapping[str, Any], advice: Sequence[Advice]) -> dict[str, Any]:
     """The settings with what the advice sets: by its key, else by its variable in `env`."""
-    changed = deepcopy(dict(settings))
+    changed = dict(settings)
     for one in advice:
         if one.setting is None or one.value is None:
             continue
         if one.setting.key:
             changed[one.setting.key] = one.value
         else:
-            changed["env"] = {**(changed.get("env") or {}), one.setting.variable: str(one.value)}
+            env = changed.get("env") or {}
+            if isinstance(env, msgspec.Raw):
+                env = ENVIRONMENT.decode(env) or {}
+            changed["env"] = {**env, one.setting.variable: str(one.value)}
     return changed
 
 
@@ -86,27 +90,43 @@ def ineffective_settings(
             yield f"{one.setting.variable} is set in the environment and wins over {one.setting.key}"
 
 
-def _read(path: Path) -> dict[str, Any]:
-    if not path.exists():
+def _parse(file: OthersFile) -> dict[str, Any]:
+    """The settings, each top-level value as the bytes that stand in the file. Raises InputError."""
+    if not file.content.strip():
         return {}
     try:
-        found = json_value(path.read_bytes())
-    except ValueError as error:
-        raise InputError(
-            [Fault(str(path), f"expected a JSON object; got a file that cannot be read: {error}")]
-        ) from None
-    if not isinstance(found, dict):
-        raise InputError([Fault(str(path), f"expected a JSON object; got {type(found).__name__}")])
-    return found
+        json_value(file.content)
+        return dict(DECODER.decode(file.content))
+    except (ValueError, msgspec.DecodeError) as error:
+        raise InputError([Fault(str(file.path), f"expected a JSON object; got something else: {error}")]) from None
 
 
-def _text(settings: Mapping[str, Any]) -> str:
-    return json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+def _text(settings: Mapping[str, Any]) -> bytes:
+    """The file's text: values that are not ours are as they stood in it, to the byte."""
+    rows = (f"  {json.dumps(key)}: ".encode() + _value_text(value) for key, value in settings.items())
+    return b"{\n" + b",\n".join(rows) + b"\n}\n"
 
 
-def _difference(path: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    old, new = (_text(one).splitlines(keepends=True) for one in (before, after))
-    return "".join(unified_diff(old, new, str(path), str(path)))
+def _value_text(value: object) -> bytes:
+    if isinstance(value, msgspec.Raw):
+        return bytes(value)
+    if isinstance(value, Mapping):
+        rows = (f"    {json.dumps(key)}: ".encode() + _value_text(inner) for key, inner in value.items())
+        return b"{\n" + b",\n".join(rows) + b"\n  }"
+    return json.dumps(value).encode()
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any], place: str = "") -> Iterator[str]:
+    """A line for each value that changes. No other value of the file is shown: it may hold keys and tokens."""
+    for key, value in after.items():
+        old = before.get(key)
+        if isinstance(value, Mapping):
+            inner = DECODER.decode(old) if isinstance(old, msgspec.Raw) else {}
+            yield from _changes(inner, value, f"{key}.")
+        elif not isinstance(value, msgspec.Raw):
+            was = bytes(old).decode("utf-8", "replace") if isinstance(old, msgspec.Raw) else "not set"
+            if was != json.dumps(value):
+                yield f"  {place}{key}: {was} -> {json.dumps(value)}\n"
 
 
 def _confirms(path: Path) -> bool:

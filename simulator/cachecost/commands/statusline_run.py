@@ -23,6 +23,7 @@ from cachecost.analysis.next_message.client_facts import (
     with_prompt_cache,
 )
 from cachecost.base.formatting import dollars
+from cachecost.commands.deadline import pause_deadline, resume_deadline
 from cachecost.commands.remembered_session import SessionMemory, remembered_folder
 from cachecost.views.next.line import DEFAULT_FORMAT, NEUTRAL, UnknownField, check_format, fill_format, line_fields
 
@@ -55,6 +56,7 @@ def status_line(stream: BinaryIO, form: str, now: float) -> tuple[str, str]:
 def read_facts(stream: BinaryIO) -> Facts:
     """The object that a client writes to stdin; empty where it writes none."""
     text = stream.read(MOST_BYTES + 1)
+    pause_deadline()
     if len(text) > MOST_BYTES or not text.strip():
         return {}
     found = msgspec.json.decode(text)
@@ -63,6 +65,7 @@ def read_facts(stream: BinaryIO) -> Facts:
 
 def write_line(text: str) -> None:
     """Write a line to stdout as UTF-8, whatever the locale: clients read it so."""
+    resume_deadline()
     sys.stdout.buffer.write(f"{text}\n".encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
 

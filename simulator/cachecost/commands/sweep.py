@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.base.exit_codes import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
@@ -23,7 +24,7 @@ from cachecost.commands.options import (
 from cachecost.commands.output_paths import OutputPath
 from cachecost.commands.progress import cells_bar
 from cachecost.commands.project_defaults import scenario_defaults
-from cachecost.commands.recorded_scenarios import command_recorder
+from cachecost.commands.recorded_scenarios import use_recording
 
 if TYPE_CHECKING:
     from cachecost.sweep.backends import Workers
@@ -69,6 +70,7 @@ def sweep(
     sets: tuple[str, ...],
     backend: str,
     scheduler: str | None,
+    worker_timeout: float,
     jobs: int | None,
     out: Path | None,
     resume: bool,
@@ -101,9 +103,9 @@ def sweep(
             own.assumptions,
             own.setup.rules.own,
             scenario_defaults(),
-            command_recorder().record,
+            use_recording,
         )
-        workers = Workers(backend, jobs or -1, scheduler)
+        workers = Workers(backend, jobs or -1, scheduler, worker_timeout)
         workers.check()
         kept = exclusive_store(out, made.axes, made.about(), resume) if out else temporary_store(made.axes)
         with kept as store:
@@ -127,7 +129,7 @@ def _run_sweep(made: Sweep, workers: Workers, store: Store, is_kept: bool) -> No
     try:
         with cells_bar(made.name, len(made.places)) as progress:
             run_sweep(made, workers, store, progress)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, CannotEvaluate):
         if is_kept:
             print_diagnostic("results so far are kept; run the same command with --resume to continue")
         raise

@@ -82,6 +82,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         "csv": WRITES,
         "backend": CONNECTS,
         "scheduler": CONNECTS,
+        "worker-timeout": CONNECTS,
         "jobs": PROCESSES,
     },
     "view": {"save": WRITES, "against": RUNS_GIT},
@@ -99,6 +100,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         "least-tokens": UNREAD.format("CACHECOST_HOOK_LEAST_TOKENS"),
         "block": "a client waits for this command, so it reads no settings file",
     },
+    "mcp": {"root": "it decides what an agent may read, so it is given by who starts the server"},
     "run": {"set": OVERRIDES, "out": WRITES},
     "sweep": {
         "grid": OVERRIDES,
@@ -106,6 +108,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
         "set": OVERRIDES,
         "backend": CONNECTS,
         "scheduler": CONNECTS,
+        "worker-timeout": CONNECTS,
         "jobs": PROCESSES,
         "out": WRITES,
         "resume": WRITES,
@@ -134,7 +137,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
 
 WITHOUT_SCENARIO_DEFAULTS = ("live",)
 """Commands whose scenarios take nothing from a file, for the reason of `SPENDING`."""
-WITHOUT_OPTIONS = ("mcp", "recording schema")
+WITHOUT_OPTIONS = ("recording schema",)
 NOT_FROM_FILE = {"check": ("volume",), "config": ("all", "json")}
 """Options whose values come from a table of their own (`volumes`), or that say what a settings file does."""
 

@@ -82,12 +82,13 @@ def write(
     target: str | Path | BinaryIO,
     blocks: BlockWriter | None = None,
     overwrite: bool = True,
+    mode: int | None = None,
 ) -> None:
     """As recording.write, call by call. Raises the same, and what iterating over `calls` raises.
 
     Calls need blocks with content; for `blocks` that write none, with content or counts.
     """
-    write_lines(map(_encode, records(title, calls, blocks or BlockWriter())), target, overwrite)
+    write_lines(map(_encode, records(title, calls, blocks or BlockWriter())), target, overwrite, mode)
 
 
 def _encode(record: dict[str, Any]) -> bytes:

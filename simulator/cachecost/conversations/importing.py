@@ -11,7 +11,7 @@ from itertools import count as count_from
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cachecost.base.atomic_files import CannotWrite
+from cachecost.base.atomic_files import CannotWrite, private_mode
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.bills import BillTotal
@@ -182,7 +182,7 @@ def _import_conversation(one: _Source, target: _Target, options: ImportOptions) 
     title = options.header(read.name, read.source, read.licence)
     place = target.place(title.name, [one.path])
     whole = replace(read, source=title.source, licence=title.licence)
-    recording.write(whole, place, options.blocks([one.path]), options.overwrite)
+    recording.write(whole, place, options.blocks([one.path]), options.overwrite, private_mode([one.path]))
     found = ImportedFile(str(one.path), name, reason, str(place), title.name, len(read.replies), 1, len(read.inquiries))
     return replace(found, hidden=redactor.counts) if redactor else found
 
@@ -200,7 +200,7 @@ def _import_calls(group: Sequence[_Source], target: _Target, options: ImportOpti
     read = unknown.add_all(merge_calls([one.calls(options.warn) for one in group], options.warn))
     stream = tree.add_all(bill.add_all(read))
     kept = map(redactor.call, stream) if redactor else stream
-    call_recording.write(title, kept, place, options.blocks(paths), options.overwrite)
+    call_recording.write(title, kept, place, options.blocks(paths), options.overwrite, private_mode(paths))
     unknown.report(options.warn)
     whole = str(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
     return ImportedFile(

@@ -12,6 +12,7 @@ from typing import Any
 from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
+from cachecost.base.reading_roots import check_readable, check_url
 
 Warn = Callable[[str], None]
 WATCH: ContextVar[Callable[[int], None]] = ContextVar("watch", default=lambda size: None)
@@ -53,6 +54,7 @@ def input_path(name: str | Path, folder: Path | None = None) -> Path:
     if isinstance(name, str) and is_url(name):
         from cachecost.conversations.remote_files import remote_path
 
+        check_url(shown_name(name))
         return remote_path(name)
     if folder is not None:
         return folder / name
@@ -127,7 +129,9 @@ def read_input(path: Path) -> bytes:
 
 
 def open_input(path: Path) -> Any:
-    """`path`, open for reading bytes, unpacked if it is gzip or zstd. Raises InputError if it cannot be."""
+    """`path`, open for reading bytes, unpacked if it is gzip or zstd. Raises InputError if it cannot or may not be."""
+    if not is_url(path):
+        check_readable(path)
     try:
         if not path.is_file():
             return _endless(path)

@@ -45,13 +45,14 @@ def write(
     target: str | Path | BinaryIO,
     blocks: BlockWriter | None = None,
     overwrite: bool = True,
+    mode: int | None = None,
 ) -> None:
     """Write a recording to a path (whole or not at all) or to an open binary stream.
 
     `blocks` decides what is written of the content: by default all of it. Raises CannotWrite; without `overwrite`,
     InputError where other content is there.
     """
-    write_lines(map(encode_record, records(conversation, blocks or BlockWriter())), target, overwrite)
+    write_lines(map(encode_record, records(conversation, blocks or BlockWriter())), target, overwrite, mode)
 
 
 def records(conversation: Conversation, table: BlockWriter) -> Iterator[dict[str, Any]]:

@@ -7,12 +7,15 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
+from urllib.parse import unquote_plus
 
 SECRET_ENDINGS = ("api-key", "apikey", "authorization", "cookie", "-auth", "-token", "-secret", "-subscription-key")
 """A header whose name ends like this has a secret as its value: the APIs' own, and those of gateways before them."""
 HIDDEN = "[key]"
 SHORTEST = 8
 """Shorter values of a secret header are not treated as secrets."""
+SECRET_PARAMETER = re.compile("(?i)key|token|secret|signature|passw|credential|session|auth|jwt|^(sig|code|pwd?)$")
+"""How parameters of a URL with a secret are named: `key`, `access_token`, `X-Amz-Signature`, `sig` …"""
 ESCAPES = {'"': '"', "/": "/", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
 """Characters by what JSON writes after a backslash (RFC 8259, 7), besides `\\uXXXX` and the backslash itself."""
 
@@ -28,6 +31,39 @@ def secrets_in(headers: Iterable[tuple[str, str]]) -> list[str]:
     """The values of secret headers, longest first, without a word like `Bearer` before them; each value of a cookie."""
     pairs = [(name.lower(), value) for name, value in headers if name.lower().endswith(SECRET_ENDINGS)]
     return longest_first(one for name, value in pairs for one in _secrets_of(name, value) if len(one) >= SHORTEST)
+
+
+def query_secrets(query: str) -> list[str]:
+    """The values of parameters of a URL that are named like secrets, as they stand there and decoded."""
+    values = [value for name, value in _query_pairs(query) if SECRET_PARAMETER.search(name)]
+    return longest_first(form for value in values for form in (value, unquote_plus(value)) if len(form) >= SHORTEST)
+
+
+def _query_pairs(query: str) -> Iterator[tuple[str, str]]:
+    for pair in query.split("&"):
+        name, _, value = pair.partition("=")
+        yield unquote_plus(name), value
+
+
+def url_credentials(url: str) -> tuple[list[str], str]:
+    """The credentials in the URL of a server that a call connects to, and the URL without them.
+
+    Hidden are the user, the password and every value of the query. Of these the ones that are surely secrets are
+    returned: a password, a user without one, values of parameters that are named like secrets.
+    """
+    head, mark, rest = url.partition("://")
+    if not mark:
+        return [], url
+    place = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
+    user_info, at, host = rest[:place].rpartition("@")
+    rest, hash_, fragment = rest[place:].partition("#")
+    path, question, query = rest.partition("?")
+    user, _, password = user_info.partition(":")
+    secrets = [form for one in (password or user,) if one for form in (one, unquote_plus(one))]
+    secrets += query_secrets(query)
+    clean = "&".join(f"{pair.partition('=')[0]}={HIDDEN}" if "=" in pair else HIDDEN for pair in query.split("&"))
+    hidden_user = f"{HIDDEN}@" if at else ""
+    return secrets, f"{head}://{hidden_user}{host}{path}{f'?{clean}' if question else ''}{hash_}{fragment}"
 
 
 def longest_first(secrets: Iterable[str]) -> list[str]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cachecost.base.errors import CannotEvaluate
+from cachecost.conversations.input_files import is_url
 from cachecost.sessions.reading import SessionFiles, SessionReading, decode_sessions, encode
 
 MOST_FILES = 64
@@ -29,6 +31,8 @@ class BundleResult:
     number: int
     found: SessionFiles
     sessions: bytes
+    unseen: Path | None = None
+    """A file of the bundle that the machine which read it does not have."""
 
 
 def without_twins(paths: Iterable[Path]) -> Iterator[Path]:
@@ -56,13 +60,20 @@ def read_bundle(bundle: FileBundle) -> BundleResult:
     """Read the files of a bundle; nothing is remembered."""
     found = SessionReading(None, bundle.format_, folders=bundle.folders).read_all(bundle.paths)
     sessions, found.sessions = found.sessions, []
-    return BundleResult(bundle.number, found, encode(sessions))
+    unseen = next((path for path in bundle.paths if not is_url(path) and not path.exists()), None)
+    return BundleResult(bundle.number, found, encode(sessions), unseen)
 
 
 def join_bundles(results: Iterable[BundleResult]) -> SessionFiles:
-    """What all bundles gave, in the order of the files."""
+    """What all bundles gave, in the order of the files.
+
+    Raises CannotEvaluate where a worker did not see a file that is here: a bill without it would be wrong.
+    """
     whole = SessionFiles()
-    for one in sorted(results, key=lambda result: result.number):
+    every = list(results)
+    for unseen in (one.unseen for one in every if one.unseen and one.unseen.exists()):
+        raise CannotEvaluate(f"{unseen}: a worker does not see this file; all need the same folders at the same paths")
+    for one in sorted(every, key=lambda result: result.number):
         whole.sessions += decode_sessions(one.sessions)
         for name in ("logs", "skipped", "notes"):
             getattr(whole, name).extend(getattr(one.found, name))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePath
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,15 @@ class SessionLocation:
     def folders(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """The folders that exist."""
         return (folder for folder in self._candidates(user_home, environment) if folder.is_dir())
+
+    def roots(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+        """The folders below which there are only sessions: those of `folders`, as far as the patterns name them."""
+        for folder in self.folders(user_home, environment):
+            for pattern in self.files:
+                parts = list(PurePath(pattern).parent.parts)
+                while parts and "*" in parts[-1]:
+                    parts.pop()
+                yield from folder.glob("/".join(parts)) if parts else [folder]
 
     def find(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """The session files, sorted."""

@@ -11,6 +11,8 @@ from stat import S_ISREG
 import msgspec
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.reading_roots import check_readable
+from cachecost.base.sqlite_damage import is_damage
 from cachecost.conversations.billed_calls import SessionFile
 from cachecost.conversations.input_files import comment_note, is_url, skip_comments
 from cachecost.conversations.readers.claude_code.transcript import sniff
@@ -105,10 +107,14 @@ class SessionReading:
 
     def _give_up(self, error: Exception) -> None:
         """Go on without a store that is locked, full or damaged: the result does not depend on it."""
+        if self.store and is_damage(error):
+            self.store.put_aside()
         self.store, self.found.store_error = None, str(error)
         self._pending, self._pending_bytes = [], 0
 
     def _read(self, path: Path, remembered: RememberedFile | None) -> None:
+        if not is_url(path):
+            check_readable(path)
         status = path.stat()
         if (status.st_dev, status.st_ino) in self._seen:
             return
@@ -162,7 +168,7 @@ class SessionReading:
     def _state(self, path: str) -> bytes:
         try:
             return self.store.state(path) if self.store else b""
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError) as error:
             self._give_up(error)
             return b""
 
@@ -189,7 +195,7 @@ class SessionReading:
             with self.store.writing():
                 for row in self._pending:
                     self.store.put(*row)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError) as error:
             self._give_up(error)
         self._pending, self._pending_bytes = [], 0
 
@@ -200,7 +206,7 @@ class SessionReading:
             return
         try:
             self.store.forget(gone)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError) as error:
             self._give_up(error)
 
 

@@ -6,6 +6,7 @@ that finds it locked reads the files itself. It holds what bills need (usage, ti
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -16,6 +17,7 @@ from zlib import crc32
 import msgspec
 
 from cachecost.base.digests import blake2b
+from cachecost.base.sqlite_damage import identity_of, is_damage, put_aside
 from cachecost.base.version import __version__
 
 CONTENT = 5
@@ -27,6 +29,7 @@ APPLICATION = 0x63616368
 APPLICATION_OFFSET, HEADER_BYTES = 68, 72
 """Where it stands in the file (sqlite.org/fileformat.html)."""
 FOREIGN = "it is another program's file"
+IN_MEMORY = Path(":memory:")
 BUSY_S = 2.0
 CHECKSUM_BYTES = 8
 SCHEMA = """
@@ -62,6 +65,18 @@ def _checksum(*values: object) -> bytes:
     return digest.digest()
 
 
+def _make_private(path: Path) -> None:
+    """A new file for its owner alone, in folders of which the new ones are too; an old file loses other readers."""
+    for folder in reversed([one for one in path.parents if not one.exists()]):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+    except PermissionError as error:  # somebody else's file, or one that may only be read: SQLite says it too
+        raise sqlite3.OperationalError(f"unable to open database file: {error.strerror}") from None
+
+
 class FileIdentity(msgspec.Struct, frozen=True, array_like=True):
     """What tells whether a file changed: inode, size in bytes, time of the last change in nanoseconds."""
 
@@ -82,8 +97,11 @@ class SessionStore:
     """The store in the file `path`. Raises sqlite3.Error where it cannot be used."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _check_owner(path)
+        self._path = path
+        if path != IN_MEMORY:
+            _check_owner(path)
+            _make_private(path)
+        self._identity = identity_of(path)
         self._database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
         try:
             self._prepare()
@@ -117,6 +135,11 @@ class SessionStore:
 
     def _application(self) -> int:
         return int(self._database.execute("PRAGMA application_id").fetchone()[0])
+
+    def put_aside(self) -> None:
+        """Close a store that turned out to be damaged, and rename its file: the next command begins anew."""
+        self._database.close()
+        put_aside(self._path, self._identity)
 
     def __enter__(self) -> SessionStore:
         return self
@@ -164,3 +187,18 @@ class SessionStore:
         with self.writing():
             self._database.executemany("DELETE FROM files WHERE path = ?", rows)
             self._database.executemany("DELETE FROM states WHERE path = ?", rows)
+
+
+def open_store(path: Path) -> SessionStore:
+    """The store at `path`. A damaged one is put aside (`.damaged`) and begun anew: it holds nothing that files do not.
+
+    Raises sqlite3.Error and OSError where it cannot be used: locked, another program's, no rights.
+    """
+    identity = identity_of(path)
+    try:
+        return SessionStore(path)
+    except (sqlite3.Error, ValueError) as error:
+        if str(error) == FOREIGN or not is_damage(error):
+            raise
+        put_aside(path, identity)
+        return SessionStore(path)

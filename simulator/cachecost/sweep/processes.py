@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from importlib import import_module
 from queue import SimpleQueue
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -14,6 +16,8 @@ Result = TypeVar("Result")
 AHEAD = 2
 """Items that a helper has: one in work, and one to go on with."""
 IDLE_S = 300
+LOOK_S = 0.5
+"""How often a helper looks whether its parent still runs."""
 _executors: list[Any] = []
 
 
@@ -64,10 +68,23 @@ def kill_helpers() -> None:
 
 def _helpers(count: int) -> Any:
     loky: Any = import_module("joblib.externals.loky")
-    executor = loky.get_reusable_executor(max_workers=count, timeout=IDLE_S)
+    executor = loky.get_reusable_executor(
+        max_workers=count, timeout=IDLE_S, initializer=end_with, initargs=(os.getpid(),), reuse=True
+    )
     if executor not in _executors:
         _executors.append(executor)
     return executor
+
+
+def end_with(parent: int) -> None:
+    """In a helper: end when the process that started it has ended, also where that was killed."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK_S)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 def _import_module(module: str) -> None:

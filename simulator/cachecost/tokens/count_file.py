@@ -11,7 +11,6 @@ the recovery of a WAL and the moment in which the last connection closes fail at
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import threading
 import time
@@ -23,6 +22,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
+from cachecost.base.sqlite_damage import DAMAGED_CODES, LOCKED_CODES, error_code, identity_of, put_aside
 from cachecost.tokens.count_errors import CountsLocked, CountsUnusable, DamagedCounts
 from cachecost.tokens.measured import BlockCount
 
@@ -32,22 +32,10 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.1
 CHECKSUM_BYTES = 8
 TABLE = "CREATE TABLE IF NOT EXISTS counts (digest BLOB PRIMARY KEY, checked BLOB NOT NULL) WITHOUT ROWID"
 SELECT = "SELECT checked FROM counts WHERE digest = ?"
-LOCKED_CODES = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
-DAMAGED_CODES = frozenset(
-    (
-        sqlite3.SQLITE_ERROR,  # no such table: it is not our file
-        sqlite3.SQLITE_CORRUPT,
-        sqlite3.SQLITE_NOTADB,
-        sqlite3.SQLITE_FORMAT,
-        sqlite3.SQLITE_MISMATCH,
-        sqlite3.SQLITE_TOOBIG,
-    )
-)
 Number = Annotated[int, msgspec.Meta(ge=0)]
 DECODER = msgspec.json.Decoder(tuple[str, Number, dict[str, Number]])
 """Of `[prose, tokens, facts]`."""
 Result = TypeVar("Result")
-Identity = tuple[int, int]
 
 
 class LockRetry:
@@ -88,7 +76,7 @@ def _pauses(total_s: float) -> Iterator[float]:
 
 
 def _raise_unless_locked(error: Exception) -> None:
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    code = error_code(error)
     if code in DAMAGED_CODES:
         raise DamagedCounts from error
     if code not in LOCKED_CODES:
@@ -181,25 +169,3 @@ def unpack(digest: bytes, checked: object) -> BlockCount:
 
 def _checksum(digest: bytes, value: bytes) -> bytes:
     return blake2b(value, digest_size=CHECKSUM_BYTES, key=digest).digest()
-
-
-def identity_of(path: Path) -> Identity | None:
-    """Device and inode of the file at this path; None: there is none."""
-    try:
-        status = os.stat(path)  # noqa: PTH116 - for its numbers alone
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def put_aside(path: Path, identity: Identity | None) -> None:
-    """Rename the damaged file to `.damaged`, unless another process did so and `path` is already a new file.
-
-    The WAL goes first: SQLite deletes it next to a new, empty file, and would apply it to any other.
-    """
-    if identity is None or identity_of(path) != identity:
-        return
-    with suppress(OSError):
-        for tail in ("-wal", "-shm"):
-            path.with_name(path.name + tail).unlink(missing_ok=True)
-        path.replace(path.with_suffix(".damaged"))

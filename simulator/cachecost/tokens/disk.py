@@ -158,7 +158,7 @@ class DiskCounts:
         """Stop using the file; a damaged one is renamed, so that a later process starts a new one."""
         self._new.clear()
         if self._open is not None and is_damaged:
-            from cachecost.tokens.count_file import put_aside
+            from cachecost.base.sqlite_damage import put_aside
 
             put_aside(self.path, self._open[1].identity)
         self.close()

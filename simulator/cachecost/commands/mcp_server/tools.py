@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
+from cachecost.base.reading_roots import check_readable
 from cachecost.commands.mcp_server.answers import (
     BillAnswer,
     ExplainAnswer,
@@ -162,9 +164,18 @@ def _options(**values: object) -> list[str]:
 
 
 def _paths(named: Sequence[str]) -> list[str]:
-    """What was named, where nothing is an option. Raises ToolError for a URL, which would send something."""
+    """What was named, where nothing is an option. Raises ToolError for a URL, and for what may not be read."""
     if urls := [path for path in named if is_url(path)]:
         raise ToolError(f"{', '.join(urls)}: expected a path on this machine; got a URL")
+    faults = []
+    for path in named:
+        try:
+            if "\0" in path or Path(path).exists():  # what is no file may be the beginning of a session's id
+                check_readable(Path(path))
+        except InputError as error:
+            faults += error.faults
+    if faults:
+        raise ToolError("\n".join(map(str, faults)))
     return ["--", *named]
 
 

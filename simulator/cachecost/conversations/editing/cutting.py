@@ -13,7 +13,7 @@ from heapq import merge
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.atomic_files import open_whole
+from cachecost.base.atomic_files import open_whole, private_mode
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.conversations import call_recording, recording
 from cachecost.conversations.block_rewriting import BlockRewriter
@@ -90,7 +90,7 @@ def cut(
     Raises InputError, also where nothing is in it; without `overwrite`, where `out` is there with other content.
     """
     _not_over([path], out)
-    output = _Output(out, overwrite)
+    output = _Output(out, overwrite, private_mode([path]))
     name, _ = detect(path, format_, "request-log")
     if name in CONVERSATIONS:
         return _cut_conversation(path, output, selection, format_, warn)
@@ -99,10 +99,11 @@ def cut(
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """Where a recording goes, and whether an existing file may be overwritten."""
+    """Where a recording goes, whether an existing file may be overwritten, and the permissions of a new one."""
 
     out: Path
     overwrite: bool
+    mode: int | None
 
 
 def _cut_calls(path: Path, output: _Output, selection: CallSelection, format_: str, warn: Warn) -> WrittenCalls:
@@ -195,7 +196,7 @@ def concat(
     titles = [title_of(path, format_) for path in paths]
     title = Title(out.stem, _all_of(one.source for one in titles), _all_of(one.licence for one in titles))
     content: Content = "digest" if all(content_of(path) == "digest" for path in paths) else "keep"
-    _write_calls(title, map(rewriter.call, in_order), _Output(out, overwrite), content)
+    _write_calls(title, map(rewriter.call, in_order), _Output(out, overwrite, private_mode(paths)), content)
     total = sum(map(len, logs))
     return WrittenCalls(total, total)
 
@@ -227,7 +228,7 @@ def _write_calls(title: Title, calls: Iterable[RecordedCall], output: _Output, c
 
 def _write(records: Iterator[dict[str, Any]], output: _Output, content: Content) -> None:
     """Write the lines of a recording, whole or not at all. Raises CannotWrite, and what `records` raises."""
-    with open_whole(output.out, output.overwrite) as stream:
+    with open_whole(output.out, output.overwrite, output.mode) as stream:
         stream.write(encode_record({**next(records), "content": content}))
         stream.writelines(map(encode_record, records))
 

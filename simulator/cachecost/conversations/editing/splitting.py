@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from cachecost.base.atomic_files import replace_when_done, safe_name
+from cachecost.base.atomic_files import private_mode, replace_when_done, safe_name
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.conversations.input_files import Warn, byte_lines, quiet
@@ -39,7 +39,7 @@ def split(log: Path, folder: Path, warn: Warn = quiet) -> int:
         raise InputError([Fault(str(log), f"expected a request log; got {name}, which cannot be split by line")])
     folder.parent.mkdir(parents=True, exist_ok=True)
     with replace_when_done(folder) as part:
-        part.mkdir()
+        part.mkdir(0o700 if private_mode([log]) else 0o777)
         _copy_lines(log, part, warn)
     return sum(1 for _ in folder.iterdir())
 

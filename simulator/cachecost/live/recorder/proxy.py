@@ -14,7 +14,7 @@ import httpx2
 from cachecost.conversations.readers.http.routes import route_of
 from cachecost.live.callbacks import Say, ignore
 from cachecost.live.clock import Clock
-from cachecost.live.keys import secrets_in
+from cachecost.live.keys import longest_first, query_secrets, secrets_in
 from cachecost.live.recorder.capture import BodyCopy, Capture, CaptureMemory
 from cachecost.live.recorder.headers import Pairs, decoded, for_client, for_upstream, has_two_lengths
 from cachecost.live.recorder.own_calls import HEADER, LOOP, is_own_call
@@ -92,9 +92,8 @@ class Proxy:
         self._calls += 1
         self.listener.on_start(self._calls)
         headers = decoded(scope["headers"])
-        return Capture(
-            self._calls, start, dict(headers), BodyCopy(self.room), BodyCopy(self.room), secrets=secrets_in(headers)
-        )
+        secrets = longest_first([*secrets_in(headers), *query_secrets(scope["query_string"].decode("latin-1"))])
+        return Capture(self._calls, start, dict(headers), BodyCopy(self.room), BodyCopy(self.room), secrets=secrets)
 
     def target(self, scope: MutableMapping[str, Any]) -> bytes:
         """The path and the query as the client wrote them, after the upstream's own path."""

@@ -56,7 +56,7 @@ class _Site:
         return await self.ends.answer(MESSAGES, request)
 
     async def count_tokens(self, request: Request) -> ASGIApp:
-        came = await receive_call(MESSAGES, request.headers, request.stream())
+        came = await receive_call(MESSAGES, request.headers, request.stream(), request.url.query)
         return self.ends.respond(request, came if isinstance(came, ApiError) else count_tokens(self.served, came))
 
     async def models(self, request: Request) -> ASGIApp:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachecost.live.body_secrets import remove_secrets, secrets_of
-from cachecost.live.keys import secrets_in, workspace_of
+from cachecost.live.keys import query_secrets, secrets_in, workspace_of
 from cachecost.live.server.errors import INVALID, DetailedError, invalid, of_status
 from cachecost.live.server.model import ApiError
 from cachecost.live.server.served_api import ServedApi
@@ -46,16 +46,16 @@ class ReceivedCall:
 
 
 async def receive_call(
-    api: ServedApi, headers: Mapping[str, str], chunks: AsyncIterator[bytes]
+    api: ServedApi, headers: Mapping[str, str], chunks: AsyncIterator[bytes], query: str = ""
 ) -> ReceivedCall | ApiError:
-    """Read a call of `api` to its end and parse it."""
+    """Read a call of `api` to its end and parse it. `query` is that of its URL, which may hold the key."""
     sent = await _collect_body(chunks)
     if fault := api.header_fault(headers):
         return fault
     data = of_status(413, TOO_LARGE) if sent is None else unpack_body(sent, headers.get("content-encoding", ""))
     if isinstance(data, ApiError):
         return data
-    clean = remove_secrets(data, secrets_of(keys_in(headers), data))
+    clean = remove_secrets(data, secrets_of([*keys_in(headers), *query_secrets(query)], data))
     body, retry = _parse_body(clean), _retry(headers)
     if isinstance(body, ApiError):
         return body

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from cachecost.live.keys import without
+from cachecost.live.keys import query_secrets, without
 from cachecost.live.server.arrival import keys_in, receive_call
 from cachecost.live.server.calls import answer_call, count_call
 from cachecost.live.server.errors import of_status
@@ -33,7 +33,7 @@ class Endpoints:
 
     async def answer(self, api: ServedApi, request: Request, headers: Mapping[str, str] | None = None) -> ASGIApp:
         """The answer to a call. `headers` replace those of the request."""
-        came = await receive_call(api, headers or request.headers, request.stream())
+        came = await receive_call(api, headers or request.headers, request.stream(), request.url.query)
         if isinstance(came, ApiError):
             return error_response(api, came, self.request_id(request))
         return PacedResponse(answer_call(self.served, api, came), self.served.pauses)
@@ -46,7 +46,7 @@ class Endpoints:
         headers: Mapping[str, str] | None = None,
     ) -> ASGIApp:
         """The number of tokens of a call, in the form that the API gives it."""
-        came = await receive_call(api, headers or request.headers, request.stream())
+        came = await receive_call(api, headers or request.headers, request.stream(), request.url.query)
         count = came if isinstance(came, ApiError) else count_call(self.served, api, came)
         return self.respond(request, count if isinstance(count, ApiError) else form(count), api)
 
@@ -75,6 +75,6 @@ class Endpoints:
     def _report(self, request: Request, error: Exception) -> None:
         """Report an internal error, without the call's keys."""
         words = "".join(traceback.format_exception_only(error)).strip()
-        secrets = [*keys_in(request.headers), *keys_in({"x-goog-api-key": request.query_params.get("key", "")})]
+        secrets = [*keys_in(request.headers), *query_secrets(request.url.query)]
         clean = without(words.encode("utf-8", "replace"), secrets).decode("utf-8", "replace")
         self.served.say(f"internal error at {request.method} {request.url.path}: {clean}")

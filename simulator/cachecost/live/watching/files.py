@@ -13,10 +13,9 @@ from cachecost.analysis.bill.found_sessions import account_of_found
 from cachecost.analysis.next_message.watching import WatchedSession, watch_account
 from cachecost.base.structs import value
 from cachecost.sessions.reading import SessionReading
-from cachecost.sessions.store import SessionStore
+from cachecost.sessions.store import IN_MEMORY, SessionStore
 from cachecost.simulation.setup import ReplaySetup
 
-IN_MEMORY = Path(":memory:")
 MOST_NOTES = 3
 AGENT = "agent-"
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")

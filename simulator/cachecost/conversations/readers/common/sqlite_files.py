@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.reading_roots import check_readable
 
 MAGIC = b"SQLite format 3\0"
 """How every database file begins."""
@@ -37,11 +38,12 @@ def table_names(path: Path) -> frozenset[str]:
 @contextmanager
 def open_database(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that only reads. Raises InputError where the file is no database, is damaged or cannot be read."""
+    check_readable(path)
     try:
         with closing(_connect(path)) as database:
             database.text_factory = _text
             yield database
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter: damage in a name that SQLite's error quotes
         raise InputError([Fault(str(path), f"cannot be read as an SQLite database: {error}")]) from error
 
 
@@ -51,13 +53,13 @@ def _text(data: bytes) -> str:
 
 def _connect(path: Path) -> sqlite3.Connection:
     """Raises sqlite3.Error where neither mode can read the file."""
-    first: sqlite3.Error | None = None
+    first: sqlite3.Error | UnicodeDecodeError | None = None
     for mode in MODES:
         database = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
         try:
             database.execute("SELECT count(*) FROM sqlite_master")
             return database
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             database.close()
             first = first or error
     assert first is not None
