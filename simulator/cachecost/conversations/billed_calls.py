@@ -75,7 +75,7 @@ class BilledCall(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):
     is_output_partial: bool = False
     """Whether the output tokens were recorded before the answer was complete: the call was billed at least these."""
     answer_bytes: int = 0
-    """Of a partial output: the length of what the record has of the answer, as JSON."""
+    """Of a partial output: the length of what the record has of the answer, in UTF-8."""
 
     @property
     def usage(self) -> Usage:

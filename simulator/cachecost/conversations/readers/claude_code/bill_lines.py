@@ -78,18 +78,23 @@ class Piece(msgspec.Struct, gc=False):
 
 
 class AnswerPiece(Piece, gc=False):
-    """A block of an answer, as the JSON of what the model wrote in it."""
+    """A block of an answer: what the model wrote in it; of a tool call its name and input as JSON."""
 
-    text: msgspec.Raw = msgspec.Raw(b"")
-    thinking: msgspec.Raw = msgspec.Raw(b"")
+    text: str = ""
+    thinking: str = ""
     name: msgspec.Raw = msgspec.Raw(b"")
     input: msgspec.Raw = msgspec.Raw(b"")
 
     @property
     def bytes(self) -> int:
-        """The length of what the model wrote, quotes and escapes included; 0 where only its size was kept."""
-        written = len(memoryview(self.text)) + len(memoryview(self.thinking)) + len(memoryview(self.input))
-        return written + len(memoryview(self.name)) if written else 0
+        """The length of what the model wrote, in UTF-8; 0 where only its size was kept."""
+        written = len(memoryview(self.input))
+        written += len(memoryview(self.name)) if written else 0
+        return written + sum(map(_utf8_length, (self.text, self.thinking)))
+
+
+def _utf8_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 class LineMessage(msgspec.Struct, gc=False):
