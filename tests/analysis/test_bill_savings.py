@@ -8,7 +8,6 @@ from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.random_bills import START

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,9 @@ CASE, HOME = "46-output-cut-short", "home/.claude/projects"
 
 def expected_missing() -> Decimal:
     """18,000 characters at 3.6 a token and $20 a million, less the recorded tokens."""
-    answers = [line["message"] for line in map(json.loads, SESSION.read_text().splitlines()) if "usage" in line["message"]]
+    answers = [
+        line["message"] for line in map(json.loads, SESSION.read_text().splitlines()) if "usage" in line["message"]
+    ]
     chars = sum(len(block["text"]) for one in answers for block in one["content"])
     recorded = sum(one["usage"]["output_tokens"] for one in answers)
     return (chars / Decimal("3.6") - recorded) * 20 / 10**6
@@ -36,7 +37,9 @@ def test_the_bill_says_what_is_missing(run_case: Run) -> None:
     assert bare["billed_usd"] == found["billed_usd"] and round(Decimal(bare["billed_usd"]), 2) == Decimal("0.19")
     assert bare["estimated_output"] is None
     text, short = (run_case(CASE, "bill", HOME, *more).stdout for more in ((), ("--output", "recorded")))
-    assert "Output is understated: only the first tokens of 10 of 10 answers were recorded; the true total is" in text
+    assert (
+        "Output is understated: Claude Code logged only the first tokens of 10 of 10 answers; the true total is" in text
+    )
     assert "about $0.29" in text.replace("\n    ", " ")
     assert "Output is understated" in short and "about" not in short
 
@@ -113,4 +116,4 @@ def test_a_store_remembers_it(tmp_path: Path) -> None:
     store = {"CACHECOST_STORE": str(tmp_path / "store.sqlite"), "HOME": str(tmp_path)}
     first, second = (run_apart("bill", SESSION.parent, "--json", **store).stdout for _ in range(2))
     assert first == second and json.loads(first)["estimated_output"]["calls"] == 10
-    assert os.path.getsize(tmp_path / "store.sqlite")
+    assert (tmp_path / "store.sqlite").exists()

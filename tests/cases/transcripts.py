@@ -70,11 +70,14 @@ def cost_at_ttl(sessions: Iterable[Sequence[Usage]], rates: Rates, ttl_s: float)
 
 def billed(sessions: Iterable[Sequence[Usage]], rates: Rates, write: Decimal) -> Decimal:
     """USD of sessions as billed, all writes at one price."""
-    return sum(
-        (
-            call.uncached * rates.input + call.read * rates.read + call.written * write + call.output * rates.output
-            for calls in sessions
-            for call in calls
-        ),
-        Decimal(0),
-    ) / MILLION
+    return (
+        sum(
+            (
+                call.uncached * rates.input + call.read * rates.read + call.written * write + call.output * rates.output
+                for calls in sessions
+                for call in calls
+            ),
+            Decimal(0),
+        )
+        / MILLION
+    )

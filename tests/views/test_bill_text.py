@@ -22,7 +22,10 @@ def account(tmp_path: Path) -> BillAccount:
 
 
 def lines(account: BillAccount, width: int, by: str = "session", most: int | None = None) -> list[str]:
-    hints = ["What would have saved most:", "  $0.11  a 1h TTL for the main conversation, so that nothing has to be written again"]
+    hints = [
+        "What would have saved most:",
+        "  $0.11  a 1h TTL for the main conversation, so that nothing has to be written again",
+    ]
     found = bill_lines(summarize(account, by), account.rewrites, hints, width, most)
     return [line for line, _ in found]
 

@@ -93,7 +93,7 @@ def test_one_session_alone(tmp_path: Path) -> None:
 def test_no_sessions_at_all() -> None:
     page = Page(bill_page(account_for([], list_prices()), "cachecost bill"))
     assert page.figures == {
-        "answer": "$0.00 in 0 sessions and 0 calls; nothing was spent re-caching content that was already cached."
+        "answer": "$0.00 in 0 sessions and 0 calls; nothing was spent re-caching what was already cached."
     }
     assert "causes" not in page.ids and "days" not in page.ids and "timelines" not in page.ids
 

@@ -40,5 +40,5 @@ def _local_zone(environment: Mapping[str, str]) -> tzinfo:
 
 
 def zone_name(zone: tzinfo) -> str:
-    """"Europe/Berlin", "UTC", or an offset's own name."""
+    """ "Europe/Berlin", "UTC", or an offset's own name."""
     return getattr(zone, "key", None) or str(zone)

@@ -100,7 +100,7 @@ def parse_zone(ctx: click.Context, param: click.Parameter, value: str) -> tzinfo
     type=click.Choice(("estimated", "recorded")),
     default="estimated",
     show_default=True,
-    help="Output that the client did not record: estimated beside the bill, or left out.",
+    help="Output that the client did not record: estimated apart from the bill, or left out.",
 )
 @format_option
 @workers_options("one")
@@ -141,7 +141,7 @@ def bill(
     as_json: bool,
     shared: SharedOptions,
 ) -> int:
-    """Show what sessions cost, which of it was paid to write cached tokens again, and why.
+    """Show what sessions cost, which of it was spent re-caching cached content, and why.
 
     PATH is a file, a folder, or the URL of one (s3://, gs://, az://, https://); without it, the sessions of the
     agents found on this machine. Dollars are list prices. What was read is remembered in the file that

@@ -145,7 +145,9 @@ def _ttl_advice(account: BillAccount, present: PresentClient, name: str, whom: s
 def _window_advice(account: BillAccount, present: PresentClient) -> Iterator[Advice]:
     size = measure_compactions(account)
     setting = client_settings().settings["auto_compact_window"]
-    for window in WINDOWS if size else ():
+    if size is None:
+        return
+    for window in WINDOWS:
         limit = window - RESERVE
         found = compact_calls(account, limit, size, present.includes)
         if found.tokens:

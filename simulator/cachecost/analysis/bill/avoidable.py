@@ -1,8 +1,8 @@
 """What of a bill's rewrites was avoidable: what their fix nets, priced on the billed figures.
 
 A prompt that had not changed would have been read, so a rewrite after a change is avoidable as a whole. A pause costs
-what it costs unless a 1h TTL, which knows no pause before it comes, would have been cheaper over all calls: then what that
-nets is avoidable, and no more. New sessions, compaction and forks are what the user asked for.
+what it costs unless a 1h TTL, which knows no pause before it comes, would have been cheaper over all calls: then what
+that nets is avoidable, and no more. New sessions, compaction and forks are what the user asked for.
 """
 
 from __future__ import annotations

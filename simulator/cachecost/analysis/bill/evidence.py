@@ -38,7 +38,7 @@ class Rewrite:
     keeps_static: bool = False
     """Whether the static prefix is known to have been read; where its length is unknown, neither may hold."""
     is_at_static: bool = False
-    """Whether exactly the static prefix was read."""
+    """Whether the static prefix was read, and not the first message to its end."""
 
     @property
     def idle_s(self) -> float | None:

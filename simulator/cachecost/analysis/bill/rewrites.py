@@ -105,7 +105,7 @@ def _rewrite(call: BilledCall, earlier: LastCall, rules: ModelRules | None) -> R
     static = earlier.static_tokens or _seen_static(call, earlier)
     is_static = call.read < static if static else call.read == 0
     live, keeps_static = earlier.state.live_tokens(call.start), 0 < static <= call.read
-    is_at_static = 0 < static == call.read
+    is_at_static = 0 < static <= call.read < earlier.begin
     return Rewrite(call, earlier.call, earlier.state, tokens, live, is_static, rules, keeps_static, is_at_static)
 
 

@@ -23,7 +23,7 @@ def advice_lines(advice: Sequence[Advice], together: Decimal) -> Iterator[str]:
     if len(advice) > 1:
         yield f"  Together they would have saved {dollars(together)}."
     if names := [one.name for one in advice if one.setting]:
-        yield f"  --apply {'|'.join(names)} shows the change of Claude Code's settings file, writes it when you confirm."
+        yield f"  --apply {'|'.join(names)}: shows the change of Claude Code's settings, writes it when you confirm."
 
 
 def how_words(one: Advice) -> str:

@@ -44,9 +44,7 @@ class CauseRow:
     note: str
 
 
-def bill_page(
-    account: BillAccount, again: str, advice: Sequence[Advice] = (), estimates_output: bool = True
-) -> str:
+def bill_page(account: BillAccount, again: str, advice: Sequence[Advice] = (), estimates_output: bool = True) -> str:
     """The whole page. `again` is the command that makes it."""
     summary = replace(summarize(account), estimates_output=estimates_output)
     timelines = _timelines(account, summary)
@@ -73,7 +71,7 @@ def _answer(summary: BillSummary) -> str:
     total = summary.total
     calls, sessions = count_text(total.calls, "call"), count_text(summary.sessions, "session")
     if not total.rewritten:
-        return f"{dollars(total.cost)} in {sessions} and {calls}; nothing was spent re-caching content that was already cached."
+        return f"{dollars(total.cost)} in {sessions} and {calls}; nothing was spent re-caching what was already cached."
     return f"{dollars(total.cost)} in {sessions} and {calls}; {dollars(total.necessary)} of it was necessary."
 
 

@@ -167,7 +167,7 @@ def partial_output_words(row: BillRow, estimates: bool = True) -> str:
     if not row.partial_outputs:
         return ""
     answers = f"{row.partial_outputs:,} of {count_text(row.calls, 'answer')}"
-    words = f"Output is understated: only the first tokens of {answers} were recorded"
+    words = f"Output is understated: Claude Code logged only the first tokens of {answers}"
     if not estimates or not row.missing_output_cost:
         return f"{words}."
     margin = dollars(row.missing_output_margin, CENTS)
