@@ -167,10 +167,11 @@ def _with_same_lengths(rewrites: Sequence[BilledRewrite]) -> Iterator[BilledRewr
     everywhere = Counter[int]()
     for one in rewrites:
         if one.cause == "billed_not_explained" and one.call.read:
-            places[one.call.session, one.call.read][place_before(one.call)] += 1
+            places[one.call.session or one.file.path, one.call.read][place_before(one.call)] += 1
             everywhere[one.call.read] += 1
     for one in rewrites:
-        here = places.get((one.call.session, one.call.read)) if one.cause == "billed_not_explained" else None
+        key = (one.call.session or one.file.path, one.call.read)
+        here = places.get(key) if one.cause == "billed_not_explained" else None
         times, of_all = (here.total(), everywhere[one.call.read]) if here else (0, 0)
         parts = [f"{times} calls of this session fell to this length"] if times > 1 else []
         if here and len(here) > 1:

@@ -18,6 +18,7 @@ from cachecost.analysis.bill.account import BillAccount
 from cachecost.analysis.bill.compaction import compact_calls, measure_compactions
 from cachecost.analysis.bill.rewritten_usage import Tokens, with_usage
 from cachecost.analysis.bill.savings import InScope, is_main, is_sub_agent, saved_by_five_minutes, saved_by_hour
+from cachecost.analysis.bill.timeline import session_key
 from cachecost.base.formatting import count_text
 from cachecost.caches.causes import Cause
 from cachecost.conversations.billed_calls import BilledCall
@@ -98,15 +99,20 @@ def _all_advice(account: BillAccount) -> Iterator[Advice]:
 
 @dataclass(frozen=True, slots=True)
 class PresentClient:
-    """Claude Code as it is now: its version, the TTL that it writes with, and the latest sessions that all had it."""
+    """Claude Code as it is now: its version, the TTL that it writes with, and the latest sessions that all had it.
+
+    Sessions without an id are known by the ids of their `calls`.
+    """
 
     version: str
     ttl: str
     sessions: frozenset[str]
+    calls: frozenset[str]
     in_scope: InScope
 
     def includes(self, call: BilledCall) -> bool:
-        return call.session in self.sessions and self.in_scope(call)
+        is_present = call.session in self.sessions if call.session else call.id in self.calls
+        return is_present and self.in_scope(call)
 
     def needs(self, setting: ClientSetting) -> str:
         yours = f"; yours is {self.version}" if self.version else ""
@@ -119,18 +125,20 @@ def find_present(account: BillAccount, in_scope: InScope) -> PresentClient | Non
     last: dict[str, BilledCall] = {}
     for file, call in account.calls():
         if file.client == CLIENT and call.start is not None and in_scope(call) and call.written:
-            tokens = written.setdefault(call.session, [0, 0])
+            key = session_key(file, call)
+            tokens = written.setdefault(key, [0, 0])
             tokens[0] += call.tokens[2]
             tokens[1] += call.tokens[3]
-            if call.session not in last or call.start >= (last[call.session].start or 0.0):
-                last[call.session] = call
+            if key not in last or call.start >= (last[key].start or 0.0):
+                last[key] = call
     if not last:
         return None
     ordered = sorted(last, key=lambda key: -(last[key].start or 0.0))
     is_hour = [written[key][1] > written[key][0] for key in ordered]
     same = next((at for at, one in enumerate(is_hour) if one is not is_hour[0]), len(ordered))
-    ttl = "1h" if is_hour[0] else "5m"
-    return PresentClient(last[ordered[0]].version, ttl, frozenset(ordered[:same]), in_scope)
+    ttl, keys = "1h" if is_hour[0] else "5m", frozenset(ordered[:same])
+    ids = frozenset(call.id for file, call in account.calls() if not call.session and session_key(file, call) in keys)
+    return PresentClient(last[ordered[0]].version, ttl, keys, ids, in_scope)
 
 
 def _ttl_advice(account: BillAccount, present: PresentClient, name: str, whom: str) -> Advice:

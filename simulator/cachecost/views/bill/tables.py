@@ -102,7 +102,8 @@ def _example(rewrites: Sequence[BilledRewrite], names: Mapping[str, str]) -> str
     first = max(rewrites, key=lambda one: (one.cost or 0, one.tokens))
     most = f"largest: {dollars(first.cost, CENTS)}; " if len(rewrites) > 1 else ""
     session = f" (session {names[first.call.session]})" if first.call.session else ""
-    return f"{most}{first.words}{session}"
+    is_unknown = first.cause == "billed_not_explained" and not first.file.has_requests
+    return f"{'transcript does not show it; ' if is_unknown else ''}{most}{first.words}{session}"
 
 
 def rows_table(

@@ -35,7 +35,7 @@ CAUSE_NAMES: dict[Cause, str] = {
     "images_changed": "first image",
     "lookback_exceeded": "more blocks than a breakpoint looks back",
     "concurrent_write": "sub-agents started at the same time",
-    "billed_not_explained": "cause unknown (transcript does not show it)",
+    "billed_not_explained": "cause unknown",
 }
 """Where the name differs from that of `explain`, which names what changed in a request."""
 SHORT_NAMES: dict[Cause, str] = {
