@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from dataclasses import replace as replace_fields
 from datetime import UTC, tzinfo
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from cachecost.analysis.bill.cache_states import CachedPrefix
 from cachecost.analysis.bill.call_prices import CallPrices
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from cachecost.analysis.bill.logs import LoggedCalls
 
 IsCounted = Callable[[BilledCall], bool]
+Tokens = tuple[int, int, int, int, int]
+replace: Any = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,19 @@ def account_for(
     return account
 
 
+def with_usage(account: BillAccount, changed: Mapping[int, Tokens]) -> BillAccount:
+    """The account with the tokens of some calls changed, by the `id()` of the call."""
+    original: dict[int, BilledCall] = {}
+    files: list[SessionFile] = []
+    for file in account.files:
+        calls = [replace(call, tokens=changed[id(call)]) if id(call) in changed else call for call in file.calls]
+        original.update((id(new), old) for new, old in zip(calls, file.calls, strict=True))
+        files.append(replace(file, calls=calls))
+    return account_for(
+        files, account.prices, lambda call: account.is_counted(original.get(id(call), call)), (), account.zone
+    )
+
+
 def _begins(file: SessionFile) -> tuple[float, float, str]:
     """Files in the order they begin; of copies, the original ends first."""
     starts = [call.start for call in file.calls if call.start is not None]
@@ -177,7 +195,7 @@ def _with_same_lengths(rewrites: Sequence[BilledRewrite]) -> Iterator[BilledRewr
         if here and len(here) > 1:
             parts += [f"{count} {place or 'elsewhere'}" for place, count in here.most_common()]
         parts += [f"{of_all} calls of all sessions"] if of_all > times else []
-        yield replace(one, words="; ".join([one.words, ", ".join(parts)])) if parts else one
+        yield replace_fields(one, words="; ".join([one.words, ", ".join(parts)])) if parts else one
 
 
 def _note_firsts(

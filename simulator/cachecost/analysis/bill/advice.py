@@ -14,9 +14,8 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from cachecost.analysis.bill.account import BillAccount
+from cachecost.analysis.bill.account import BillAccount, Tokens, with_usage
 from cachecost.analysis.bill.compaction import compact_calls, measure_compactions
-from cachecost.analysis.bill.rewritten_usage import Tokens, with_usage
 from cachecost.analysis.bill.savings import InScope, is_main, is_sub_agent, saved_by_five_minutes, saved_by_hour
 from cachecost.analysis.bill.timeline import session_key
 from cachecost.base.formatting import count_text
@@ -68,14 +67,20 @@ class Advice:
 
 
 def best_advice(account: BillAccount, most: int = MOST) -> list[Advice]:
-    """The changes that would have saved most, the best first."""
+    """The changes that would have saved most, the best first; each saves something more with those before it."""
     found: dict[str, Advice] = {}
     for one in _all_advice(account):
         known = found.get(one.about)
         if known is None or one.saved > known.saved:
             found[one.about] = one
     least = sum((one.cost or ZERO for one in account.rewrites), ZERO) * LEAST_SHARE
-    return sorted((one for one in found.values() if one.saved > least), key=lambda one: -one.saved)[:most]
+    kept: list[Advice] = []
+    together = ZERO
+    for one in sorted((one for one in found.values() if one.saved > least), key=lambda one: -one.saved):
+        saved = saved_together(account, [*kept, one]) if kept else one.saved
+        if len(kept) < most and saved > together + least:
+            kept, together = [*kept, one], saved
+    return kept
 
 
 def saved_together(account: BillAccount, advice: Sequence[Advice]) -> Decimal:

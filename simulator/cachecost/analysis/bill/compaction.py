@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from statistics import median_low
 
-from cachecost.analysis.bill.account import BillAccount
+from cachecost.analysis.bill.account import BillAccount, Tokens
 from cachecost.analysis.bill.savings import InScope
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.providers.quotes import PER_TOKEN, Prices
 from cachecost.providers.usage import ZERO
-
-Tokens = tuple[int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,8 +108,8 @@ class BillRow:
     _sums: dict[int, TokenSum] = field(default_factory=dict)
     _extra: list[Decimal] = field(default_factory=lambda: list(NO_DOLLARS))
 
-    def add(self, call: BilledCall, found: Prices | None, prices: CallPrices) -> None:
-        """Count a call, whose prices are `found`."""
+    def add(self, call: BilledCall, found: Prices | None, prices: CallPrices, is_sum_known: bool = False) -> None:
+        """Count a call, whose prices are `found`. What it lacks is in the sum of its session, where that is known."""
         total = self._sums.get(id(found))
         if total is None:
             total = self._sums[id(found)] = TokenSum(found)
@@ -118,7 +118,7 @@ class BillRow:
         self.unpriced += found is None
         if call.is_output_partial:
             self.partial_outputs += 1
-            total.missing_output += missing_output(call)
+            total.missing_output += 0 if is_sum_known else missing_output(call)
         start = call.start
         if start is not None:
             self.first = start if self.first is None or start < self.first else self.first
@@ -235,13 +235,14 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
     key_of = partial(_period_key, form=PERIODS[by], zone=account.zone) if by in PERIODS else GROUPS[by]
     total, rows = BillRow("total"), dict[str, BillRow]()
     sessions, unpriced = set[str](), Counter[str]()
-    prices = account.prices
+    prices, unwritten = account.prices, find_unwritten(account)
+    summed = {one.session for one in unwritten}
     for file, call, found in account.priced_calls():
         key = key_of(file, call)
         row = rows.get(key)
         if row is None:
             row = rows[key] = _first_row(key, by, file, call)
-        row.add(call, found, prices)
+        row.add(call, found, prices, call.session in summed)
         sessions.add(call.session or file.path)
         if found is None or call.extra:
             unpriced.update(prices.why_unpriced(call))
@@ -262,7 +263,7 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
         account.copies,
         account.warm_calls,
         account.warm_tokens,
-        find_unwritten(account),
+        unwritten,
         account.zone,
     )
 
