@@ -209,3 +209,11 @@ def test_a_healthy_log_is_told_nothing(run_case: Run, tmp_path: Path) -> None:
     lines = (DATA / "38-api-log-advice" / "log.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "log.jsonl").write_text("".join(lines[:5]))
     assert bill_of(tmp_path / "log.jsonl")["advice"] == []
+
+
+def test_of_several_logs_the_file_and_its_line_are_named(run_case: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "38-api-log-advice"
+    run_case("38-api-log-advice", "bill", "log.jsonl")
+    found = {change for change, _ in changes(bill_of(folder))}
+    assert "13 tools instead of 5 at tools.5 in mcp.jsonl:6" in found
+    assert any(one.startswith("system.1 changed in") and one.endswith(("log.jsonl:6", "of log.jsonl")) for one in found)

@@ -36,7 +36,7 @@ RESERVE = 13_000
 """The client compacts so many tokens before the window is full."""
 CLIENT = "claude-code"
 COMPACTION, LOG = "compaction", "log"
-MOST_REPLAYED = 1_000
+MOST_REPLAYED = 500
 """Logged calls that are replayed for advice; of more, `explain` says what to change."""
 
 
@@ -239,9 +239,11 @@ def _finding_words(findings: Sequence[Finding]) -> str:
     if more and first.cause in WITHOUT_PLACE:
         return f"{codes()[first.cause].name}: {count_text(more + 1, 'call')}"
     where = f" at {first.block}" if first.block and first.block not in first.message else ""
-    file = f" of {PurePath(first.file).name}" if first.file else ""
+    file = PurePath(first.file).name if first.file else ""
+    place = f"{file}:{first.line}" if file and first.line != first.call else f"call {first.call}"
+    of_file = f" of {file}" if file and first.line == first.call else ""
     also = f" and {count_text(more, 'other call')}" if more else ""
-    return f"{first.message}{where} in call {first.call}{file}{also}"
+    return f"{first.message}{where} in {place}{of_file}{also}"
 
 
 def _log_findings(account: BillAccount) -> Iterator[Finding]:
