@@ -324,7 +324,7 @@ def test_an_answer_recorded_before_it_was_complete_is_a_lower_bound(
     answers = [answer(n, (3, 0, 5_000, 0, 1 + n), "one", message=message) for n, message in enumerate(lines)]
     log = write(tmp_path / "a.jsonl", *answers, answer(60, (3, 5_000, 10, 0, 9), "two", message=COMPLETE))
     assert bill(log)["partial_outputs"] == partial
-    said = "  The output is a lower bound: 1 of 2 answers was recorded before it was complete.\n"
+    said = "  Output is understated: Claude Code logged only the first tokens of 1 of 2 answers"
     assert (said in run(log).stdout) == bool(partial)
     assert (said in run(log, "--session", "s").stdout) == bool(partial)
 

@@ -28,7 +28,7 @@ def test_the_table_answers_first(folder: Path) -> None:
     text = printed("next", folder, "--at", SOON, "--model", "claude-sonnet-4-5", "--tools", 5000)
     lines = text.splitlines()
     assert lines[0].startswith("next message $0.01 (cold: $0.20) · 20k tokens are warm until")
-    assert lines[1] == "claude-opus-4-5-20251101 · 2 calls · $0.22 · cache hit rate 50%"
+    assert lines[1] == "session 1e0816f0 · api · claude-opus-4-5-20251101 · 2 calls · $0.22 · cache hit rate 50%"
     names = [line.strip().split("  ")[0] for line in lines[4:11]]
     assert names == [
         "now",
@@ -39,7 +39,7 @@ def test_the_table_answers_first(folder: Path) -> None:
         "5,000 tokens of tools added",
         "5,000 tokens of tools deferred",
     ]
-    assert "Nothing is ever sent" in text
+    assert "Assumes a" in text and "prices its first call only" in text
 
 
 def test_the_json_is_what_the_api_says(folder: Path) -> None:

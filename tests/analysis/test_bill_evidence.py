@@ -103,7 +103,7 @@ def test_a_call_that_only_reads_keeps_the_ttl_of_what_it_reads() -> None:
         ("client", "system_changed", "billed_not_explained"),
         ("agents", "tools_changed", "billed_not_explained"),
         ("date", "system_changed", "billed_not_explained"),
-        ("resume", "system_changed", "content_changed"),
+        ("resume", "billed_not_explained", "billed_not_explained"),
         ("fork", "fork", "fork"),
         ("human", "billed_not_explained", "billed_not_explained"),
         ("error", "billed_not_explained", "billed_not_explained"),

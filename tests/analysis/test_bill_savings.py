@@ -1,4 +1,4 @@
-"""What another TTL or keep-alives would have saved is what a plain simulation of the cache with them costs less."""
+"""What another TTL would have saved is what a plain simulation of the cache with it costs less."""
 
 from __future__ import annotations
 
@@ -8,29 +8,19 @@ from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.random_bills import START
 from tests.analysis.test_bill_account import prices
 
 from cachecost.analysis.bill.account import BillAccount, account_for
-from cachecost.analysis.bill.savings import (
-    LEAD_S,
-    MOST_PINGS,
-    KeepAliveSaving,
-    best_keep_alive,
-    is_main,
-    is_sub_agent,
-    saved_by_five_minutes,
-    saved_by_hour,
-)
+from cachecost.analysis.bill.savings import is_main, is_sub_agent, saved_by_five_minutes, saved_by_hour
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 
 SEEDS = settings(max_examples=250)
 MODEL = "claude-opus-4-5"
 READ, FIVE, HOUR, INPUT, OUTPUT = (Decimal(price) / 10**6 for price in ("0.5", "6.25", "10", "5", "25"))
-PAUSES = (1, 60, 239.9, 240, 299.9, 300, 500, 540, 3539.9, 3540, 3599.9, 3600, 7080, 9000, 100_000)
+PAUSES = (1, 60, 299.9, 300, 500, 3599.9, 3600, 7080, 9000, 100_000)
 
 
 class Turn(NamedTuple):
@@ -42,10 +32,9 @@ class Turn(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How a chain is cached: the first `hour` tokens have 1h, the rest 5m; `pings` are sent at most after each call."""
+    """How a chain is cached: the first `hour` tokens have 1h, the rest 5m."""
 
     hour: float = 0
-    pings: int = 0
 
 
 ALL = float("inf")
@@ -65,9 +54,7 @@ class Simulation:
         self.cost = Decimal(0)
         self.cached = 0
         for number, turn in enumerate(chain):
-            idle = self._idle_after_pings(turn.pause) if number else 0.0
-            self._call(turn, idle)
-        self._ping(self.plan.pings)
+            self._call(turn, turn.pause if number else 0.0)
 
     def _call(self, turn: Turn, idle: float) -> None:
         hour = int(min(self.plan.hour, self.cached))
@@ -79,17 +66,6 @@ class Simulation:
         self.bills.append(bill)
         each = (INPUT, READ, FIVE, HOUR, OUTPUT)
         self.cost += sum((count * price for count, price in zip(bill, each, strict=True)), Decimal(0))
-
-    def _idle_after_pings(self, pause: float) -> float:
-        interval = (300 if self.cached > self.plan.hour else 3600) - LEAD_S
-        sent = 0
-        while sent < self.plan.pings and (sent + 1) * interval <= pause:
-            sent += 1
-        self._ping(sent)
-        return pause - sent * interval
-
-    def _ping(self, times: int) -> None:
-        self.cost += times * self.cached * READ
 
 
 def calls_of(chain: Sequence[Turn], plan: Plan, agent: str = "") -> list[BilledCall]:
@@ -143,18 +119,6 @@ def test_a_5m_ttl(seed: int) -> None:
     assert saved_by_five_minutes(account_of(calls_of(chain, plan)), is_main) == saved(chain, plan, Plan(0))
 
 
-@SEEDS
-@given(st.integers(0, 10**9))
-def test_keep_alives(seed: int) -> None:
-    """Of one TTL: the part with 1h, the whole prefix has another interval."""
-    random = Random(seed)
-    chain, hour = random_chain(random), random.choice((0, ALL))
-    options = [(saved(chain, Plan(hour), Plan(hour, pings)), -pings) for pings in range(1, MOST_PINGS + 1)]
-    best = max(options)
-    found = best_keep_alive(account_of(calls_of(chain, Plan(hour))))
-    assert found == (KeepAliveSaving(-best[1], best[0]) if best[0] > 0 else KeepAliveSaving(0, Decimal(0)))
-
-
 @settings(max_examples=100)
 @given(st.integers(0, 10**9))
 def test_each_scope_is_apart(seed: int) -> None:
@@ -164,17 +128,6 @@ def test_each_scope_is_apart(seed: int) -> None:
     if not any(one.cause == "cold_start" for one in found.rewrites):
         assert saved_by_hour(found, is_main) == saved(main, Plan(0), Plan(ALL))
         assert saved_by_hour(found, is_sub_agent) == saved(side, Plan(0), Plan(ALL))
-
-
-@pytest.mark.parametrize("pause", [500, 700])
-def test_copies_are_pinged_once(pause: float) -> None:
-    """A resumed session: its file begins with a copy of the other, and its next call ends the last pause."""
-    chain = [Turn(0, 400_000, 0), Turn(pause, 10, 0), Turn(pause, 10, 0)]
-    calls = calls_of(chain, Plan(0))
-    whole = best_keep_alive(account_of(calls))
-    apart = best_keep_alive(account_of(calls_of(chain, Plan(0))[:2], calls_of(chain, Plan(0))))
-    assert whole == apart
-    assert whole.saved > 0
 
 
 def test_what_others_kept_alive_needs_no_1h_ttl() -> None:
@@ -197,5 +150,5 @@ def test_a_host_without_1h_saves_nothing_by_it() -> None:
 
 
 def test_a_chain_has_pauses_on_both_sides_of_each_edge() -> None:
-    edges = (240, 300, 3540, 3600)
+    edges = (300, 3600)
     assert all(any(low < edge <= high for low, high in pairwise(PAUSES)) for edge in edges)

@@ -41,7 +41,7 @@ def test_every_refused_option_is_refused_in_the_file() -> None:
 
 TEXTS = {"since": '"7d"', "until": "2026-03-07", "as-of": "2026-03-07", "at": "2026-03-07T12:00:00", "calls": '"1-2"'}
 TEXTS |= {"from": TEXTS["at"], "to": TEXTS["at"], "alarm-usd": "0.25", "rule": '["seed=3"]', "rules": '"some.toml"'}
-TEXTS |= {"tokens": '"tiktoken"', "source": '"me"'}
+TEXTS |= {"tokens": '"tiktoken"', "source": '"me"', "timezone": '"UTC"'}
 
 
 def sample(option: click.Parameter, key: str) -> str:

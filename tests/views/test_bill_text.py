@@ -22,9 +22,11 @@ def account(tmp_path: Path) -> BillAccount:
 
 
 def lines(account: BillAccount, width: int, by: str = "session", most: int | None = None) -> list[str]:
-    hints = ["What would have saved most:", "  $0.11  one model a session, so that nothing has to be written again"]
-    advice = {"ttl_expired": "a 1h TTL on the main thread would have saved $0.04; 3 keep-alives $0.09"}
-    found = bill_lines(summarize(account, by), account.rewrites, advice, hints, width, most)  # type: ignore[arg-type]
+    hints = [
+        "What would have saved most:",
+        "  $0.11  a 1h TTL for the main conversation, so that nothing has to be written again",
+    ]
+    found = bill_lines(summarize(account, by), account.rewrites, hints, width, most)
     return [line for line, _ in found]
 
 
@@ -37,7 +39,7 @@ def test_the_bill(account: BillAccount, golden: Golden, width: int) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_row_says_what_it_cost_and_why(account: BillAccount, width: int, by: str) -> None:
     found = lines(account, width, by)
-    head = next(line for line in found if line.endswith("most of it"))
+    head = next(line for line in found if line.endswith("main cause"))
     assert head.split()[0] == by and {"cost", "rewritten"} <= set(head.split())
     assert found[-1].endswith("--html bill.html")
     assert not [line for line in found if line != line.rstrip()]

@@ -12,7 +12,7 @@ from typing_extensions import Unpack
 from cachecost.analysis.bill.account import BillAccount
 from cachecost.analysis.bill.advice import Advice, best_advice
 from cachecost.analysis.bill.found_sessions import account_of_found
-from cachecost.analysis.bill.summary import GROUPS, BillRow, summarize
+from cachecost.analysis.bill.summary import ROWS_BY, BillRow, summarize
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.setup import RuleOptions, setup_of
 from cachecost.base.errors import Fault, InputError
@@ -44,8 +44,8 @@ class BillResult:
         """One row per session, project, day, week, month, model or agent: tokens as int, dollars as Decimal."""
         import pandas as pd
 
-        if by not in GROUPS:
-            raise InputError([Fault("by:", one_of(list(GROUPS), by))])
+        if by not in ROWS_BY:
+            raise InputError([Fault("by:", one_of(list(ROWS_BY), by))])
         return pd.DataFrame([_row(row, by) for row in summarize(self.account, by).rows])
 
     def rewrites(self) -> pd.DataFrame:

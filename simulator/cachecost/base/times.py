@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 
 EARLIEST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
 LATEST = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
 
 
-def seconds(text: str) -> float:
-    """Seconds since the epoch of an ISO 8601 time of the years 1 to 8999; one without a zone is UTC (rule 11).
+def seconds(text: str, zone: tzinfo = UTC) -> float:
+    """Seconds since the epoch of an ISO 8601 time of the years 1 to 8999; one without a zone is in `zone` (rule 11).
 
     Raises ValueError. The simulation continues after the last call, so the years up to 9999 stay free.
     """
     moment = datetime.fromisoformat(text)
-    at = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    at = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
     if not EARLIEST <= at < LATEST:
         raise ValueError(f"{text!r} is not in the years 1 to 8999")
     return at

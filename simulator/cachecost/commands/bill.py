@@ -8,13 +8,16 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cachecost.base.exit_codes import ExitCode
+from cachecost.base.time_zones import LOCAL, find_zone
 from cachecost.base.times import iso, seconds
 from cachecost.commands.bill_filters import no_match_words
 from cachecost.commands.choices import NameChoice
@@ -49,22 +52,31 @@ SPAN_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """A moment in seconds since the epoch: a span before now, or a time in UTC. Raises BadParameter."""
+    """A moment in seconds since the epoch: a span before now, or a time in the zone of --timezone, else UTC.
+
+    Raises BadParameter.
+    """
     if value is None:
         return None
     if match := SPAN.fullmatch(value):
         return time.time() - int(match[1]) * SPAN_SECONDS[match[2]]
     try:
-        return seconds(value)
+        return seconds(value, ctx.params.get("zone") or UTC)
     except (ValueError, OverflowError):
         raise click.BadParameter(f"expected a span (30d, 12h, 2w) or a date (2026-03-07); got '{value}'") from None
 
 
+def parse_zone(ctx: click.Context, param: click.Parameter, value: str) -> tzinfo:
+    """A time zone by name. Raises BadParameter."""
+    try:
+        return find_zone(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; names are like Europe/Berlin, UTC, local") from None
+
+
 @click.command(cls=SectionedCommand)
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=LogPath())
-@click.option(
-    "--since", metavar="WHEN", callback=parse_moment, help="Only calls since then: 30d, 12h, 2w, or a date (UTC)."
-)
+@click.option("--since", metavar="WHEN", callback=parse_moment, help="Only calls since then: 30d, 12h, 2w, or a date.")
 @click.option("--until", metavar="WHEN", callback=parse_moment, help="Only calls before then.")
 @click.option("--by", type=NameChoice(BY), help="What the rows are.  [default: session, the ten most expensive]")
 @click.option(
@@ -72,9 +84,34 @@ def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) 
 )
 @click.option("--all-calls", is_flag=True, help="With --session: a row for every call; without it, runs are one row.")
 @click.option("--project", metavar="TEXT", help="Only sessions whose folder contains this text.")
+@click.option(
+    "--timezone",
+    "zone",
+    metavar="ZONE",
+    default=LOCAL,
+    show_default=True,
+    is_eager=True,
+    callback=parse_zone,
+    help="The zone of days, times and dates: a name like Europe/Berlin, UTC, or local.",
+)
+@click.option(
+    "--output",
+    "output",
+    type=click.Choice(("estimated", "recorded")),
+    default="estimated",
+    show_default=True,
+    help="Output that the client did not record: estimated apart from the bill, or left out.",
+)
 @format_option
 @workers_options("one")
-@click.option("--apply", "applies", is_flag=True, help="Write the advised settings into Claude Code's settings file.")
+@click.option(
+    "--apply",
+    "applies",
+    metavar="NAME",
+    is_flag=False,
+    flag_value="",
+    help="Write this advised setting into Claude Code's settings file; the name may be left out if one is advised.",
+)
 @click.option("--yes", "is_confirmed", is_flag=True, help="With --apply: do not ask.")
 @skip_option
 @html_option("Also write the bill as an HTML page.")
@@ -90,12 +127,14 @@ def bill(
     session: str | None,
     all_calls: bool,
     project: str | None,
+    zone: tzinfo,
+    output: str,
     format_: str,
     backend: str,
     scheduler: str | None,
     worker_timeout: float,
     jobs: int | None,
-    applies: bool,
+    applies: str | None,
     is_confirmed: bool,
     may_skip: bool,
     html: Path | None,
@@ -103,7 +142,7 @@ def bill(
     as_json: bool,
     shared: SharedOptions,
 ) -> int:
-    """Show what sessions cost, which of it was paid to write cached tokens again, and why.
+    """Show what sessions cost, which of it was spent re-caching cached content, and why.
 
     PATH is a file, a folder, or the URL of one (s3://, gs://, az://, https://); without it, the sessions of the
     agents found on this machine. Dollars are list prices. What was read is remembered in the file that
@@ -119,11 +158,11 @@ def bill(
             paths, format_, bar, _workers(paths, backend, scheduler, jobs, worker_timeout), "bill"
         )
         with bar.reading(found.logs):
-            account = _account(found, shared, format_, project, since, until)
+            account = _account(found, shared, format_, project, since, until, zone)
         filters = {"--project": project, "--since": since, "--until": until}
         if not any(account.calls()) and (said := no_match_words(found.sessions, filters)):
             print_diagnostic(said)
-        shown = _ShownBill.of(account, found, by, session)
+        shown = _ShownBill.of(account, found, by, session, output == "estimated")
     write_rows(csv_file, shown.csv_rows())
     if as_json:
         sys.stdout.write(json.dumps(shown.as_object(), ensure_ascii=False) + "\n")
@@ -131,10 +170,10 @@ def bill(
         shown.print_text(not all_calls)
     if html is not None:
         shown.write_page(html, _command(paths, session, project, since, until, html))
-    if applies:
+    if applies is not None:
         from cachecost.commands.settings_file import apply_advice
 
-        apply_advice(shown.advice, is_confirmed)
+        apply_advice(choose_settings(shown.advice, applies), is_confirmed)
     code = ExitCode.NOT_EVALUATED if shown.summary.unpriced else ExitCode.OK
     return code_with_skipped(found.skipped, may_skip, code)
 
@@ -168,14 +207,24 @@ class _ShownBill:
     calls: Sequence[TimelineCall]
 
     @classmethod
-    def of(cls, account: BillAccount, found: SessionFiles, by: str | None, session: str | None) -> _ShownBill:
+    def of(
+        cls, account: BillAccount, found: SessionFiles, by: str | None, session: str | None, estimates_output: bool
+    ) -> _ShownBill:
         """Raises UsageError for a session that is not among them."""
         from cachecost.analysis.bill.advice import best_advice
         from cachecost.analysis.bill.summary import summarize
         from cachecost.commands.session_choice import choose_account
 
         account, calls = (account, ()) if session is None else choose_account(account, session)
-        return cls(account, found, summarize(account, by or "session"), best_advice(account), by, session, calls)
+        summary = replace(summarize(account, by or "session"), estimates_output=estimates_output)
+        return cls(account, found, summary, best_advice(account), by, session, calls)
+
+    @property
+    def together(self) -> Decimal:
+        """USD that all changes shown would have saved together."""
+        from cachecost.analysis.bill.advice import saved_together
+
+        return saved_together(self.account, self.advice)
 
     def csv_rows(self) -> Iterator[dict[str, Any]]:
         from cachecost.views.bill.json_output import call_object, csv_rows
@@ -184,17 +233,19 @@ class _ShownBill:
 
     def as_object(self) -> dict[str, Any]:
         """The object of --json."""
+        from cachecost.base.formatting import exact
         from cachecost.views.bill.advice import advice_object
         from cachecost.views.bill.json_output import bill_object, call_object
 
         made = bill_object(self.summary, self.account.rewrites, self.found.skipped)
         made["advice"] = list(map(advice_object, self.advice))
+        made["advice_together_usd"] = exact(self.together)
         return made | ({"calls": [call_object(one) for one in self.calls]} if self.session else {})
 
     def print_text(self, folds: bool) -> None:
         """Print to stdout; nothing where nothing was found."""
         from cachecost.commands.session_choice import find_first_words
-        from cachecost.views.bill.advice import advice_lines, cause_notes
+        from cachecost.views.bill.advice import advice_lines
         from cachecost.views.bill.session import print_session
         from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill
 
@@ -202,17 +253,16 @@ class _ShownBill:
         if self.session:
             print_session(self.summary, self.calls, find_first_words(self.calls), hints, sys.stdout, folds)
         elif self.found.sessions or self.found.logs:
-            hints = [*advice_lines(self.advice), *hints]
-            notes, most = cause_notes(self.account), None if self.by else ROWS_SHOWN
-            print_bill(self.summary, self.account.rewrites, notes, hints, sys.stdout, most)
+            hints = [*advice_lines(self.advice, self.together), *hints]
+            most = None if self.by else ROWS_SHOWN
+            print_bill(self.summary, self.account.rewrites, hints, sys.stdout, most)
 
     def write_page(self, path: Path, again: str) -> None:
         """Write the HTML page; `again` is the command that makes it."""
-        from cachecost.views.bill.advice import cause_notes
         from cachecost.views.bill.page import bill_page
         from cachecost.views.html.frame import write_page
 
-        write_page(path, bill_page(self.account, again, cause_notes(self.account), self.advice))
+        write_page(path, bill_page(self.account, again, self.advice, self.summary.estimates_output))
         print_diagnostic(f"{path} written")
 
 
@@ -223,14 +273,26 @@ def _account(
     project: str | None,
     since: float | None,
     until: float | None,
+    zone: tzinfo,
 ) -> BillAccount:
     """The account of what was found, in the period asked for."""
     from cachecost.analysis.bill.found_sessions import account_of_found
 
-    account = account_of_found(found, shared.setup, format_, project, _in_period(since, until), print_diagnostic)
+    in_period = _in_period(since, until)
+    account = account_of_found(found, shared.setup, format_, project, in_period, print_diagnostic, zone=zone)
     if since is not None or until is not None:
         _report_untimed(account)
     return account
+
+
+def choose_settings(advice: Sequence[Advice], name: str) -> list[Advice]:
+    """The advised setting of this name, by its key or variable; "": the only one. Raises UsageError."""
+    settings = [one for one in advice if one.setting]
+    found = [one for one in settings if not name or name in (one.setting.key, one.setting.variable)]  # type: ignore[union-attr]
+    if len(found) > 1 or (name and not found):
+        names = ", ".join(one.name for one in settings) or "none"
+        raise click.UsageError(f"--apply: expected one of the settings that are advised ({names}); got '{name}'")
+    return found
 
 
 def _command(

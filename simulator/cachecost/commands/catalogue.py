@@ -21,7 +21,7 @@ COMMAND_GROUPS = {
     "Start": {
         "bill": CommandPlace(
             "bill:bill",
-            "Show what sessions cost, which of it was paid to write cached tokens again, and why.",
+            "Show what sessions cost, which of it was spent re-caching cached content, and why.",
         ),
         "view": CommandPlace(
             "view:view",

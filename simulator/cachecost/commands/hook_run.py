@@ -127,7 +127,9 @@ def _before_compaction(moment: _Moment, options: HookOptions) -> dict[str, Any] 
     """An automatic compaction is never stopped: the request that needs it would fail."""
     facts, state, prices, memory, now = moment
     found = price_compaction(state, prices, now)
-    if not is_expensive(found.summary.cost, state.prompt_tokens, options.least_usd, options.least_tokens):
+    if found is None or not is_expensive(
+        found.summary.cost, state.prompt_tokens, options.least_usd, options.least_tokens
+    ):
         return None
     words = compaction_warning(state, found, now)
     if options.blocks and text_at(facts, "trigger") == "manual" and memory.note_block(state.last_used):

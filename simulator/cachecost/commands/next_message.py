@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from cachecost.simulation.workload import Workload
 
 NO_SESSION = "no call of a main thread with a bill was found"
-SIMULATED = "Simulated from the requests of the log."
-FROM_BILLS = "From the bills of the session: what the next prompt repeats is taken to be as long as they say."
+SIMULATED = " and prices its first call only, simulated from the requests of the log."
+FROM_BILLS = ", prices its first call only, and takes the cached prompt's length from the last bill."
 
 
 def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) -> float:
@@ -82,7 +82,7 @@ def next_(
 
     SESSION is the beginning of an id among the sessions of this machine, PATH a session file, a request log or a
     folder, whose latest session is meant; without either, the latest session of this machine. A message is as long as
-    those of the session typically are. Nothing is ever sent.
+    those of the session typically are. cachecost never sends anything itself.
     """
     from cachecost.analysis.next_message.found_sessions import NextRequest
     from cachecost.base.errors import CannotEvaluate

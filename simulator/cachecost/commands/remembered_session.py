@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from glob import escape
 from pathlib import Path
 from stat import S_ISREG
 from zlib import crc32
@@ -20,7 +21,7 @@ from cachecost.base.version import __version__
 from cachecost.conversations.billed_calls import BilledCall
 from cachecost.sessions.file_tails import tail_digest
 
-CONTENT = 1
+CONTENT = 2
 """To be raised when what is remembered changes."""
 VERSION = crc32(f"{CONTENT} {__version__}".encode())
 STORE_VARIABLE, NO_STORE = "CACHECOST_STORE", "off"
@@ -46,6 +47,8 @@ class RememberedSession(msgspec.Struct, array_like=True):
     state: SessionState | None
     models: dict[str, BilledModel]
     reader: bytes
+    earlier_static: int | None = None
+    """The static prefix of the session's earlier part, where that is in another file (None: not looked up)."""
     blocked_at: float | None = None
     """When the call began after which a hook stopped a message: it stops one once."""
 
@@ -89,10 +92,12 @@ class SessionMemory:
         known = self._known
         if known is not None and known.identity == identity:
             return known.state
-        before = known.reader if known is not None and self._has_grown(known, identity) else b""
-        state, reader = read_transcript(self._path, before, self.find)
+        has_grown = known is not None and self._has_grown(known, identity)
+        before, earlier = (known.reader, known.earlier_static) if known is not None and has_grown else (b"", None)
+        state, reader, earlier = read_transcript(self._path, before, self.find, earlier)
+        tail = tail_digest(self._path, identity[1])
         self._known = RememberedSession(
-            VERSION, str(self._path), identity, tail_digest(self._path, identity[1]), state, self.models, reader
+            VERSION, str(self._path), identity, tail, state, self.models, reader, earlier_static=earlier
         )
         self.save()
         return state
@@ -150,9 +155,14 @@ class SessionMemory:
         return inode == identity[0] and identity[1] > size and tail_digest(self._path, size) == known.tail
 
 
-def read_transcript(path: Path, before: bytes, find: FindModel) -> tuple[SessionState | None, bytes]:
-    """The state of a transcript, and what is needed to go on; `before` is what an earlier reading left."""
-    from cachecost.analysis.next_message.history import session_state
+def read_transcript(
+    path: Path, before: bytes, find: FindModel, earlier: int | None = None
+) -> tuple[SessionState | None, bytes, int | None]:
+    """The state of a transcript, what is needed to go on, and the static prefix of the session's earlier part.
+
+    `before` and `earlier` are what an earlier reading left.
+    """
+    from cachecost.analysis.next_message.history import CONTINUED, session_state
     from cachecost.conversations.readers.claude_code.bill import TranscriptBill, decode_state
 
     try:
@@ -162,7 +172,27 @@ def read_transcript(path: Path, before: bytes, find: FindModel) -> tuple[Session
     file = bill.read()
     main = [call for call in file.calls if not call.agent]
     pending = bill.state.pending[main[-1].number - 1].events if main else []
-    return session_state(file.calls, find, file.project, pending=pending), bill.saved_state
+    if earlier is None and main and CONTINUED in main[0].events:
+        earlier = _earlier_static(path, main[0].session)
+    state = session_state(file.calls, find, file.project, pending=pending, earlier_static=earlier or 0)
+    return state, bill.saved_state, earlier
+
+
+def _earlier_static(path: Path, session: str) -> int:
+    """The static prefix of a session from its other files, which are beside this one; 0: unknown."""
+    from cachecost.analysis.next_message.history import static_prefix
+    from cachecost.base.errors import InputError
+    from cachecost.conversations.readers.claude_code.bill import TranscriptBill
+
+    found: list[tuple[float, int]] = []
+    for other in path.parent.glob(f"{escape(session)}*.jsonl") if session else ():
+        if other.name == path.name:
+            continue
+        with suppress(OSError, InputError):
+            main = [call for call in TranscriptBill(other).read().calls if not call.agent and call.session == session]
+            if main and (static := static_prefix(main)):
+                found.append((main[0].start or 0.0, static))
+    return min(found, default=(0.0, 0))[1]
 
 
 def _look_up(call: BilledCall, model: str) -> BilledModel:

@@ -90,7 +90,8 @@ def _fields(facts: Facts, now: float) -> dict[str, str]:
     """The values of the fields; empty ones where the session has no call yet. Raises OSError, InputError."""
     cache, model = object_at(facts, "prompt_cache"), text_at(object_at(facts, "model"), "id")
     cost = number_at(object_at(facts, "cost"), "total_cost_usd")
-    others = {"client_cost": "" if cost is None else dollars(Decimal(str(cost))), "last_miss": last_miss(cache)}
+    counted = "" if cost is None else dollars(Decimal(str(cost)))
+    others = {"client_cost": counted, "last_miss": last_miss(cache), **({"cost": counted} if counted else {})}
     path = text_at(facts, "transcript_path")
     memory = SessionMemory(Path(path), remembered_folder()) if path else None
     state = memory.read() if memory else None

@@ -48,7 +48,10 @@ TOKENS_AS = {"next": "counter"}
 """Commands whose option for the source of token counts has another name."""
 
 SETTABLE: Mapping[str, tuple[str, ...]] = {
-    "bill": ("since", "until", "by", "session", "all-calls", "project", *LOG, "json", *RULES_AND_PRICES),
+    "bill": (
+        *("since", "until", "by", "session", "all-calls", "project", "timezone", "output"),
+        *(*LOG, "json", *RULES_AND_PRICES),
+    ),
     "view": ("since", "project", "session", "beside", "no-browser", "port", "format", *RULES_AND_PRICES),
     "import": ("content", "redact", "round-sizes", *LOG, "source", "licence", "json", *RULES_AND_PRICES),
     "replay": (*LOG, "strategy", "all", "model", "capacity", "tokens", "json", *RULES_AND_PRICES),

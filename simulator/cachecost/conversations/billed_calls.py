@@ -28,6 +28,9 @@ EVENTS = {
     "resume": "the session was resumed",
     "date": "the date changed",
     "images": "the first image",
+    "tool_search": "a tool search",
+    "skill": "a skill was loaded",
+    "continued": "the session began in another file",
 }
 """What may lie between a call and the one that it continues, and its words."""
 
@@ -71,6 +74,8 @@ class BilledCall(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):
     """What kind of sub-agent made the call; agents of one type share their static prefix."""
     is_output_partial: bool = False
     """Whether the output tokens were recorded before the answer was complete: the call was billed at least these."""
+    answer_bytes: int = 0
+    """Of a partial output: the length of what the record has of the answer, in UTF-8."""
 
     @property
     def usage(self) -> Usage:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_fields
+from datetime import UTC, tzinfo
 from decimal import Decimal
 from math import inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from cachecost.analysis.bill.cache_states import CachedPrefix
 from cachecost.analysis.bill.call_prices import CallPrices
-from cachecost.analysis.bill.evidence import Rewrite, find_evidence
+from cachecost.analysis.bill.evidence import Rewrite, find_evidence, place_before
 from cachecost.analysis.bill.rewrites import LastCall, find_rewrites
 from cachecost.analysis.bill.shared_prefixes import SharedPrefixes
 from cachecost.caches.causes import Cause
@@ -18,7 +23,12 @@ from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.conversations.recorded_bills import REQUESTS
 from cachecost.providers.quotes import Prices
 
+if TYPE_CHECKING:
+    from cachecost.analysis.bill.logs import LoggedCalls
+
 IsCounted = Callable[[BilledCall], bool]
+Tokens = tuple[int, int, int, int, int]
+replace: Any = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +76,10 @@ class BillAccount:
     warm_tokens: int = 0
     states: dict[int, dict[int, CachedPrefix]] = field(default_factory=dict)
     """The cache after each call, by the `id()` of its file and its number; filled where it is first asked for."""
+    zone: tzinfo = UTC
+    """In which days, weeks and months are counted."""
+    logged: LoggedCalls | None = None
+    """The calls of logs whose requests are known."""
     _copied: frozenset[int] = frozenset()
     _priced: list[PricedCall] = field(default_factory=list)
 
@@ -94,6 +108,7 @@ def account_for(
     prices: CallPrices,
     is_counted: IsCounted = bool,
     known: Sequence[BilledRewrite] = (),
+    zone: tzinfo = UTC,
 ) -> BillAccount:
     """The account of these files. What came before the period still counts as cached.
 
@@ -101,10 +116,24 @@ def account_for(
     """
     ordered = sorted(files, key=_begins)
     copied = _find_copies(ordered)
-    account = BillAccount(ordered, prices, is_counted, copies=len(copied), _copied=copied)
+    account = BillAccount(ordered, prices, is_counted, copies=len(copied), zone=zone, _copied=copied)
     requests = (one for one in known if id(one.call) not in copied and is_counted(one.call))
-    account.rewrites = sorted((*_rewrites(account, copied), *requests), key=_rewrite_order)
+    found = _with_same_lengths(list(_rewrites(account, copied)))
+    account.rewrites = sorted((*found, *requests), key=_rewrite_order)
     return account
+
+
+def with_usage(account: BillAccount, changed: Mapping[int, Tokens]) -> BillAccount:
+    """The account with the tokens of some calls changed, by the `id()` of the call."""
+    original: dict[int, BilledCall] = {}
+    files: list[SessionFile] = []
+    for file in account.files:
+        calls = [replace(call, tokens=changed[id(call)]) if id(call) in changed else call for call in file.calls]
+        original.update((id(new), old) for new, old in zip(calls, file.calls, strict=True))
+        files.append(replace(file, calls=calls))
+    return account_for(
+        files, account.prices, lambda call: account.is_counted(original.get(id(call), call)), (), account.zone
+    )
 
 
 def _begins(file: SessionFile) -> tuple[float, float, str]:
@@ -157,6 +186,25 @@ def _rewrites(account: BillAccount, copied: frozenset[int]) -> Iterator[BilledRe
             yield BilledRewrite(file, call, None, evidence.cause, prefix.tokens, cost, evidence.words, is_static=True)
 
 
+def _with_same_lengths(rewrites: Sequence[BilledRewrite]) -> Iterator[BilledRewrite]:
+    """The rewrites; of those that nothing explains, how often a call fell to the same length, and after what."""
+    places: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
+    everywhere = Counter[int]()
+    for one in rewrites:
+        if one.cause == "billed_not_explained" and one.call.read:
+            places[one.call.session or one.file.path, one.call.read][place_before(one.call)] += 1
+            everywhere[one.call.read] += 1
+    for one in rewrites:
+        key = (one.call.session or one.file.path, one.call.read)
+        here = places.get(key) if one.cause == "billed_not_explained" else None
+        times, of_all = (here.total(), everywhere[one.call.read]) if here else (0, 0)
+        parts = [f"{times} calls of this session fell to this length"] if times > 1 else []
+        if here and len(here) > 1:
+            parts += [f"{count} {place or 'elsewhere'}" for place, count in here.most_common()]
+        parts += [f"{of_all} calls of all sessions"] if of_all > times else []
+        yield replace_fields(one, words="; ".join([one.words, ", ".join(parts)])) if parts else one
+
+
 def _note_firsts(
     account: BillAccount, file: SessionFile, shared: SharedPrefixes, last_of: Mapping[str, LastCall]
 ) -> None:
@@ -164,9 +212,10 @@ def _note_firsts(
     for call in file.calls:
         if account.is_copy(call):
             continue
-        is_first = (not call.before or "clear" in call.events) and not call.is_summed
+        is_later_part = not call.agent and call.session in last_of
+        is_first = (not call.before or "clear" in call.events) and not call.is_summed and not is_later_part
         if file.client != REQUESTS:
-            shared.add(file, call, is_first and (call.agent != "" or call.session not in last_of))
+            shared.add(file, call, is_first)
         if is_first and call.read and account.is_counted(call):
             account.warm_calls += 1
             account.warm_tokens += call.read

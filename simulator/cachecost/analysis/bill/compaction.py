@@ -6,12 +6,13 @@ call reads the whole prompt and answers with the summary. The answers of all oth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from statistics import median_low
 
-from cachecost.analysis.bill.account import BillAccount
+from cachecost.analysis.bill.account import BillAccount, Tokens
+from cachecost.analysis.bill.savings import InScope
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.providers.quotes import PER_TOKEN, Prices
 from cachecost.providers.usage import ZERO
@@ -33,33 +34,68 @@ def measure_compactions(account: BillAccount) -> CompactionSize | None:
     return CompactionSize(median_low([call.read for call in calls]), median_low([call.written for call in calls]))
 
 
-def saved_by_limits(account: BillAccount, limits: Sequence[int], size: CompactionSize) -> dict[int, Decimal]:
-    """USD that compacting main threads at so many tokens would have saved; negative where it costs more."""
-    saved = dict.fromkeys(limits, ZERO)
+@dataclass(frozen=True, slots=True)
+class CompactedCalls:
+    """The usage of calls after earlier compactions, by the `id()` of the call, and the USD saved, summaries off."""
+
+    tokens: Mapping[int, Tokens]
+    saved: Decimal
+
+
+def compact_calls(account: BillAccount, limit: int, size: CompactionSize, in_scope: InScope) -> CompactedCalls:
+    """The main threads in scope, compacted at so many tokens; negative where it costs more."""
+    changed: dict[int, Tokens] = {}
+    saved = ZERO
     for file in account.files:
         longest = max((call.total_input for call in file.calls if not call.agent), default=0)
-        for limit in limits if not file.has_requests else ():
-            if longest > limit:
-                saved[limit] += _saved_in(file, account, limit, size)
-    return saved
+        if not file.has_requests and longest > limit:
+            saved += _compact_file(file, account, limit, size, in_scope, changed)
+    return CompactedCalls(changed, saved.scaleb(PER_TOKEN))
 
 
-def _saved_in(file: SessionFile, account: BillAccount, limit: int, size: CompactionSize) -> Decimal:
+def _compact_file(
+    file: SessionFile,
+    account: BillAccount,
+    limit: int,
+    size: CompactionSize,
+    in_scope: InScope,
+    changed: dict[int, Tokens],
+) -> Decimal:
+    """USD per 10**6 that are saved in a file, whose shorter calls are added to `changed`."""
     saved, cut = ZERO, {0: 0}
     for call, before in _main_thread(file.calls):
         goes_on = before is not None and not _restarts(call)
         removed = cut.get(call.before, 0) if goes_on else 0
-        is_over = goes_on and call.total_input - removed > limit
-        prices = account.prices.prices(call) if is_over or removed else None
+        counts = in_scope(call) and account.is_counted(call) and not account.is_copy(call)
+        is_over = counts and goes_on and call.total_input - removed > limit
+        prices = account.prices.prices(call) if counts and (is_over or removed) else None
+        summary = 0
         if before is not None and prices and is_over:
-            more = _removable(before, removed, size)
+            more = before.total_input - removed - size.static - size.summary
             if more > 0:
-                saved -= _price_of_compaction(before, removed, size, prices)
-                removed += more
+                saved -= max(0, before.cached - removed) * prices.read + size.summary * prices.output
+                removed, summary = removed + more, size.summary
         cut[call.number] = removed
-        if prices and removed and account.is_counted(call):
-            saved += _shorter(call, removed, size, prices)
-    return saved.scaleb(PER_TOKEN)
+        if prices and removed:
+            tokens = changed[id(call)] = _shortened(call, removed, size, summary)
+            saved += _price(call.tokens, prices) - _price(tokens, prices)
+    return saved
+
+
+def _shortened(call: BilledCall, removed: int, size: CompactionSize, summary: int) -> Tokens:
+    """The usage without `removed` tokens behind the static prefix; `summary` tokens are written for the first time."""
+    uncached, read, five, hour, output = call.tokens
+    of_read = max(0, min(removed, read - size.static))
+    written = max(0, call.written - (removed - of_read))
+    new = max(0, min(summary, read - of_read - size.static))
+    written += new
+    of_hour = written if hour and not five else min(hour, written)
+    return (uncached, read - of_read - new, written - of_hour, of_hour, output)
+
+
+def _price(tokens: Tokens, prices: Prices) -> Decimal:
+    """USD per 10**6 of what is read and written."""
+    return tokens[1] * prices.read + tokens[2] * prices.write_5m + tokens[3] * prices.write_1h
 
 
 def _main_thread(calls: Sequence[BilledCall]) -> Iterator[tuple[BilledCall, BilledCall | None]]:
@@ -70,23 +106,3 @@ def _main_thread(calls: Sequence[BilledCall]) -> Iterator[tuple[BilledCall, Bill
 
 def _restarts(call: BilledCall) -> bool:
     return "compaction" in call.events or "clear" in call.events
-
-
-def _removable(before: BilledCall, removed: int, size: CompactionSize) -> int:
-    """Tokens that a compaction after this call takes out of the next prompt."""
-    return before.total_input - removed - size.static - size.summary
-
-
-def _price_of_compaction(before: BilledCall, removed: int, size: CompactionSize, prices: Prices) -> Decimal:
-    """USD per 10**6: the call that reads the prompt and writes the summary, and the next one, which caches it."""
-    reads = max(0, before.cached - removed) * prices.read
-    write = prices.write_1h if before.tokens[3] and not before.tokens[2] else prices.write_5m
-    return reads + size.summary * (prices.output + write - prices.read)
-
-
-def _shorter(call: BilledCall, removed: int, size: CompactionSize, prices: Prices) -> Decimal:
-    """USD per 10**6 that a call costs less without `removed` tokens behind the static prefix."""
-    read = max(0, min(removed, call.read - size.static))
-    written = min(removed - read, call.written)
-    write = prices.write_1h if call.tokens[3] and not call.tokens[2] else prices.write_5m
-    return read * prices.read + written * write

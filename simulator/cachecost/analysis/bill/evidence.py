@@ -19,6 +19,8 @@ from cachecost.providers.rules import ModelRules
 LOOKBACK_WITHOUT_RULES = 20
 SHORTEST_CALL_S = 0.05
 """Seconds from one call to the next that needs its answer: no model is faster."""
+NO_CHANGES = frozenset({"human", "error", "skill", "continued"})
+"""Events that change nothing that was sent before."""
 
 
 def has_time_of_copy(call: BilledCall, before: BilledCall) -> bool:
@@ -46,6 +48,8 @@ class Rewrite:
     rules: ModelRules | None
     keeps_static: bool = False
     """Whether the static prefix is known to have been read; where its length is unknown, neither may hold."""
+    is_at_static: bool = False
+    """Whether the static prefix was read, and not the first message to its end."""
 
     @property
     def idle_s(self) -> float | None:
@@ -147,7 +151,7 @@ def _diagnosed(rewrite: Rewrite) -> CauseEvidence | None:
 
 def _lookback(rewrite: Rewrite) -> CauseEvidence | None:
     limit = rewrite.rules.lookback_positions if rewrite.rules else LOOKBACK_WITHOUT_RULES
-    if rewrite.is_static or rewrite.call.blocks <= limit or not set(rewrite.call.events) <= {"human", "error"}:
+    if rewrite.is_static or rewrite.call.blocks <= limit or not set(rewrite.call.events) <= NO_CHANGES:
         return None
     return CauseEvidence(
         "lookback_exceeded", f"{rewrite.call.blocks} blocks were added, more than a breakpoint looks back"
@@ -179,8 +183,6 @@ VISIBLE: tuple[tuple[str, Cause, str, str], ...] = (
     ("client", "system_changed", "static", "the client was upgraded from {before.version} to {call.version}"),
     ("agents", "tools_changed", "static", "the list of agents or skills changed"),
     ("date", "system_changed", "static", "the date in the prompt changed"),
-    ("resume", "system_changed", "static", "the session was resumed"),
-    ("resume", "content_changed", "any", "the session was resumed"),
 )
 """Event, cause, what of the static prefix must be lost ("static": surely, "not kept": unless it was read), words."""
 
@@ -212,7 +214,28 @@ CHECKS: tuple[Callable[[Rewrite], CauseEvidence | None], ...] = (
 """In the order in which they decide."""
 
 
+BEFORE = {
+    "tool_search": "after a ToolSearch result",
+    "skill": "after a skill was loaded",
+    "resume": "after the session was resumed",
+    "human": "at a user message",
+}
+"""What stood before a call whose loss nothing explains; of what a tool brought in, nothing else is said."""
+
+
 def _not_explained(rewrite: Rewrite) -> str:
-    idle = rewrite.idle_s
-    after = f" {duration(idle)} after they were cached" if idle is not None else ""
-    return f"read {rewrite.call.read:,} of {rewrite.state.tokens:,} tokens{after}; nothing recorded here explains it"
+    """Where the read fell to, and what stood before it: no more than the file shows."""
+    read, idle = rewrite.call.read, rewrite.idle_s
+    after = f"{duration(idle)} after caching" if idle is not None else "after caching"
+    found = "nothing was found: tools, system prompt and messages were written again"
+    if read:
+        found = f"only the first {read:,} were found"
+    if rewrite.is_at_static:
+        found = f"only the first {read:,} (tools and system prompt) were found: all messages were written again"
+    return ", ".join(filter(None, [f"{after} {rewrite.state.tokens:,} tokens {found}", place_before(rewrite.call)]))
+
+
+def place_before(call: BilledCall) -> str:
+    """What stood before a call; what a tool brought in comes before all else. "": nothing of note."""
+    found = [words for event, words in BEFORE.items() if event in call.events]
+    return ", ".join(found[:1] if {"tool_search", "skill"}.intersection(call.events) else found)

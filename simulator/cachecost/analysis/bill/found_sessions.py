@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, tzinfo
 
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite, IsCounted, account_for
 from cachecost.analysis.bill.call_prices import CallPrices
@@ -28,6 +29,7 @@ def account_of_found(
     is_counted: IsCounted = bool,
     warn: Warn = quiet,
     complete: Completion = list,
+    zone: tzinfo = UTC,
 ) -> BillAccount:
     """The account of what was read, of folders that contain `project`. Logs that cannot be read are added to those
     skipped. `complete` gets the calls of all logs before their bills are looked at.
@@ -35,6 +37,7 @@ def account_of_found(
     prices = prices_under(setup)
     files = list(found.sessions)
     known: list[BilledRewrite] = []
+    logged = None
     if found.logs:
         from cachecost.analysis.bill.logs import bills_of_calls
         from cachecost.conversations.logs import Logs, read_logs
@@ -42,6 +45,8 @@ def account_of_found(
         logs = Logs(found.logs, format_, warn, may_skip_all=True)
         bills = bills_of_calls(complete(list(read_logs(logs))), setup, prices, logs.name)
         found.skipped += logs.skipped
-        files, known = [*files, *bills.files], bills.rewrites
+        files, known, logged = [*files, *bills.files], bills.rewrites, bills.logged
     files = [file for file in files if project is None or project in file.project]
-    return account_for(files, prices, is_counted, known)
+    account = account_for(files, prices, is_counted, known, zone)
+    account.logged = logged
+    return account

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices
@@ -17,15 +17,29 @@ from cachecost.conversations.recorded_bills import RecordedSessions
 from cachecost.ledger.findings import Finding
 from cachecost.prompts.blocks import Layer
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.simulation.workload import recorded_workload
+from cachecost.simulation.workload import Workload, recorded_workload
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedCalls:
+    """Calls of logs whose requests are known, in the order of time, each with its bill, and how they are replayed."""
+
+    calls: Sequence[tuple[RecordedCall, BilledCall]]
+    setup: ReplaySetup
+    name: str
+
+    def workload(self) -> Workload:
+        calls = [call for call, _ in self.calls]
+        return recorded_workload(self.name, calls, self.setup.with_recorded(calls, None))
 
 
 @dataclass(frozen=True, slots=True)
 class LogBills:
-    """The sessions of logs, and the rewrites of those whose requests are known."""
+    """The sessions of logs, the calls whose requests are known, and their rewrites."""
 
-    files: list[SessionFile] = field(default_factory=list)
-    rewrites: list[BilledRewrite] = field(default_factory=list)
+    files: list[SessionFile]
+    logged: LoggedCalls
+    rewrites: list[BilledRewrite]
 
 
 def bills_of_calls(calls: Sequence[RecordedCall], setup: ReplaySetup, prices: CallPrices, name: str) -> LogBills:
@@ -36,10 +50,11 @@ def bills_of_calls(calls: Sequence[RecordedCall], setup: ReplaySetup, prices: Ca
     has_requests = {id(bill) for _, bill in known}
     for file in sessions.files:
         file.has_requests = any(id(call) in has_requests for call in file.calls)
-    findings = _findings([call for call, _ in known], [bill for _, bill in known], setup, prices, name)
+    logged = LoggedCalls(known, setup, name)
+    findings = _findings(logged, prices)
     file_of = {id(call): file for file in sessions.files for call in file.calls}
     rewrites = [_rewrite(found, known[found.call - 1][1], known, file_of) for found in findings]
-    return LogBills(sessions.files, rewrites)
+    return LogBills(sessions.files, logged, rewrites)
 
 
 def _is_known(call: RecordedCall, setup: ReplaySetup) -> bool:
@@ -52,12 +67,11 @@ def _is_known(call: RecordedCall, setup: ReplaySetup) -> bool:
         return False
 
 
-def _findings(
-    calls: Sequence[RecordedCall], bills: Sequence[BilledCall], setup: ReplaySetup, prices: CallPrices, name: str
-) -> Iterable[Finding]:
-    if not calls:
+def _findings(logged: LoggedCalls, prices: CallPrices) -> Iterable[Finding]:
+    if not logged.calls:
         return ()
-    replays = Replays(recorded_workload(name, calls, setup.with_recorded(calls, None)))
+    replays = Replays(logged.workload())
+    calls, bills = zip(*logged.calls, strict=True)
     return find_request_rewrites(calls, bills, observe_replay(replays, replays.recorded), prices)
 
 

@@ -22,11 +22,15 @@ FindRules = Callable[[BilledCall], ModelRules | None]
 
 
 class LastCall(msgspec.Struct, gc=False):
-    """The last call of a session's main thread, the cache after it, and the length of its static prefix."""
+    """The last call of a session's main thread, the cache after it, and the length of its static prefix.
+
+    `begin` is what the first call of the thread had cached: static prefix and first message.
+    """
 
     call: BilledCall
     state: CachedPrefix
     static_tokens: int
+    begin: int
 
 
 def find_rewrites(file: SessionFile, rules_of: FindRules, last_of: dict[str, LastCall]) -> Iterator[Rewrite]:
@@ -69,12 +73,19 @@ def _note_ends(ended: dict[str, LastCall | None], last_of: dict[str, LastCall]) 
 
 
 def _static_tokens(call: BilledCall, earlier: LastCall | None, before: int) -> int:
-    """The length of the static prefix: what the first call read; 0 where that is unknown."""
+    """The length of the static prefix: what the first call read, else what a later one read of it alone; 0: unknown."""
     if earlier is not None:
-        return earlier.static_tokens
+        return earlier.static_tokens or (0 if call.is_summed else _seen_static(call, earlier))
     if call.before and "clear" not in call.events:
         return before
     return 0 if call.is_summed else call.read
+
+
+def _seen_static(call: BilledCall, earlier: LastCall) -> int:
+    """What a call read, if it is less than the first call had cached: all that was cached before its message; else 0.
+    Where tools or system prompt changed, it is only a part of them."""
+    is_changed = "tools" in call.events or "system" in call.events
+    return call.read if call.read < earlier.begin and not is_changed else 0
 
 
 def _continued(call: BilledCall, known: list[LastCall | None], last_of: dict[str, LastCall]) -> LastCall | None:
@@ -92,15 +103,16 @@ def _after(call: BilledCall, earlier: LastCall | None, rules: ModelRules | None,
     if call.is_summed:
         return None
     state = state_after(call, earlier.state if earlier else None, rules)
-    return LastCall(call, state, static_tokens)
+    return LastCall(call, state, static_tokens, earlier.begin if earlier else state.tokens)
 
 
 def _rewrite(call: BilledCall, earlier: LastCall, rules: ModelRules | None) -> Rewrite:
     tokens = min(call.written + call.tokens[0], earlier.state.tokens - call.read)
-    static = earlier.static_tokens
+    static = earlier.static_tokens or _seen_static(call, earlier)
     is_static = call.read < static if static else call.read == 0
     live, keeps_static = earlier.state.live_tokens(call.start), 0 < static <= call.read
-    return Rewrite(call, earlier.call, earlier.state, tokens, live, is_static, rules, keeps_static)
+    is_at_static = 0 < static <= call.read < earlier.begin
+    return Rewrite(call, earlier.call, earlier.state, tokens, live, is_static, rules, keeps_static, is_at_static)
 
 
 def _tolerance(rules: ModelRules | None) -> int:

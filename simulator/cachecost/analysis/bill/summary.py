@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
+from functools import partial
 
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
-from cachecost.analysis.bill.call_prices import CallPrices, day_of_call
+from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.unwritten import UnwrittenUsage, find_unwritten
 from cachecost.caches.causes import Cause
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
+from cachecost.providers.clients.setting_rows import client_settings
 from cachecost.providers.quotes import PER_TOKEN, Prices
 from cachecost.providers.usage import TOKEN_CLASSES, ZERO, Usage
 
@@ -40,6 +43,8 @@ class TokenSum:
 
     prices: Prices | None
     tokens: list[int] = field(default_factory=lambda: list(NO_TOKENS))
+    missing_output: int = 0
+    """Output tokens that were not recorded, estimated."""
 
     def add(self, tokens: Sequence[int]) -> None:
         own = self.tokens
@@ -63,12 +68,21 @@ class TokenSum:
         return sum(self.amounts, ZERO)
 
     @property
+    def missing_cost(self) -> Decimal:
+        return (self.missing_output * self.prices.output).scaleb(PER_TOKEN) if self.prices else ZERO
+
+    @property
     def uncached_cost(self) -> Decimal:
         """What the same tokens would cost without any caching."""
         if self.prices is None:
             return ZERO
         plain = (self.usage.total_input * self.prices.input).scaleb(PER_TOKEN)
         return plain + (self.usage.output_tokens * self.prices.output).scaleb(PER_TOKEN)
+
+
+def missing_output(call: BilledCall) -> int:
+    """Output tokens of a partial answer beyond the recorded ones, estimated from what was recorded of it."""
+    return max(0, int(call.answer_bytes / client_settings().partial_output.bytes_per_token) - call.tokens[4])
 
 
 @dataclass(slots=True)
@@ -94,15 +108,17 @@ class BillRow:
     _sums: dict[int, TokenSum] = field(default_factory=dict)
     _extra: list[Decimal] = field(default_factory=lambda: list(NO_DOLLARS))
 
-    def add(self, call: BilledCall, found: Prices | None, prices: CallPrices) -> None:
-        """Count a call, whose prices are `found`."""
+    def add(self, call: BilledCall, found: Prices | None, prices: CallPrices, is_sum_known: bool = False) -> None:
+        """Count a call, whose prices are `found`. What it lacks is in the sum of its session, where that is known."""
         total = self._sums.get(id(found))
         if total is None:
             total = self._sums[id(found)] = TokenSum(found)
         total.add(call.tokens)
         self.calls += 1
         self.unpriced += found is None
-        self.partial_outputs += call.is_output_partial
+        if call.is_output_partial:
+            self.partial_outputs += 1
+            total.missing_output += 0 if is_sum_known else missing_output(call)
         start = call.start
         if start is not None:
             self.first = start if self.first is None or start < self.first else self.first
@@ -127,6 +143,7 @@ class BillRow:
         for key, one in other._sums.items():
             total = self._sums.setdefault(key, TokenSum(one.prices))
             total.add(one.tokens)
+            total.missing_output += one.missing_output
         self.calls += other.calls
         self.unpriced += other.unpriced
         self.partial_outputs += other.partial_outputs
@@ -137,6 +154,21 @@ class BillRow:
 
     def add_rewrite(self, rewrite: BilledRewrite) -> None:
         self.causes.setdefault(rewrite.cause, CauseTotal(rewrite.cause)).add(rewrite)
+
+    @property
+    def missing_output(self) -> int:
+        """Output tokens of partial answers that were billed and not recorded, estimated from their text."""
+        return sum(one.missing_output for one in self._sums.values())
+
+    @property
+    def missing_output_cost(self) -> Decimal:
+        """The same in USD; in no other figure."""
+        return sum((one.missing_cost for one in self._sums.values()), ZERO)
+
+    @property
+    def missing_output_margin(self) -> Decimal:
+        """The error margin of `missing_output_cost` in USD."""
+        return self.missing_output_cost * Decimal(str(client_settings().partial_output.margin))
 
     @property
     def usage(self) -> Usage:
@@ -192,19 +224,25 @@ class BillSummary:
     warm_tokens: int = 0
     unwritten: Sequence[UnwrittenUsage] = ()
     """By session and model; not in the totals."""
+    zone: tzinfo = UTC
+    """Of the days, weeks and months."""
+    estimates_output: bool = True
+    """Whether what was not recorded of the output is estimated."""
 
 
 def summarize(account: BillAccount, by: str = "session") -> BillSummary:
-    """The summary of an account. Raises KeyError if `by` is none of `GROUPS`."""
-    key_of, total, rows = GROUPS[by], BillRow("total"), dict[str, BillRow]()
+    """The summary of an account. Raises KeyError if `by` is none of `ROWS_BY`."""
+    key_of = partial(_period_key, form=PERIODS[by], zone=account.zone) if by in PERIODS else GROUPS[by]
+    total, rows = BillRow("total"), dict[str, BillRow]()
     sessions, unpriced = set[str](), Counter[str]()
-    prices = account.prices
+    prices, unwritten = account.prices, find_unwritten(account)
+    summed = {one.session for one in unwritten}
     for file, call, found in account.priced_calls():
         key = key_of(file, call)
         row = rows.get(key)
         if row is None:
             row = rows[key] = _first_row(key, by, file, call)
-        row.add(call, found, prices)
+        row.add(call, found, prices, call.session in summed)
         sessions.add(call.session or file.path)
         if found is None or call.extra:
             unpriced.update(prices.why_unpriced(call))
@@ -225,12 +263,13 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
         account.copies,
         account.warm_calls,
         account.warm_tokens,
-        find_unwritten(account),
+        unwritten,
+        account.zone,
     )
 
 
 def _in_order(rows: Iterable[BillRow], by: str) -> list[BillRow]:
-    if by in TIMES:
+    if by in PERIODS:
         return sorted(rows, key=lambda row: row.key)
     return sorted(rows, key=lambda row: (-row.cost, row.first or 0.0, row.key))
 
@@ -247,19 +286,17 @@ def _first_row(key: str, by: str, file: SessionFile, call: BilledCall) -> BillRo
     return row
 
 
-def _day_text(call: BilledCall, form: str) -> str:
-    day = day_of_call(call)
-    return day.strftime(form) if day else "unknown"
+def _period_key(file: SessionFile, call: BilledCall, form: str, zone: tzinfo) -> str:
+    return "unknown" if call.start is None else datetime.fromtimestamp(call.start, zone).strftime(form)
 
 
 GROUPS: Mapping[str, Callable[[SessionFile, BilledCall], str]] = {
     "session": lambda file, call: call.session or file.path,
     "project": lambda file, call: file.project,
-    "day": lambda file, call: _day_text(call, "%Y-%m-%d"),
-    "week": lambda file, call: _day_text(call, "%G-W%V"),
-    "month": lambda file, call: _day_text(call, "%Y-%m"),
     "model": lambda file, call: call.model,
     "agent": lambda file, call: call.agent_type or ("sub-agent" if call.agent else "main thread"),
 }
-"""What rows can be made by. Days and weeks are in UTC; weeks are those of ISO 8601."""
-TIMES = ("day", "week", "month")
+"""What rows can be made by, besides periods."""
+PERIODS = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}
+"""Periods in the zone of the account; weeks are those of ISO 8601."""
+ROWS_BY = ("session", "project", *PERIODS, "model", "agent")

@@ -9,7 +9,7 @@ from cachecost.analysis.next_message.billed_models import BilledModel
 from cachecost.analysis.next_message.compaction import CompactionPrice, price_compaction
 from cachecost.analysis.next_message.keep_alive import KeepAliveAdvice, advise_keep_alive
 from cachecost.analysis.next_message.message import NextMessage, Price, next_message, price_of, usage_of
-from cachecost.analysis.next_message.state import SessionState
+from cachecost.analysis.next_message.state import SUMMARY_TOKENS, SessionState
 from cachecost.base.structs import replace, value
 from cachecost.providers.quotes import Quote
 
@@ -71,7 +71,8 @@ def choose_next(
     found += [_switched(state, model, length, output_tokens) for model in models]
     if state.cached_tokens and state.effort_layer and not state.is_automatic:
         found += _efforts(state, prices, now, length, output_tokens)
-    found.append(_compacted(state, compaction))
+    if compaction is not None:
+        found.append(_compacted(state, compaction))
     if tools_tokens is not None:
         found += _tools(state, prices, now, length, output_tokens, tools_tokens)
     return NextChoice(message, tuple(found), compaction, advise_keep_alive(state, prices, now))
@@ -101,7 +102,8 @@ def _efforts(
 
 
 def _compacted(state: SessionState, found: CompactionPrice) -> NextAlternative:
-    note = "a summary of the size of this session's" if state.summary_tokens else "a summary of 2,000 tokens"
+    last = "as long as this session's last one" if state.summary_tokens else f"of {SUMMARY_TOKENS:,} tokens"
+    note = f"assumes a summary {last}"
     return NextAlternative(COMPACT, COMPACT, found.message, found.summary, note, found.breaks_even_after)
 
 

@@ -36,8 +36,10 @@ class CompactionPrice:
 
 def price_compaction(
     state: SessionState, prices: Quote | None, now: float, new_tokens: int | None = None, output_tokens: int = 0
-) -> CompactionPrice:
-    """/compact at `now`, and a message right after it."""
+) -> CompactionPrice | None:
+    """/compact at `now`, and a message right after it; None where nothing says what it would keep."""
+    if not state.is_static_known:
+        return None
     length = state.prompt_tokens + INSTRUCTION_TOKENS
     size = state.summary_tokens or SUMMARY_TOKENS
     ttl = SIDE_TTL if "5m" in state.ttl_s else state.ttl

@@ -29,6 +29,8 @@ from cachecost.prompts.blocks import Message
 from cachecost.simulation.workload import Workload
 
 EFFORTS = ("low", "high")
+WITHOUT_KEEP_ALIVES = ("claude-code",)
+"""Clients that send none, and let nobody set that they do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,8 @@ def next_session(account: BillAccount, key: str, workload: Workload | None = Non
     state = session_state([one.call for one in timeline], find, timeline[-1].file.project) if timeline else None
     if state is None:
         return None
+    client = timeline[-1].file.client
+    state = replace(state, can_keep_alive=client not in WITHOUT_KEEP_ALIVES)
     state = replace(state, static_warm_until=_static_warm_until(account, key, state, find))
     size = measure_compactions(account) if not state.summary_tokens else None
     state = replace(state, summary_tokens=size.summary) if size else state

@@ -16,6 +16,9 @@ from cachecost.providers.usage import ZERO, Usage
 MOST_CALLS, MOST_PAUSES = 500, 50
 """The latest that say what is typical of a session, and the latest pauses that are kept: habits change."""
 DAY_S = 86400
+CONTINUED = "continued"
+CHARACTERS_PER_TOKEN = 4
+"""Rough: only for the first message of a session, a small part of its prompt."""
 RESTARTS = frozenset({"compaction", "clear"})
 
 
@@ -25,17 +28,19 @@ def session_state(
     project: str = "",
     static_warm_until: float | None = None,
     pending: Collection[str] = (),
+    earlier_static: int = 0,
 ) -> SessionState | None:
     """The state after the calls of a session, in the order of time; None where its main thread has none.
 
-    `pending` are the events since the last call: a history that was compacted or cleared is not sent again.
+    `pending` are the events since the last call: a history that was compacted or cleared is not sent again. Of calls
+    that continue a session of another file, `earlier_static` is its static prefix (0: unknown).
     """
     main = [call for call in calls if not call.agent and not call.is_summed]
     if not main:
         return None
     last = main[-1]
     model, cache = find(last, ""), _cache_after(main, find)
-    static = _static_tokens(main)
+    static = static_prefix(main, earlier_static)
     summary = _summary_tokens(main)
     state = SessionState(
         last.model,
@@ -63,6 +68,8 @@ def session_state(
         minimum_tokens=model.minimum_tokens,
         effort_layer=model.effort_layer,
         accepts_message_effort=model.accepts_message_effort,
+        is_static_known=bool(static) or CONTINUED not in main[0].events,
+        is_cost_low=any(call.is_output_partial for call in calls),
     )
     return _after_events(state, pending)
 
@@ -97,11 +104,16 @@ def _cache_after(main: Sequence[BilledCall], find: FindModel) -> CachedPrefix:
     )
 
 
-def _static_tokens(main: Sequence[BilledCall]) -> int:
-    """What tools and system prompt measure: what the last compaction kept, else what the first call read or cached."""
+def static_prefix(main: Sequence[BilledCall], earlier: int = 0) -> int:
+    """What tools and system prompt measure: what the last compaction kept, else what the first call read, or cached
+    before its message; 0: unknown. The first call of a later part of a session repeats its messages."""
     kept = [call.read for call in main if "compaction" in call.events and call.read]
     first = main[0]
-    return kept[-1] if kept else first.read or first.cached
+    if kept:
+        return kept[-1]
+    if CONTINUED in first.events:
+        return earlier
+    return first.read or max(0, first.cached - first.new_chars // CHARACTERS_PER_TOKEN)
 
 
 def _summary_tokens(main: Sequence[BilledCall]) -> int:

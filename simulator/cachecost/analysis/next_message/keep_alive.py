@@ -49,11 +49,11 @@ class KeepAliveAdvice:
 
 
 def advise_keep_alive(state: SessionState, prices: Quote | None, now: float) -> KeepAliveAdvice | None:
-    """The advice at `now`; None where the cache is cold or the host has no writes, or no price or time is known."""
+    """The advice at `now`; None where the cache is cold, the client or host has none, or a price or time is unknown."""
     warm_until, ttl = state.warm_until, state.ttl_seconds
     read = price_per_token(prices, state.cached_tokens, "read")
     write = price_per_token(prices, state.cached_tokens, "write_1h" if state.ttl == "1h" else "write_5m")
-    if state.is_automatic or not state.is_warm(now) or ttl <= LEAD_S:
+    if state.is_automatic or not state.can_keep_alive or not state.is_warm(now) or ttl <= LEAD_S:
         return None
     if warm_until is None or read is None or write is None:
         return None

@@ -61,6 +61,13 @@ class SessionState:
     """The layer that another effort rewrites, with those after it; "": none."""
     accepts_message_effort: bool = False
     """Whether a message may change the effort, which keeps what is cached."""
+    is_static_known: bool = True
+    """Whether the beginning of the session shows where tools and system prompt end; else nothing says what /compact
+    keeps."""
+    is_cost_low: bool = False
+    """Whether answers were recorded before they were complete, so that the session cost at least `cost`."""
+    can_keep_alive: bool = True
+    """Whether the client can send a keep-alive."""
 
     @property
     def ttl_seconds(self) -> float:

@@ -25,7 +25,8 @@ CHARGED: tuple[BlockState, ...] = ("read", "write_1h", "write_5m", "input")
 
 @dataclass(frozen=True, slots=True)
 class SentBlock:
-    """A block of a call. `block` is None for tokens that the provider adds ("hidden").
+    """A block of a call. `block` is None for tokens that the provider adds ("hidden"), and for what no record has: of
+    tools and system prompt of a transcript only the bill tells (`is_unrecorded`).
 
     `state` "stripped": it was sent, but is not in the prompt; then it has no tokens. `breakpoint` is the TTL of one on
     the block, "" without.
@@ -36,6 +37,7 @@ class SentBlock:
     tokens: int
     state: BlockState
     breakpoint: str = ""
+    is_unrecorded: bool = False
 
     @property
     def digest(self) -> bytes:
@@ -50,10 +52,34 @@ def sent_blocks(call: RecordedCall, made: SimulatedCall | None, billed: Usage | 
     """
     usage = billed if billed is not None and billed.total_input else None
     if made is None or not made.passes:
-        return _unrendered(call.request, usage or Usage())
-    first = made.passes[0]
-    is_whole = usage is not None and len(made.passes) == 1
-    return _with_stripped(_rendered(first, usage if is_whole and usage else _usage_of(first)), call.request)
+        found = _unrendered(call.request, usage or Usage())
+    else:
+        first = made.passes[0]
+        is_whole = usage is not None and len(made.passes) == 1
+        found = _with_stripped(_rendered(first, usage if is_whole and usage else _usage_of(first)), call.request)
+    return _without_fillers(found) if call.line and any(map(_is_filler, found)) else found
+
+
+def _is_filler(one: SentBlock) -> bool:
+    """Whether a reader made the block, for a static prefix that its format lacks."""
+    block = one.block
+    return one.layer is Layer.SYSTEM and block is not None and block.content is None and block.tokens is not None
+
+
+def _without_fillers(blocks: Sequence[SentBlock]) -> list[SentBlock]:
+    """The blocks; of the static prefix only how many of its tokens were read and written."""
+    made, hidden = list[SentBlock](), 0
+    for one in blocks:
+        if one.layer is Layer.MESSAGES:
+            made.append(one)
+        elif one.block is None:
+            hidden += one.tokens
+        else:
+            tokens, hidden = one.tokens + hidden, 0
+            if made and made[-1].state == one.state:
+                tokens += made.pop().tokens
+            made.append(SentBlock(Layer.SYSTEM, None, tokens, one.state, one.breakpoint, is_unrecorded=True))
+    return made
 
 
 def _usage_of(one: Pass) -> Usage:

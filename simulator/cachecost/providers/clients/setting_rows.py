@@ -63,6 +63,15 @@ class SubscriptionTTL:
 
 
 @value
+class PartialOutput:
+    """What the record of an answer says of its output tokens, where those were recorded before it was complete."""
+
+    bytes_per_token: float
+    margin: float
+    source: str
+
+
+@value
 class ClientSettings:
     """The table of a client. Settings files are in their order of precedence, the one that wins first."""
 
@@ -73,6 +82,7 @@ class ClientSettings:
     files: tuple[SettingsFile, ...]
     ttl_steps: tuple[TTLStep, ...]
     subscription_ttls: tuple[SubscriptionTTL, ...]
+    partial_output: PartialOutput
 
 
 @cache
@@ -87,6 +97,7 @@ def client_settings(name: str = "claude_code") -> ClientSettings:
         tuple(SettingsFile(**_frozen(row)) for row in table["settings_file"]),
         tuple(TTLStep(**_frozen(row | {"origin": row["from"]}, "from")) for row in table["ttl_step"]),
         tuple(SubscriptionTTL(**row) for row in table["subscription_ttl"]),
+        PartialOutput(**table["partial_output"]),
     )
 
 

@@ -1,19 +1,16 @@
-"""What to change, in text and JSON: the changes with the largest savings, and notes beside the causes."""
+"""What to change, in text and JSON: the changes with the largest savings, and what they save together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
-from cachecost.analysis.bill.account import BillAccount
 from cachecost.analysis.bill.advice import Advice
-from cachecost.analysis.bill.savings import best_keep_alive, is_main, saved_by_five_minutes, saved_by_hour
-from cachecost.base.formatting import count_text, dollar_column, dollars, exact
-from cachecost.caches.causes import Cause
-from cachecost.providers.usage import ZERO
+from cachecost.base.formatting import dollar_column, dollars, exact
 
 
-def advice_lines(advice: Sequence[Advice]) -> Iterator[str]:
+def advice_lines(advice: Sequence[Advice], together: Decimal) -> Iterator[str]:
     """A heading, and two lines a change: what it would have saved, and how to make it."""
     if not advice:
         return
@@ -21,11 +18,18 @@ def advice_lines(advice: Sequence[Advice]) -> Iterator[str]:
     amounts = dollar_column([one.saved for one in advice])
     width = max(map(len, amounts))
     for amount, one in zip(amounts, advice, strict=True):
-        note = f"; assumes that {one.assumption}" if one.assumption else ""
         yield f"  {amount.rjust(width)}  {one.change}"
-        yield f"  {' ' * width}  → {one.how}{note}"
-    if any(one.setting for one in advice):
-        yield "  --apply shows the change of Claude Code's settings file, and writes it when you confirm."
+        yield f"  {' ' * width}  → {how_words(one)}"
+    if len(advice) > 1:
+        yield f"  Together they would have saved {dollars(together)}."
+    if names := [one.name for one in advice if one.setting]:
+        yield f"  --apply {'|'.join(names)}: shows the change of Claude Code's settings, writes it when you confirm."
+
+
+def how_words(one: Advice) -> str:
+    """How to make a change, what the client must be for it, and what its price takes for granted."""
+    assumption = f"assumes that {one.assumption}" if one.assumption else ""
+    return "; ".join(filter(None, (one.how, one.needs, assumption)))
 
 
 def advice_object(one: Advice) -> dict[str, Any]:
@@ -37,16 +41,6 @@ def advice_object(one: Advice) -> dict[str, Any]:
         "setting": one.setting.key or None if one.setting else None,
         "variable": one.setting.variable or None if one.setting else None,
         "value": one.value,
+        "needs": one.needs,
         "assumption": one.assumption,
     }
-
-
-def cause_notes(account: BillAccount) -> dict[Cause, str]:
-    """What would have saved how much of the rewrites after a pause."""
-    hour, keep_alive = saved_by_hour(account, is_main), best_keep_alive(account)
-    is_best = hour > max(ZERO, saved_by_five_minutes(account, is_main))
-    parts = [f"a 1h TTL on the main thread would have saved {dollars(hour)}"] if is_best else []
-    if keep_alive.saved > ZERO:
-        saved = "" if parts else "would have saved "
-        parts.append(f"up to {count_text(keep_alive.pings, 'keep-alive')} {saved}{dollars(keep_alive.saved)}")
-    return {"ttl_expired": "; ".join(parts)} if parts else {}

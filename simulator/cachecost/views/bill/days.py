@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from cachecost.analysis.bill.account import BillAccount
-from cachecost.analysis.bill.summary import BillRow, summarize
+from cachecost.analysis.bill.summary import PERIODS, BillRow, summarize
 from cachecost.base.formatting import CENTS, count_text, dollars
 from cachecost.providers.usage import ZERO
 from cachecost.views.bill.bar_chart import BarChart, StackedBar, bar_chart
 from cachecost.views.bill.tables import rows_table
 
 PARTS = (("read", "necessary"), ("rewritten", "rewritten"))
-FORMS = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}
 MOST_BARS = 186
 """Half a year of days."""
 
@@ -22,9 +21,9 @@ def days_chart(account: BillAccount, total: BillRow) -> BarChart | None:
     """The bars of the shortest periods that are not too many, without holes; None where no call has a time."""
     if total.first is None or total.last is None:
         return None
-    first, last = (datetime.fromtimestamp(at, UTC).date() for at in (total.first, total.last))
+    first, last = (datetime.fromtimestamp(at, account.zone).date() for at in (total.first, total.last))
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
-    by, keys = next(found for by in FORMS if len((found := (by, _keys(days, by)))[1]) <= MOST_BARS or by == "month")
+    by, keys = next(found for by in PERIODS if len((found := (by, _keys(days, by)))[1]) <= MOST_BARS or by == "month")
     summary = summarize(account, by)
     rows = {row.key: row for row in summary.rows}
     bars = [_bar(key, rows.get(key)) for key in keys]
@@ -34,7 +33,7 @@ def days_chart(account: BillAccount, total: BillRow) -> BarChart | None:
 
 
 def _keys(days: Sequence[date], by: str) -> list[str]:
-    return list(dict.fromkeys(day.strftime(FORMS[by]) for day in days))
+    return list(dict.fromkeys(day.strftime(PERIODS[by]) for day in days))
 
 
 def _axis(keys: Sequence[str]) -> Sequence[str]:

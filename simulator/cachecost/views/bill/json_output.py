@@ -12,6 +12,7 @@ from cachecost.analysis.bill.timeline import TimelineCall
 from cachecost.analysis.bill.unwritten import UnwrittenUsage, unwritten_cost
 from cachecost.base.errors import Fault
 from cachecost.base.formatting import exact
+from cachecost.base.time_zones import zone_name
 from cachecost.base.times import iso
 from cachecost.providers.usage import Usage
 
@@ -34,10 +35,12 @@ def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped
         "usage": total.usage.wire(),
         "cost_by_class_usd": _by_class(total),
         "partial_outputs": total.partial_outputs,
+        "estimated_output": _estimated(total) if summary.estimates_output else None,
         "first": _time(total.first),
         "last": _time(total.last),
         "causes": [_cause(one) for one in total.ranked_causes],
         "by": summary.by,
+        "timezone": zone_name(summary.zone),
         "rows": [row_object(row) for row in summary.rows],
         "rewrites": [rewrite_object(one) for one in rewrites],
         "warm_start": {"calls": summary.warm_calls, "tokens": summary.warm_tokens},
@@ -45,6 +48,19 @@ def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped
         "unwritten": _unwritten(summary.unwritten),
         "unpriced": [{"reason": reason, "calls": calls} for reason, calls in sorted(summary.unpriced.items())],
         "skipped": [{"file": one.file, "line": one.line, "reason": one.message} for one in skipped],
+    }
+
+
+def _estimated(total: BillRow) -> dict[str, Any] | None:
+    """The output that was billed and not recorded, from the recorded text of the answers. It is in no other figure."""
+    if not total.missing_output:
+        return None
+    return {
+        "calls": total.partial_outputs,
+        "missing_tokens": total.missing_output,
+        "missing_usd": exact(total.missing_output_cost),
+        "margin_usd": exact(total.missing_output_margin),
+        "total_usd": exact(total.cost + total.missing_output_cost),
     }
 
 
@@ -72,6 +88,7 @@ def row_object(row: BillRow) -> dict[str, Any]:
         "cost_usd": exact(row.cost),
         "cost_by_class_usd": _by_class(row),
         "partial_outputs": row.partial_outputs,
+        "missing_output_usd": exact(row.missing_output_cost),
         "rewritten_usd": exact(row.rewritten),
         "saved_by_caching_usd": exact(row.saved_by_caching),
         "causes": [_cause(one) for one in row.ranked_causes],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -12,8 +12,8 @@ from cachecost.analysis.bill.summary import BillSummary, summarize
 from cachecost.analysis.bill.timeline import session_timelines
 from cachecost.base.formatting import count_text, dollar_column, dollars, percent, token_column
 from cachecost.base.version import __version__
-from cachecost.caches.causes import Cause
 from cachecost.providers.usage import ZERO
+from cachecost.views.bill.advice import how_words
 from cachecost.views.bill.days import days_chart
 from cachecost.views.bill.tables import cause_lines, note_cells, row_names, rows_table
 from cachecost.views.bill.text import accounted, list_price_note
@@ -28,7 +28,7 @@ TIMELINES = 8
 LONGEST_PROJECT = 60
 LATER = ("most", "calls", "hit_rate", "model")
 """Columns of the sessions that stand behind the dollars."""
-QUESTION = "What did these sessions cost, and what of it was paid to write again what had been cached?"
+QUESTION = "What did these sessions cost, and what of it was spent re-caching content that was already cached?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +44,18 @@ class CauseRow:
     note: str
 
 
-def bill_page(
-    account: BillAccount, again: str, notes: Mapping[Cause, str] | None = None, advice: Sequence[Advice] = ()
-) -> str:
-    """The whole page. `again` is the command that makes it, `notes` stand beside their cause."""
-    summary = summarize(account)
+def bill_page(account: BillAccount, again: str, advice: Sequence[Advice] = (), estimates_output: bool = True) -> str:
+    """The whole page. `again` is the command that makes it."""
+    summary = replace(summarize(account), estimates_output=estimates_output)
     timelines = _timelines(account, summary)
     return render_page(
         "bill.html",
-        title=" · ".join(filter(None, ("Bill", period(summary.total)))),
+        title=" · ".join(filter(None, ("Bill", period(summary.total, account.zone)))),
         question=QUESTION,
         answer=_answer(summary),
         saving=_rewritten(summary),
         more=[f"{line.rstrip('.')}." for line in _facts(summary) if line],
-        causes=_cause_rows(account, summary, notes or {}),
+        causes=_cause_rows(account, summary),
         changes=_changes(advice) if advice else None,
         days=days_chart(account, summary.total),
         sessions=_cost_first(rows_table(summary, account.rewrites, project_cells=LONGEST_PROJECT)),
@@ -73,7 +71,7 @@ def _answer(summary: BillSummary) -> str:
     total = summary.total
     calls, sessions = count_text(total.calls, "call"), count_text(summary.sessions, "session")
     if not total.rewritten:
-        return f"{dollars(total.cost)} in {sessions} and {calls}; nothing was paid to write again what had been cached."
+        return f"{dollars(total.cost)} in {sessions} and {calls}; nothing was spent re-caching what was already cached."
     return f"{dollars(total.cost)} in {sessions} and {calls}; {dollars(total.necessary)} of it was necessary."
 
 
@@ -83,7 +81,7 @@ def _rewritten(summary: BillSummary) -> tuple[str, str] | None:
     if not total.rewritten:
         return None
     share = f", {percent(total.rewritten / total.cost)} of the bill" if total.cost else ""
-    return dollars(total.rewritten), f"was paid to write again what had been cached before{share}"
+    return dollars(total.rewritten), f"was spent re-caching content that was already cached{share}"
 
 
 def _facts(summary: BillSummary) -> Iterator[str]:
@@ -98,11 +96,11 @@ def _caching(summary: BillSummary) -> str:
     return f"Cache hit rate {percent(total.hit_rate)}; {caching_words(total.saved_by_caching)}"
 
 
-def _cause_rows(account: BillAccount, summary: BillSummary, advice: Mapping[Cause, str]) -> list[CauseRow]:
+def _cause_rows(account: BillAccount, summary: BillSummary) -> list[CauseRow]:
     lines = cause_lines(summary)
     costs, counts = dollar_column([one.cost for one in lines]), token_column([one.tokens for one in lines])
     highest = max((one.cost for one in lines), default=ZERO)
-    notes = note_cells(lines, account.rewrites, advice)
+    notes = note_cells(lines, account.rewrites)
     return [
         CauseRow(one.name, one.is_part, f"{one.times:,} ×", cost, tokens, f"{_share(one.cost, highest):.1f}", note)
         for one, cost, tokens, note in zip(lines, costs, counts, notes, strict=True)
@@ -111,12 +109,11 @@ def _cause_rows(account: BillAccount, summary: BillSummary, advice: Mapping[Caus
 
 def _changes(advice: Sequence[Advice]) -> Table:
     """What to change, and what it would have saved."""
-    how = [f"{one.how}; assumes that {one.assumption}" if one.assumption else one.how for one in advice]
     return Table(
         [
             Column("change", "change", [one.change for one in advice], right=False),
             Column("saved", "saved", dollar_column([one.saved for one in advice])),
-            Column("how", "how", how, right=False),
+            Column("how", "how", [how_words(one) for one in advice], right=False),
         ],
         "Each alone, with everything else as it was",
     )

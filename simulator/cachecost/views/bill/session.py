@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from pathlib import PurePath
 from typing import IO
@@ -12,6 +12,7 @@ from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.summary import BillSummary
 from cachecost.analysis.bill.timeline import TimelineCall, fold_timeline
 from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration, percent, token_column, tokens
+from cachecost.base.time_zones import zone_name
 from cachecost.conversations.billed_calls import EVENTS, BilledCall
 from cachecost.providers.usage import ZERO
 from cachecost.views.bill.lines import StyledLine, header_line, plain, print_lines, row_lines, wrap_line, wrap_parts
@@ -53,25 +54,27 @@ def session_lines(
 ) -> Iterator[StyledLine]:
     """The lines of a session in a terminal of `width` cells."""
     groups = list(fold_timeline(calls)) if is_folded else [[one] for one in calls]
-    fitted = fit_table(calls_table(groups), width, 0)
+    fitted = fit_table(calls_table(groups, summary.zone), width, 0)
     yield from plain(wrap_parts(session_headline(summary), width))
     for line in filter(None, [*facts(calls), class_words(summary.total), *_rewritten(summary), *accounted(summary)]):
         yield from plain(wrap_line(line, width, "  ", "    "))
     yield "", ""
     yield header_line(fitted), "dim"
-    yield from _call_lines(groups, fitted, first_words)
+    yield from _call_lines(groups, fitted, first_words, summary.zone)
     folded = FOLDED if len(groups) < len(calls) else ""
     for line in filter(None, (folded, hidden_note([fitted], "--json"), *hints)):
         yield from plain(wrap_line(line, width))
 
 
-def _call_lines(groups: Sequence[Group], fitted: FittedTable, first_words: Mapping[int, str]) -> Iterator[StyledLine]:
+def _call_lines(
+    groups: Sequence[Group], fitted: FittedTable, first_words: Mapping[int, str], zone: tzinfo
+) -> Iterator[StyledLine]:
     """Above each row what came before the call, below it what it wrote again."""
     indent, day = " " * (INDENT + fitted.names.width + GAP), ""
     model = groups[0][0].call.model if groups else ""
     for group, row in zip(groups, row_lines(fitted), strict=True):
         first = group[0]
-        if (new_day := _day(first.call)) != day:
+        if (new_day := _day(first.call, zone)) != day:
             day = new_day
             yield indent + day, "dim"
         if len(group) == 1:
@@ -84,7 +87,8 @@ def _call_lines(groups: Sequence[Group], fitted: FittedTable, first_words: Mappi
 def session_headline(summary: BillSummary) -> str:
     """What the session cost, when it was, and what caching did."""
     total = summary.total
-    when = f", {span(total)}" if span(total) else ""
+    times = span(total, summary.zone)
+    when = f", {times}" if times else ""
     parts = [
         f"{dollars(total.cost)} in {count_text(total.calls, 'call')}{when}",
         f"cache hit rate {percent(total.hit_rate)}",
@@ -126,17 +130,17 @@ def _rewritten(summary: BillSummary) -> Iterator[str]:
     causes = ", ".join(
         f"{cause_name(one.cause)} {dollars(one.cost, CENTS)} ({one.times:,} ×)" for one in total.ranked_causes
     )
-    yield f"{dollars(total.rewritten)}{share} was paid to write again what had been cached before: {causes}."
+    yield f"{dollars(total.rewritten)}{share} was spent re-caching content that was already cached: {causes}."
 
 
-def calls_table(groups: Sequence[Group]) -> Table:
+def calls_table(groups: Sequence[Group], zone: tzinfo = UTC) -> Table:
     """A row a call, or a run of calls in which nothing happened."""
     usages = [[one.call.tokens for one in group] for group in groups]
     again = [sum(one.rewrite.tokens for one in group if one.rewrite) for group in groups]
     again_cost = dollar_column([sum((one.dollars.rewritten for one in group), ZERO) for group in groups])
     columns = [
         Column("number", "call", [_numbers(group) for group in groups]),
-        Column("time", "time", [_time(group[0].call) for group in groups], rank=COMPARISON),
+        Column("time", "time", [_time(group[0].call, zone) for group in groups], rank=COMPARISON),
         Column("agent", "agent", [_agents(group) for group in groups], right=False, rank=COUNT),
         Column("idle", "idle", [_idle(group) for group in groups], rank=COMPARISON),
         Column("read", "read", token_column([sum(one[1] for one in group) for group in usages])),
@@ -156,15 +160,15 @@ def _numbers(group: Group) -> str:
     return f"{first:,}" if first == last else f"{first:,}–{last:,}"
 
 
-def _time(call: BilledCall) -> str:
-    return "" if call.start is None else f"{datetime.fromtimestamp(call.start, UTC):%H:%M:%S}"
+def _time(call: BilledCall, zone: tzinfo) -> str:
+    return "" if call.start is None else f"{datetime.fromtimestamp(call.start, zone):%H:%M:%S}"
 
 
-def _day(call: BilledCall) -> str:
+def _day(call: BilledCall, zone: tzinfo) -> str:
     if call.start is None:
         return ""
-    day = datetime.fromtimestamp(call.start, UTC)
-    return f"{day.day} {day:%B %Y} (UTC)"
+    day = datetime.fromtimestamp(call.start, zone)
+    return f"{day.day} {day:%B %Y} ({zone_name(zone)})"
 
 
 def agent_name(one: TimelineCall) -> str:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.analysis.bill.account import BilledRewrite
-from cachecost.analysis.bill.summary import BillRow, BillSummary, CauseTotal
+from cachecost.analysis.bill.summary import PERIODS, BillRow, BillSummary, CauseTotal
 from cachecost.base.formatting import CENTS, dollar_column, dollars, percent_column, token_column
+from cachecost.base.time_zones import zone_name
 from cachecost.caches.causes import Cause
 from cachecost.providers.usage import ZERO
 from cachecost.views.bill.words import cause_name, pauses, project_names, session_names, short_cause
@@ -68,30 +69,30 @@ def _with_parts(line: CauseLine) -> Iterator[CauseLine]:
         yield from (CauseLine(cause_name(one.cause), (one,), is_part=True) for one in line.causes)
 
 
-def causes_table(summary: BillSummary, rewrites: Sequence[BilledRewrite], advice: Mapping[Cause, str]) -> Table:
-    """A row a cause, the most expensive first; the note is `advice` on it, else its most expensive example."""
+def causes_table(summary: BillSummary, rewrites: Sequence[BilledRewrite]) -> Table:
+    """A row a cause, the most expensive first; the note is its most expensive example."""
     lines = cause_lines(summary)
     indent = "  "
     return Table(
         [
-            Column("cause", "written again because", [indent * one.is_part + one.name for one in lines], right=False),
+            Column("cause", "cause", [indent * one.is_part + one.name for one in lines], right=False),
             Column("times", "times", [f"{one.times:,} ×" for one in lines]),
             Column("cost", "cost", dollar_column([one.cost for one in lines])),
             Column("tokens", "tokens", token_column([one.tokens for one in lines]), rank=COUNT),
-            Column("note", "", note_cells(lines, rewrites, advice), right=False, rank=COMPARISON),
+            Column("note", "", note_cells(lines, rewrites), right=False, rank=COMPARISON),
         ],
         "What was written again although it had been cached",
     )
 
 
-def note_cells(lines: Sequence[CauseLine], rewrites: Sequence[BilledRewrite], advice: Mapping[Cause, str]) -> list[str]:
+def note_cells(lines: Sequence[CauseLine], rewrites: Sequence[BilledRewrite]) -> list[str]:
     """What to say beside each line; nothing beside a sum."""
     by_cause: dict[Cause, list[BilledRewrite]] = defaultdict(list)
     for one in rewrites:
         by_cause[one.cause].append(one)
     names = session_names([one.call.session for one in rewrites])
     causes = [None if line.name == CHANGED else line.causes[0].cause for line in lines]
-    return [advice.get(cause) or _example(by_cause[cause], names) if cause else "" for cause in causes]
+    return [_example(by_cause[cause], names) if cause else "" for cause in causes]
 
 
 def _example(rewrites: Sequence[BilledRewrite], names: Mapping[str, str]) -> str:
@@ -99,9 +100,10 @@ def _example(rewrites: Sequence[BilledRewrite], names: Mapping[str, str]) -> str
     if not rewrites:
         return ""
     first = max(rewrites, key=lambda one: (one.cost or 0, one.tokens))
-    most = f"most: {dollars(first.cost, CENTS)}, " if len(rewrites) > 1 else ""
+    most = f"largest: {dollars(first.cost, CENTS)}; " if len(rewrites) > 1 else ""
     session = f" (session {names[first.call.session]})" if first.call.session else ""
-    return f"{most}{first.words}{session}"
+    is_unknown = first.cause == "billed_not_explained" and not first.file.has_requests
+    return f"{'transcript does not show it; ' if is_unknown else ''}{most}{first.words}{session}"
 
 
 def rows_table(
@@ -111,7 +113,8 @@ def rows_table(
     rows, by = summary.rows[:most], summary.by
     by_row = _rewrites_by_session(rewrites) if by == "session" else {}
     projects = project_names(row.project for row in summary.rows)
-    columns = [Column("key", by, row_names(summary)[:most], right=False)]
+    heading = f"{by} ({zone_name(summary.zone)})" if by in PERIODS else by
+    columns = [Column("key", heading, row_names(summary)[:most], right=False)]
     if by == "session":
         cells = [shorten_middle(projects[row.project], project_cells) for row in rows]
         columns += [Column("project", "project", cells, right=False, rank=COMPARISON)] if any(cells) else []
@@ -120,7 +123,7 @@ def rows_table(
         Column("hit_rate", "hit rate", percent_column([row.hit_rate for row in rows]), rank=COMPARISON),
         Column("cost", "cost", dollar_column([known_cost(row) for row in rows])),
         Column("rewritten", "rewritten", dollar_column([row.rewritten for row in rows])),
-        Column(MOST, "most of it", [main_cause(row, by_row.get(row.key, [])) for row in rows], right=False),
+        Column(MOST, "main cause", [main_cause(row, by_row.get(row.key, [])) for row in rows], right=False),
     ]
     if by != "model":
         columns.append(Column("model", "models", [", ".join(row.models) for row in rows], right=False, rank=DETAIL))

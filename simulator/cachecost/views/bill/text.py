@@ -10,8 +10,7 @@ from typing import IO
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.summary import BillSummary
 from cachecost.analysis.bill.unwritten import unwritten_cost
-from cachecost.base.formatting import count_text, dollars, percent, tokens
-from cachecost.caches.causes import Cause
+from cachecost.base.formatting import count_text, dollars, percent
 from cachecost.views.bill.lines import (
     NARROWEST_PROSE,
     StyledLine,
@@ -38,20 +37,18 @@ EXAMPLES = "the most expensive of each cause"
 def print_bill(
     summary: BillSummary,
     rewrites: Sequence[BilledRewrite],
-    advice: dict[Cause, str],
     hints: Sequence[str],
     stream: IO[str],
     most: int | None = ROWS_SHOWN,
 ) -> None:
-    """Print to `stream`; `advice` stands beside its cause, `hints` below the tables."""
+    """Print to `stream`; `hints` stand below the tables."""
     console = report_console(stream, PIPE_WIDTH)
-    print_lines(console, bill_lines(summary, rewrites, advice, hints, console.width, most))
+    print_lines(console, bill_lines(summary, rewrites, hints, console.width, most))
 
 
 def bill_lines(
     summary: BillSummary,
     rewrites: Sequence[BilledRewrite],
-    advice: dict[Cause, str],
     hints: Sequence[str],
     width: int,
     most: int | None = ROWS_SHOWN,
@@ -62,11 +59,11 @@ def bill_lines(
         return
     if split := class_words(summary.total, "it"):
         yield from plain(wrap_parts(f"  {split}", width, "    "))
-    causes = fit_causes(causes_table(summary, rewrites, advice), width) if rewrites else None
+    causes = fit_causes(causes_table(summary, rewrites), width) if rewrites else None
     if causes:
         yield from plain(["", *wrap_line(rewritten_line(summary), width, "  ")])
         yield header_line(causes), "dim"
-        notes = note_cells(cause_lines(summary), rewrites if prose_width(causes) else [], advice)
+        notes = note_cells(cause_lines(summary), rewrites if prose_width(causes) else [])
         yield from plain(rows_with_prose(causes, notes))
     for line in accounted(summary):
         yield from plain(wrap_line(line, width, "  ", "    "))
@@ -118,7 +115,8 @@ def next_options(summary: BillSummary) -> str:
 def headline(summary: BillSummary) -> str:
     """The answer: what it cost, where it comes from, and what caching did."""
     total = summary.total
-    when = f", {period(total)}" if period(total) else ""
+    days = period(total, summary.zone)
+    when = f", {days}" if days else ""
     parts = [
         f"{dollars(total.cost)} in {count_text(summary.sessions, 'session')}, {count_text(total.calls, 'call')}{when}",
         f"cache hit rate {percent(total.hit_rate)}",
@@ -131,21 +129,17 @@ def headline(summary: BillSummary) -> str:
 def rewritten_line(summary: BillSummary) -> str:
     total = summary.total
     share = f" ({percent(total.rewritten / total.cost)})" if total.cost else ""
-    return f"{dollars(total.rewritten)}{share} was paid to write again what had been cached before:"
+    return f"{dollars(total.rewritten)}{share} was spent re-caching content that was already cached:"
 
 
 def accounted(summary: BillSummary) -> Iterator[str]:
     """The identity, and what is not in the dollars."""
     total = summary.total
     if total.rewritten:
-        yield (
-            f"Everything is accounted for: {dollars(total.necessary)} necessary + {dollars(total.rewritten)} above "
-            f"= {dollars(total.cost)}."
-        )
+        yield f"{dollars(total.necessary)} necessary + {dollars(total.rewritten)} rewritten = {dollars(total.cost)}"
     if summary.warm_calls:
-        first_calls = count_text(summary.warm_calls, "first call")
-        yield f"{first_calls} read {tokens(summary.warm_tokens)} tokens cached before the session: no loss."
-    if partial := partial_output_words(total):
+        yield f"{count_text(summary.warm_calls, 'session')} began on a cache that was still warm."
+    if partial := partial_output_words(total, summary.estimates_output):
         yield partial
     if summary.copies:
         yield f"{count_text(summary.copies, 'repeated call')} of resumed or copied sessions counted once."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import PurePath
@@ -12,7 +12,8 @@ from pathlib import PurePath
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.summary import BillRow
 from cachecost.analysis.explain.codes import codes
-from cachecost.base.formatting import count_text, dollar_column, dollars, duration
+from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration
+from cachecost.base.time_zones import zone_name
 from cachecost.caches.causes import Cause
 
 SHORT_ID = 8
@@ -34,7 +35,7 @@ CAUSE_NAMES: dict[Cause, str] = {
     "images_changed": "first image",
     "lookback_exceeded": "more blocks than a breakpoint looks back",
     "concurrent_write": "sub-agents started at the same time",
-    "billed_not_explained": "not visible in the transcript",
+    "billed_not_explained": "cause unknown",
 }
 """Where the name differs from that of `explain`, which names what changed in a request."""
 SHORT_NAMES: dict[Cause, str] = {
@@ -43,7 +44,7 @@ SHORT_NAMES: dict[Cause, str] = {
     "ttl_expired": "idle",
     "cold_start": "new session",
     "concurrent_write": "started together",
-    "billed_not_explained": "not visible",
+    "billed_not_explained": "unknown",
     "lookback_exceeded": "outside the lookback",
 }
 
@@ -113,11 +114,11 @@ def _end(folders: Sequence[str], count: int) -> str:
     return "/".join(folders[-count:])
 
 
-def period(row: BillRow) -> str:
+def period(row: BillRow, zone: tzinfo = UTC) -> str:
     """The days of the first and the last call: "8 Jan – 6 Feb 2026"."""
     if row.first is None or row.last is None:
         return ""
-    first, last = (datetime.fromtimestamp(at, UTC) for at in (row.first, row.last))
+    first, last = (datetime.fromtimestamp(at, zone) for at in (row.first, row.last))
     end = f"{last.day} {last:%b %Y}"
     if first.date() == last.date():
         return end
@@ -125,18 +126,18 @@ def period(row: BillRow) -> str:
     return f"{first.day} {first:%b}{year} – {end}"
 
 
-def span(row: BillRow) -> str:
-    """The times of the first and the last call in UTC: "12 Jan 2026 08:10 – 09:41 UTC"."""
+def span(row: BillRow, zone: tzinfo = UTC) -> str:
+    """The times of the first and the last call: "12 Jan 2026 08:10 – 09:41 UTC"."""
     if row.first is None or row.last is None:
         return ""
-    first, last = (datetime.fromtimestamp(at, UTC) for at in (row.first, row.last))
+    first, last = (datetime.fromtimestamp(at, zone) for at in (row.first, row.last))
     end = "" if first.date() == last.date() else f"{last.day} {last:%b %Y} "
-    return f"{first.day} {first:%b %Y} {first:%H:%M} – {end}{last:%H:%M} UTC"
+    return f"{first.day} {first:%b %Y} {first:%H:%M} – {end}{last:%H:%M} {zone_name(zone)}"
 
 
-def clock(at: float | None) -> str:
-    """A moment in UTC: "2026-02-09 07:10:31"; empty where it is unknown."""
-    return "" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
+def clock(at: float | None, zone: tzinfo = UTC) -> str:
+    """A moment: "2026-02-09 07:10:31"; empty where it is unknown."""
+    return "" if at is None else f"{datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M:%S}"
 
 
 def pauses(rewrites: Sequence[BilledRewrite]) -> str:
@@ -161,13 +162,17 @@ def class_words(row: BillRow, whole: str = "") -> str:
     return f"Of {whole or dollars(row.cost)}: {' · '.join(parts)}"
 
 
-def partial_output_words(row: BillRow) -> str:
-    """That more output was billed than was recorded; empty where all answers were complete."""
+def partial_output_words(row: BillRow, estimates: bool = True) -> str:
+    """That more output was billed than was recorded, and about how much; empty where all answers were complete."""
     if not row.partial_outputs:
         return ""
     answers = f"{row.partial_outputs:,} of {count_text(row.calls, 'answer')}"
-    ended = "was recorded before it was" if row.partial_outputs == 1 else "were recorded before they were"
-    return f"The output is a lower bound: {answers} {ended} complete."
+    words = f"Output is understated: Claude Code logged only the first tokens of {answers}"
+    if not estimates or not row.missing_output_cost:
+        return f"{words}."
+    margin = dollars(row.missing_output_margin, CENTS)
+    total = dollars(row.cost + row.missing_output_cost)
+    return f"{words}; the true total is about {total} (±{margin}, from the answers' text)."
 
 
 def caching_words(saved: Decimal) -> str:

@@ -23,7 +23,7 @@ FIELDS = {
     "cached": "cached tokens",
     "warm_until": "when the cache expires, in local time",
     "left": "how long it stays warm",
-    "cost": "dollars of this session so far, at list prices",
+    "cost": "dollars of this session so far: as Claude Code counts them, else at list prices",
     "client_cost": "dollars of this session as Claude Code counts them",
     "calls": "API calls of the main thread",
     "model": "the model of the next message",

@@ -51,7 +51,7 @@ def alternatives_table(rows: Sequence[NextAlternative]) -> Table:
     columns = [
         Column("way", "next message", [row.name for row in rows], right=False),
         Column("cost", "cost", dollar_column([row.cost for row in rows])),
-        Column("first", "paid first", _first_column(rows), rank=COMPARISON),
+        Column("first", "one-time cost", _first_column(rows), rank=COMPARISON),
         Column("read", "read", token_column([usage.read for usage in usages]), rank=COUNT),
         Column("written", "written", token_column([usage.write for usage in usages]), rank=COUNT),
         Column("input", "uncached", token_column([usage.input_tokens for usage in usages]), rank=COUNT),
@@ -75,4 +75,4 @@ def notes(choice: NextChoice, state: SessionState, new_tokens: int, source: str,
             later = f"each later message costs {dollars(found.saved)} less"
             yield f"/compact now: {kept}; {later}; break-even after {count_text(found.breaks_even_after, 'message')}."
     yield keep_alive_words(choice.keep_alive, clock)
-    yield (f"A message of {count_text(new_tokens, 'token')}; its first call, at list prices. {source}")
+    yield f"Assumes a {new_tokens:,}-token message{source}"

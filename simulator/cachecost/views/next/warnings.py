@@ -20,7 +20,7 @@ def expired_words(state: SessionState, now: float) -> str:
     return f"cache expired {duration(now - until)} ago" if until is not None and until <= now else "cache is gone"
 
 
-def message_warning(state: SessionState, message: NextMessage, compaction: CompactionPrice, now: float) -> str:
+def message_warning(state: SessionState, message: NextMessage, compaction: CompactionPrice | None, now: float) -> str:
     """Before a message: "cache expired 12 min ago: this message writes 127k tokens again, $0.79; /compact first: …"."""
     again = tokens(rewritten_tokens(state, message))
     return (
@@ -29,7 +29,7 @@ def message_warning(state: SessionState, message: NextMessage, compaction: Compa
     )
 
 
-def resume_warning(state: SessionState, message: NextMessage, compaction: CompactionPrice, now: float) -> str:
+def resume_warning(state: SessionState, message: NextMessage, compaction: CompactionPrice | None, now: float) -> str:
     """Before the first message of a resumed session."""
     again = tokens(rewritten_tokens(state, message))
     return (
@@ -58,7 +58,9 @@ def switch_warning(model: str, message: NextMessage, here: NextMessage) -> str:
     )
 
 
-def _compact_first(compaction: CompactionPrice) -> str:
+def _compact_first(compaction: CompactionPrice | None) -> str:
+    if compaction is None:
+        return ""
     first, after, enough = compaction.summary.cost, compaction.message.cost, compaction.breaks_even_after
     if first is None or after is None or enough is None:
         return ""

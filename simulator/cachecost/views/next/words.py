@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from cachecost.analysis.next_message.state import SessionState
 from cachecost.base.formatting import count_text, dollar_column, dollars, duration, percent, tokens
+from cachecost.views.bill.words import project_names, session_names
 
 if TYPE_CHECKING:
     from cachecost.analysis.next_message.keep_alive import KeepAliveAdvice
     from cachecost.analysis.next_message.message import NextMessage
 
 ClockText = Callable[[float], str]
-NOTHING_SENT = "Nothing is ever sent by cachecost."
+NOTHING_SENT = "cachecost never sends anything itself."
 
 
 def cache_words(state: SessionState, now: float, clock: ClockText) -> str:
@@ -36,15 +37,21 @@ def price_words(message: NextMessage) -> str:
 
 
 def session_words(state: SessionState) -> str:
-    """Model, calls, dollars and hit rate of the session so far."""
-    return " · ".join(
-        [
-            state.model,
-            count_text(state.calls, "call"),
-            dollars(state.cost),
-            f"cache hit rate {percent(state.hit_rate)}",
-        ]
-    )
+    """Id, project, model, calls, dollars and hit rate of the session so far."""
+    parts = [
+        f"session {session_names([state.session])[state.session]}" if state.session else "",
+        project_names([state.project])[state.project] if state.project else "",
+        state.model,
+        count_text(state.calls, "call"),
+        cost_words(state),
+        f"cache hit rate {percent(state.hit_rate)}",
+    ]
+    return " · ".join(filter(None, parts))
+
+
+def cost_words(state: SessionState) -> str:
+    """Dollars of the session; "at least" where the record of its output is not complete."""
+    return f"at least {dollars(state.cost)}" if state.is_cost_low and state.cost else dollars(state.cost)
 
 
 def keep_alive_words(advice: KeepAliveAdvice | None, clock: ClockText) -> str:

@@ -24,6 +24,7 @@ MOST_TEXT = 200_000
 """Characters of a block's text alone."""
 HIDDEN = "hidden"
 HIDDEN_NAME = "added by the provider"
+UNRECORDED_NAME = "not in the transcript"
 
 
 def viewed_call_object(viewed: ViewedCall, prices: CallPrices, first_model: str) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def _described(one: SentBlock, at: int, names: Mapping[str, str]) -> dict[str, A
         "layer": str(one.layer),
         "role": block.role if block else "",
         "kind": block.kind if block else HIDDEN,
-        "name": _name(block, names) if block else HIDDEN_NAME,
+        "name": _name(block, names) if block else UNRECORDED_NAME if one.is_unrecorded else HIDDEN_NAME,
         "tokens": one.tokens,
         "size": block.size if block else 0,
         "digest": block.digest.hex() if block else "",

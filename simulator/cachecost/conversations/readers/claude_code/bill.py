@@ -20,11 +20,13 @@ from cachecost.conversations.input_files import BOM, COMMENT, open_input, too_lo
 from cachecost.conversations.readers.claude_code.bill_lines import (
     ATTACHMENTS,
     COMMANDS,
+    TOOL_EVENTS,
     LineMessage,
     LineUsage,
     NotJson,
     RequestFacts,
     TranscriptLine,
+    answer_pieces,
     billed_tokens,
     client_sums,
     counts_nothing,
@@ -214,7 +216,7 @@ class TranscriptBill:
         if index is None:
             index = state.chain_of[key] = len(state.chains)
             state.chains.append(ChainState(key, is_side))
-            state.beginnings.append(PendingEvents())
+            state.beginnings.append(PendingEvents(["continued"] if line.parentUuid and not is_side else []))
         chain = state.chains[index]
         return index, chain.step, chain.time
 
@@ -320,10 +322,15 @@ class TranscriptBill:
     def _extend_step(self, step: int, message: LineMessage, usage: LineUsage, time: float | None) -> None:
         """Add one more line of the answer."""
         call, pending = self.state.calls[step - 1], self.state.pending[step - 1]
-        types, _ = piece_types(message.content)
-        pending.blocks += len(types)
+        pieces = answer_pieces(message.content)
+        pending.blocks += len(pieces)
         pending.chars += len(memoryview(message.content))
-        call.has_thinking = call.has_thinking or any(kind in THINKING for kind in types)
+        for piece in pieces:
+            call.has_thinking = call.has_thinking or piece.type in THINKING
+            if piece.type == "tool_use" and (event := TOOL_EVENTS.get(bytes(piece.name))):
+                pending.add(event)
+        if message.is_partial:
+            call.answer_bytes += sum(piece.bytes for piece in pieces)
         call.is_output_partial = call.is_output_partial and message.is_partial
         tokens = billed_tokens(usage)
         if tokens[4] >= call.tokens[4]:

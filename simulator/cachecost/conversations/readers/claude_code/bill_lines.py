@@ -26,6 +26,8 @@ ATTACHMENTS = {
     "date_change": "date",
 }
 """Types of attachments that say that the tools or the system prompt changed."""
+TOOL_EVENTS = {b'"ToolSearch"': "tool_search", b'"Skill"': "skill"}
+"""Tools of the client whose results bring definitions or instructions into the prompt, as JSON names."""
 PASSES_APART = ("compaction", "advisor_message")
 """Passes that a usage leaves out of its sums, and that are charged (Claude docs, `usage.iterations`)."""
 
@@ -73,6 +75,26 @@ class Piece(msgspec.Struct, gc=False):
     """The type of a content block."""
 
     type: str = "text"
+
+
+class AnswerPiece(Piece, gc=False):
+    """A block of an answer: what the model wrote in it; of a tool call its name and input as JSON."""
+
+    text: str = ""
+    thinking: str = ""
+    name: msgspec.Raw = msgspec.Raw(b"")
+    input: msgspec.Raw = msgspec.Raw(b"")
+
+    @property
+    def bytes(self) -> int:
+        """The length of what the model wrote, in UTF-8; 0 where only its size was kept."""
+        written = len(memoryview(self.input))
+        written += len(memoryview(self.name)) if written else 0
+        return written + sum(map(_utf8_length, (self.text, self.thinking)))
+
+
+def _utf8_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 class LineMessage(msgspec.Struct, gc=False):
@@ -189,6 +211,7 @@ class NotJson(ValueError):
 _decode_line = msgspec.json.Decoder(TranscriptLine).decode
 _decode_record = msgspec.json.Decoder(RecordLine).decode
 _decode_pieces = msgspec.json.Decoder(list[Piece | str]).decode
+_decode_answer = msgspec.json.Decoder(list[AnswerPiece]).decode
 
 
 def decode_line(line: bytes) -> TranscriptLine | None:
@@ -296,6 +319,14 @@ def piece_types(content: msgspec.Raw) -> tuple[list[str], bytes]:
         return [piece.type if isinstance(piece, Piece) else "text" for piece in _decode_pieces(content)], b""
     except msgspec.ValidationError:
         return [str(kind_of(block)) for block in json_value(bytes(content))], b""
+
+
+def answer_pieces(content: msgspec.Raw) -> list[AnswerPiece]:
+    """The blocks of an answer; of an unexpected form only their types."""
+    try:
+        return _decode_answer(content)
+    except msgspec.DecodeError:
+        return [AnswerPiece(type=kind) for kind in piece_types(content)[0]]
 
 
 def command_in(text: bytes) -> bytes:

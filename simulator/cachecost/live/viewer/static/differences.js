@@ -77,7 +77,7 @@ function foldSame(text, hasBefore, hasAfter) {
 
 /** "tool_result Bash" @param {PromptBlock} block */
 export function blockName(block) {
-  if (block.kind === "hidden") return "hidden tokens";
+  if (block.kind === "hidden") return block.name === "not in the transcript" ? block.name : "hidden tokens";
   return [block.layer === "messages" ? block.role : "", block.kind.replaceAll("_", " "), block.name]
     .filter(Boolean)
     .join(" ");
