@@ -50,7 +50,7 @@ class Replays:
 
     def recorded_rows(self) -> tuple[TrackedReplay, list[CallRow]]:
         """The recording as it was sent, as a replay that others can be derived from if these are only priced."""
-        replay = TrackedReplay(self.traffic, self.recorded, self._preparer(self.recorded), explained=False)
+        replay = TrackedReplay(self.traffic, self.recorded, self.preparer(self.recorded), explained=False)
         rows = [made.row for made in replay.run()]
         self.progress(AS_RECORDED, len(rows))
         return replay, rows
@@ -60,7 +60,7 @@ class Replays:
         return self._rows(steps, what, PricedSimulation)
 
     def _rows(self, steps: Sequence[ReplayStep], what: str, kind: type[Simulation]) -> list[CallRow]:
-        simulation = self.traffic.simulation(preparer=self._preparer(steps), hosts=UnexplainedHosts(), kind=kind)
+        simulation = self.traffic.simulation(preparer=self.preparer(steps), hosts=UnexplainedHosts(), kind=kind)
         rows = [simulation.row(step.call) for step in steps]
         self.progress(what, len(rows))
         return rows
@@ -103,9 +103,9 @@ class Replays:
 
     def simulation(self, steps: Sequence[ReplayStep]) -> Simulation:
         """A simulation of the steps that has learned from the bills."""
-        return self.traffic.simulation(preparer=self._preparer(steps))
+        return self.traffic.simulation(preparer=self.preparer(steps))
 
-    def _preparer(self, steps: Sequence[ReplayStep]) -> CallPreparer:
+    def preparer(self, steps: Sequence[ReplayStep]) -> CallPreparer:
         """It has learned from the bills, also what they would be for other content.
 
         What was cached before the recording began is cached under every way to send it.
@@ -123,7 +123,7 @@ class Replays:
 
     def tracked_replay(self, steps: Sequence[ReplayStep]) -> TrackedReplay:
         """A replay of the steps that others can be derived from."""
-        return TrackedReplay(self.traffic, steps, self._preparer(steps))
+        return TrackedReplay(self.traffic, steps, self.preparer(steps))
 
     def _changed_bills(self, steps: Sequence[ReplayStep], preparer: CallPreparer) -> Iterator[tuple[int, Call, Usage]]:
         """The bills of calls with other content than was sent, scaled to that."""
