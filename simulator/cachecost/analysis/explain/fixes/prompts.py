@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.fixes.breakpoints import place_where_prompts_part
 from cachecost.analysis.explain.fixes.conversations import block_counter, replaced, with_losses
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext
 from cachecost.analysis.explain.fixes.parts import with_part
+from cachecost.analysis.explain.fixes.settings import same_settings
 from cachecost.analysis.explain.fixes.threads import Continuation, ThreadCorrections, go_on
 from cachecost.analysis.explain.fixes.versions import CountBlock, align, changed_tokens
 from cachecost.analysis.replays.steps import PartPool, ReplayStep
@@ -36,14 +38,27 @@ def _union(lists: Sequence[Part], parts: PartPool) -> Part:
 
 
 def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
-    """The system prompt of a conversation's first call; what changes is sent in the last message."""
+    """The system prompt of a conversation's first call; what changes is sent in the last message. Of settings that it
+    is rendered with, one value in all calls."""
+    conversations = list(with_losses(context, losses).values())
+    has_settings = False
+    for changed, words in same_settings(conversations):
+        has_settings = True
+        yield _first_system(context, changed, words)
+    if not has_settings:
+        yield _first_system(context, conversations)
+
+
+def _first_system(context: FixContext, conversations: Sequence[Sequence[ReplayStep]], words: str = "") -> Fix:
     corrections, changed = ThreadCorrections(), list[ReplayStep]()
-    for steps in with_losses(context, losses).values():
+    for steps in conversations:
         first = steps[0].call.request.system
         for thread, tokens in _changes(steps, block_counter(context, steps[0].call)):
             corrections.lengthen(thread, tokens)
         changed += [step.with_change(partial(_with_system, system=first, corrections=corrections)) for step in steps]
-    yield Fix(replaced(context.steps, changed))
+        if words and any(step.call.request.system.digest != first.digest for step in steps):
+            words = f"{words}; {codes()['system_changed'].fix}"
+    return Fix(replaced(context.steps, changed), words, names_others=bool(words))
 
 
 def _with_system(call: Call, system: Part, corrections: ThreadCorrections) -> Call:
