@@ -27,6 +27,8 @@ from cachecost.ledger.results import ZERO
 
 MATERIAL = Decimal("0.01")
 """The share of the cost of its conversations that other breakpoints, TTLs or keep-alives must save to be worth it."""
+ABOUT_AS_MUCH = Decimal("0.9")
+"""The share of what the best fix saves that another one must save to be named beside it."""
 MOST_TRIES = 3
 """Smaller and smaller sets of conversations for which a fix is tried."""
 MOST_HIDDEN = 2
@@ -144,8 +146,9 @@ class Netting:
 
     def _words(self, best: _Choice) -> str:
         """The words of the fix, those of others that save, too; and what it saves with other prices where it does."""
+        least = ABOUT_AS_MUCH * (self.now.total - best.after.total)
         saved = {words: self.now.total - usd for words, usd in best.others.items()}
-        others = (f", or {words} ({dollars(usd)})" for words, usd in saved.items() if usd > 0)
+        others = (f", or {words} ({dollars(usd)})" for words, usd in saved.items() if usd >= least)
         text = "".join((best.fix.words, *others))
         cheaper = sum(best.after.besides.values(), ZERO) - sum(self.now.besides.values(), ZERO)
         if cheaper <= 0:

@@ -14,6 +14,7 @@ from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Prompt
+from cachecost.prompts.request import is_server_tool
 from cachecost.providers.usage import Usage
 from cachecost.simulation.call_preparer import CallPreparer
 from cachecost.simulation.engine import AS_RECORDED, SimulatedCall, Simulation
@@ -142,9 +143,14 @@ class Replays:
         return step.number == NO_CALL or step.content is self.traffic.calls[step.number - 1]
 
     def _scale_bill(self, billed: Usage, sent: Call, content: Call, preparer: CallPreparer) -> Usage | None:
-        """The bill of `sent` scaled to `content`: its length, and that up to its last breakpoint; None if unknown."""
+        """The bill of `sent` scaled to `content`: its length, and that up to its last breakpoint; None if unknown.
+
+        How long the definitions of web tools are is a guess. Without them, a bill of the messages before tells more.
+        """
         was, now = self._sent_prompt(sent), self._prompt(content, preparer)
         if was is None or now is None:
+            return None
+        if _web_tools(sent) != _web_tools(content) and preparer.lengths and preparer.lengths.tells_beginning(now):
             return None
         total = _scale(billed.total_input, was.total_tokens, now.total_tokens)
         cached = billed.read + billed.write if was.breakpoints and now.breakpoints else 0
@@ -169,6 +175,10 @@ class Replays:
             return renderer.render(call.request, sent_breakpoints(call.request).breakpoints, rules, call.workspace)
         except CannotEvaluate:
             return None
+
+
+def _web_tools(call: Call) -> int:
+    return sum(map(is_server_tool, call.request.system.blocks))
 
 
 def _scale(billed: int, was: int, now: int) -> int:
