@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from cachecost.base.structs import value
-from cachecost.caches.alignment import are_versions, common, path, share_alike, unchanged
+from cachecost.caches.alignment import ALIKE, are_versions, ancestor, common, path, share_alike, unchanged
 from cachecost.caches.lineage import EarlierCall
 from cachecost.prompts.blocks import Block, Layer, Part, Prefix
 from cachecost.prompts.request import Request
@@ -16,6 +16,8 @@ SHARED = 0.25
 """The share of what follows a change that must be unchanged, where all of it is text of people."""
 ALIKE_STATIC = 0.9
 """The share of a block of the static prefix that must match for two conversations to have one static prefix."""
+LONG_TEXT = 1000
+"""Bytes of a text of which two conversations may share a part that is worth caching."""
 ALIKE_BYTES = 2
 """Without content, by so many bytes at most its size may differ."""
 
@@ -66,6 +68,49 @@ def find_change_since(before: EarlierCall, last: Prefix) -> ContentChange | None
     was, now = path(before.entry, depth), path(last, depth)
     kept = unchanged(was, now)
     return ContentChange(before, was, now, kept) if kept else None
+
+
+@value
+class SharedContent:
+    """A change since the call `before` of another conversation; `tokens` are those of what is kept that are the same."""
+
+    change: ContentChange
+    tokens: int
+
+
+def find_shared_content(before: EarlierCall, last: Prefix, request: Request, sizes: PrefixSizes) -> SharedContent | None:
+    """What a call of another conversation cached on the way to `last` that comes after what differs, in the system
+    prompt and the first message: a client puts these together. A text that is mostly the same counts for that share.
+    """
+    parted = common(before.entry, last) if before.entry else None
+    if before.entry is None or parted is None or before.shape.request.tools.digest != request.tools.digest:
+        return None
+    was = path(_first_message_end(before.entry, before.request), parted.depth)
+    now = path(_first_message_end(last, request), parted.depth)
+    sent = {(node.layer, node.block.digest) for node in was if node.block}
+    shares = [1.0 if node.block and (node.layer, node.block.digest) in sent else _share_of(node, was) for node in now]
+    kept = [node for node, share in zip(now, shares, strict=True) if share]
+    tokens = sum(int(_tokens_of([node], sizes) * share) for node, share in zip(now, shares, strict=True))
+    return SharedContent(ContentChange(before, was, now, kept), tokens) if kept and was else None
+
+
+def _first_message_end(end: Prefix, request: Request) -> Prefix:
+    """The prefix of `end` up to the end of the first message."""
+    first = request.thread.beginning.message
+    blocks = len(request.tools.blocks) + len(request.system.blocks) + (len(first.blocks) if first else 0)
+    return ancestor(end, min(end.depth, blocks))
+
+
+def _share_of(node: Prefix, was: Sequence[Prefix]) -> float:
+    """The share of a long text that stands at the beginning and the end of one in the same layer, if that is most."""
+    new = node.block
+    if new is None or new.kind != "text" or new.size < LONG_TEXT or new.content is None:
+        return 0.0
+    texts = [
+        old.block for old in was if old.layer is node.layer and old.block and old.block.kind == "text" and old.block.size >= LONG_TEXT
+    ]
+    share = max((share_alike(old, new) for old in texts), default=0.0)
+    return share if share >= ALIKE else 0.0
 
 
 def have_one_static(one: Request, other: Request) -> bool:

@@ -10,6 +10,7 @@ from cachecost.analysis.explain.fixes.breakpoints import place_where_prompts_par
 from cachecost.analysis.explain.fixes.conversations import block_counter, replaced, with_losses
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext
 from cachecost.analysis.explain.fixes.parts import with_part
+from cachecost.analysis.explain.fixes.prefix_order import SHARED_FIRST, send_shared_first
 from cachecost.analysis.explain.fixes.settings import same_settings
 from cachecost.analysis.explain.fixes.threads import Continuation, ThreadCorrections, go_on
 from cachecost.analysis.explain.fixes.versions import CountBlock, align, changed_tokens
@@ -39,14 +40,30 @@ def _union(lists: Sequence[Part], parts: PartPool) -> Part:
 
 def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """The system prompt of a conversation's first call; what changes is sent in the last message. Of settings that it
-    is rendered with, one value in all calls."""
-    conversations = list(with_losses(context, losses).values())
-    has_settings = False
-    for changed, words in same_settings(conversations):
-        has_settings = True
-        yield _first_system(context, changed, words)
-    if not has_settings:
-        yield _first_system(context, conversations)
+    is rendered with, one value in all calls. What several conversations share behind what differs comes first."""
+    reordered, others = _reorder_shared(context, losses)
+    conversations = list(with_losses(context, others).values())
+    for changed, words in [*same_settings(conversations)] or [(conversations, "")]:
+        yield _joined(context, _first_system(context, changed, words) if others else None, reordered)
+
+
+def _reorder_shared(context: FixContext, losses: Sequence[Loss]) -> tuple[list[ReplayStep], list[Loss]]:
+    """The calls of conversations that share what comes after what differs, sent the other way round; and the losses of
+    all others."""
+    conversation_of = context.observed.conversations.of
+    apart = [loss for loss in losses if loss.is_apart]
+    found = with_losses(context, apart)
+    others = [loss for loss in losses if conversation_of(context.observed.call(loss.call)) not in found]
+    return [one for steps in found.values() for one in send_shared_first(context, steps)], others
+
+
+def _joined(context: FixContext, fix: Fix | None, reordered: Sequence[ReplayStep]) -> Fix:
+    """The fix with the calls that are sent the other way round, too."""
+    if not reordered:
+        assert fix is not None
+        return fix
+    words = f"{fix.words}; {SHARED_FIRST}" if fix and fix.words else SHARED_FIRST
+    return Fix(replaced(fix.steps if fix else context.steps, reordered), words)
 
 
 def _first_system(context: FixContext, conversations: Sequence[Sequence[ReplayStep]], words: str = "") -> Fix:
@@ -76,8 +93,10 @@ def _changes(steps: Sequence[ReplayStep], count: CountBlock) -> Iterator[tuple[T
 
 
 def same_messages(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
-    """Earlier messages as they were sent before; what is new comes after them, also what changed in them."""
-    yield _go_on(context, losses, keeps_inserted=True)
+    """Earlier messages as they were sent before; what is new comes after them, also what changed in them. What several
+    conversations share behind what differs comes first."""
+    reordered, others = _reorder_shared(context, losses)
+    yield _joined(context, _go_on(context, others, keeps_inserted=True) if others else None, reordered)
 
 
 def no_compaction(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
