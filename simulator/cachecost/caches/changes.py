@@ -79,13 +79,14 @@ class SharedContent:
 
 
 def find_shared_content(before: EarlierCall, last: Prefix, request: Request, sizes: PrefixSizes) -> SharedContent | None:
-    """What a call of another conversation cached on the way to `last` that comes after what differs, in the system
+    """What a call of another conversation cached, or sent without a breakpoint, on the way to `last` that comes after what differs, in the system
     prompt and the first message: a client puts these together. A text that is mostly the same counts for that share.
     """
-    parted = common(before.entry, last) if before.entry else None
-    if before.entry is None or parted is None or before.shape.request.tools.digest != request.tools.digest:
+    end = before.entry or before.end
+    parted = common(end, last)
+    if parted is None or before.shape.request.tools.digest != request.tools.digest:
         return None
-    was = path(_first_message_end(before.entry, before.request), parted.depth)
+    was = path(_first_message_end(end, before.request), parted.depth)
     now = path(_first_message_end(last, request), parted.depth)
     sent = {(node.layer, node.block.digest) for node in was if node.block}
     shares = [1.0 if node.block and (node.layer, node.block.digest) in sent else _share_of(node, was) for node in now]

@@ -255,11 +255,13 @@ class CallInspection:
 
     def _find_shared_behind(self) -> Loss | None:
         """What a new conversation shares with an earlier one, long enough to be cached, behind what differs."""
-        if not self.prompt.breakpoints or self.relatives.nearest or self.relatives.latest:
+        if self.relatives.nearest or self.relatives.latest:
             return None
-        last, read = self.prompt.breakpoints[-1].prefix, self._read_prefix()
+        breakpoints, read = self.prompt.breakpoints, self._read_prefix()
+        last = breakpoints[-1].prefix if breakpoints else self.prompt.end
         for before in self.relatives.others():
-            if before.shape.prompt.cache_keys != self.prompt.cache_keys or self._is_out_of_reach(before):
+            is_recent = self.start - before.start < self.rules.ttl_s["5m"] if before.entry is None else not self._is_out_of_reach(before)
+            if before.shape.prompt.cache_keys != self.prompt.cache_keys or not is_recent:
                 continue
             found = find_shared_content(before, last, self.request, self.sizes)
             parted = found.change.now[0].parent if found else None

@@ -96,7 +96,8 @@ def _first_message(request: Request) -> Blocks:
 
 
 class OrderedBlocks(NamedTuple):
-    """Blocks in another order: where each block of before is now, and how many of the first are shared."""
+    """Blocks in another order: where each block of before is now, or its shared piece, and how many of the first are
+    shared."""
 
     blocks: Blocks
     places: tuple[int, ...]
@@ -130,7 +131,7 @@ class _BlockOrder:
             if is_server_tool(block):
                 ranked.append(((0, 0, index), index, block))
             elif pieces is not None:
-                ranked += [((1, -len(self._pieces), 0), -1, pieces.shared), ((2, 0, index), index, pieces.rest)]
+                ranked += [((1, -len(self._pieces), 0), index, pieces.shared), ((2, 0, index), -1, pieces.rest)]
             else:
                 ranked.append(((1, -count, first) if count > 1 else (2, 0, index), index, block))
         ranked.sort(key=itemgetter(0))
