@@ -72,27 +72,32 @@ def find_change_since(before: EarlierCall, last: Prefix) -> ContentChange | None
 
 @value
 class SharedContent:
-    """A change since the call `before` of another conversation; `tokens` are those of what is kept that are the same."""
+    """What two conversations send behind the first block in which they differ. `was` and `now` follow what they begin
+    with, up to the end of the first message, `kept` are those of `now` that both send; `tokens` of these are the same.
+    """
 
-    change: ContentChange
+    was: list[Prefix]
+    now: list[Prefix]
+    kept: list[Prefix]
     tokens: int
 
 
-def find_shared_content(before: EarlierCall, last: Prefix, request: Request, sizes: PrefixSizes) -> SharedContent | None:
-    """What a call of another conversation cached, or sent without a breakpoint, on the way to `last` that comes after what differs, in the system
-    prompt and the first message: a client puts these together. A text that is mostly the same counts for that share.
+def find_shared_content(
+    before: Request, end: Prefix, request: Request, last: Prefix, sizes: PrefixSizes
+) -> SharedContent | None:
+    """What a request of another conversation sends up to `end`, and this one up to `last`, after what differs in the
+    system prompt or in the first message: a client puts these together. A text counts for the share that is the same.
     """
-    end = before.entry or before.end
     parted = common(end, last)
-    if parted is None or before.shape.request.tools.digest != request.tools.digest:
+    if parted is None or before.tools.digest != request.tools.digest:
         return None
-    was = path(_first_message_end(end, before.request), parted.depth)
+    was = path(_first_message_end(end, before), parted.depth)
     now = path(_first_message_end(last, request), parted.depth)
     sent = {(node.layer, node.block.digest) for node in was if node.block}
     shares = [1.0 if node.block and (node.layer, node.block.digest) in sent else _share_of(node, was) for node in now]
     kept = [node for node, share in zip(now, shares, strict=True) if share]
     tokens = sum(int(_tokens_of([node], sizes) * share) for node, share in zip(now, shares, strict=True))
-    return SharedContent(ContentChange(before, was, now, kept), tokens) if kept and was else None
+    return SharedContent(was, now, kept, tokens) if kept else None
 
 
 def _first_message_end(end: Prefix, request: Request) -> Prefix:
@@ -103,14 +108,16 @@ def _first_message_end(end: Prefix, request: Request) -> Prefix:
 
 
 def _share_of(node: Prefix, was: Sequence[Prefix]) -> float:
-    """The share of a long text that stands at the beginning and the end of one in the same layer, if that is most."""
-    new = node.block
-    if new is None or new.kind != "text" or new.size < LONG_TEXT or new.content is None:
+    """The share of a long text that one in the same layer has, too."""
+    texts = [old.block for old in was if old.layer is node.layer and old.block]
+    return max((share_of_long_text(old, node.block) for old in texts if node.block), default=0.0)
+
+
+def share_of_long_text(old: Block, new: Block) -> float:
+    """The share of a long text that stands at the beginning and the end of another one, if that is most of it."""
+    if old.kind != "text" or new.kind != "text" or old.role != new.role or min(old.size, new.size) < LONG_TEXT:
         return 0.0
-    texts = [
-        old.block for old in was if old.layer is node.layer and old.block and old.block.kind == "text" and old.block.size >= LONG_TEXT
-    ]
-    share = max((share_alike(old, new) for old in texts), default=0.0)
+    share = share_alike(old, new) if old.content is not None and new.content is not None else 0.0
     return share if share >= ALIKE else 0.0
 
 

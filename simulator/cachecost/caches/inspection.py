@@ -260,20 +260,20 @@ class CallInspection:
         breakpoints, read = self.prompt.breakpoints, self._read_prefix()
         last = breakpoints[-1].prefix if breakpoints else self.prompt.end
         for before in self.relatives.others():
-            is_recent = self.start - before.start < self.rules.ttl_s["5m"] if before.entry is None else not self._is_out_of_reach(before)
-            if before.shape.prompt.cache_keys != self.prompt.cache_keys or not is_recent:
+            if before.shape.prompt.cache_keys != self.prompt.cache_keys or not self._is_near(before):
                 continue
-            found = find_shared_content(before, last, self.request, self.sizes)
-            parted = found.change.now[0].parent if found else None
+            found = find_shared_content(before.request, before.entry or before.end, self.request, last, self.sizes)
+            parted = found.now[0].parent if found else None
             length = self.sizes.of(parted) + found.tokens if found and parted else 0
             if not found or not self._is_material(found.tokens) or length < self.rules.minimum_tokens:
                 continue
-            first, other = found.change.first_pair(self.read)
+            change = ContentChange(before, found.was, found.now, found.kept)
+            first, other = change.first_pair(self.read)
             return Loss(
                 self.call,
                 find_change(self.request, self.prompt, before, self.rules),
                 first,
-                found.change.end.depth,
+                change.end.depth,
                 other,
                 before,
                 self.start - before.start,
@@ -281,6 +281,12 @@ class CallInspection:
                 is_apart=True,
             )
         return None
+
+    def _is_near(self, before: EarlierCall) -> bool:
+        """Whether what a call cached can be read at this time, or could if it had had a breakpoint."""
+        if before.entry is None:
+            return self.start - before.start < min(self.rules.ttl_s.values(), default=0.0)
+        return not self._is_out_of_reach(before)
 
     def _is_out_of_reach(self, before: EarlierCall) -> bool:
         """Whether nothing that a call cached can be read at this time, so that a change of it lost nothing."""
