@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import lru_cache
 
 from cachecost.base.structs import value
@@ -83,10 +83,11 @@ class SharedContent:
 
 
 def find_shared_content(
-    before: Request, end: Prefix, request: Request, last: Prefix, sizes: PrefixSizes
+    before: Request, end: Prefix, request: Request, last: Prefix, sizes: PrefixSizes, after: int = 0
 ) -> SharedContent | None:
     """What a request of another conversation sends up to `end`, and this one up to `last`, after what differs in the
     system prompt or in the first message: a client puts these together. A text counts for the share that is the same.
+    The first `after` blocks of this one were sent before as they are.
     """
     parted = common(end, last)
     if parted is None or before.tools.digest != request.tools.digest:
@@ -94,7 +95,7 @@ def find_shared_content(
     was = path(_first_message_end(end, before), parted.depth)
     now = path(_first_message_end(last, request), parted.depth)
     sent = {(node.layer, node.block.digest) for node in was if node.block}
-    shares = [1.0 if node.block and (node.layer, node.block.digest) in sent else _share_of(node, was) for node in now]
+    shares = [_share_of(node, was, sent) if node.depth > after else 0.0 for node in now]
     kept = [node for node, share in zip(now, shares, strict=True) if share]
     tokens = sum(int(_tokens_of([node], sizes) * share) for node, share in zip(now, shares, strict=True))
     return SharedContent(was, now, kept, tokens) if kept else None
@@ -107,10 +108,13 @@ def _first_message_end(end: Prefix, request: Request) -> Prefix:
     return ancestor(end, min(end.depth, blocks))
 
 
-def _share_of(node: Prefix, was: Sequence[Prefix]) -> float:
-    """The share of a long text that one in the same layer has, too."""
-    texts = [old.block for old in was if old.layer is node.layer and old.block]
-    return max((share_of_long_text(old, node.block) for old in texts if node.block), default=0.0)
+def _share_of(node: Prefix, was: Sequence[Prefix], sent: Container[tuple[Layer, bytes]]) -> float:
+    """The share of a block that was `sent` before, or that is in a long text of the same layer."""
+    new = node.block
+    if new is None or (node.layer, new.digest) in sent:
+        return float(new is not None)
+    texts = (old.block for old in was if old.layer is node.layer and old.block)
+    return max((share_of_long_text(old, new) for old in texts), default=0.0)
 
 
 def share_of_long_text(old: Block, new: Block) -> float:

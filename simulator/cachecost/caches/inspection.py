@@ -222,6 +222,7 @@ class CallInspection:
             added=whole - tokens,
             place=self.relatives.pool if is_moved else "",
             place_before=before.pool if is_moved else "",
+            is_apart=self.relatives.line is None,
         )
 
     def _compared(self) -> Iterator[EarlierCall]:
@@ -262,7 +263,9 @@ class CallInspection:
         for before in self.relatives.others():
             if before.shape.prompt.cache_keys != self.prompt.cache_keys or not self._is_near(before):
                 continue
-            found = find_shared_content(before.request, before.entry or before.end, self.request, last, self.sizes)
+            found = find_shared_content(
+                before.request, before.entry or before.end, self.request, last, self.sizes, max(self.read, self.shared.depth)
+            )
             parted = found.now[0].parent if found else None
             length = self.sizes.of(parted) + found.tokens if found and parted else 0
             if not found or not self._is_material(found.tokens) or length < self.rules.minimum_tokens:
@@ -279,6 +282,7 @@ class CallInspection:
                 self.start - before.start,
                 tokens=length - (self.sizes.of(read) if read else 0),
                 is_apart=True,
+                is_out_of_order=True,
             )
         return None
 

@@ -51,8 +51,7 @@ def _reorder_shared(context: FixContext, losses: Sequence[Loss]) -> tuple[list[R
     """The calls of conversations that share what comes after what differs, sent the other way round; and the losses of
     all others."""
     conversation_of = context.observed.conversations.of
-    apart = [loss for loss in losses if loss.is_apart]
-    found = with_losses(context, apart)
+    found = with_losses(context, [loss for loss in losses if loss.is_out_of_order])
     others = [loss for loss in losses if conversation_of(context.observed.call(loss.call)) not in found]
     return [one for steps in found.values() for one in send_shared_first(context, steps)], others
 
