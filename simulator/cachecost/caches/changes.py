@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from functools import lru_cache
 
 from cachecost.base.structs import value
-from cachecost.caches.alignment import ALIKE, are_versions, ancestor, common, path, share_alike, unchanged
+from cachecost.caches.alignment import ALIKE, ancestor, are_versions, common, path, share_alike, unchanged
 from cachecost.caches.lineage import EarlierCall
 from cachecost.prompts.blocks import Block, Layer, Part, Prefix
 from cachecost.prompts.request import Request

@@ -264,7 +264,12 @@ class CallInspection:
             if before.shape.prompt.cache_keys != self.prompt.cache_keys or not self._is_near(before):
                 continue
             found = find_shared_content(
-                before.request, before.entry or before.end, self.request, last, self.sizes, max(self.read, self.shared.depth)
+                before.request,
+                before.entry or before.end,
+                self.request,
+                last,
+                self.sizes,
+                max(self.read, self.shared.depth),
             )
             parted = found.now[0].parent if found else None
             length = self.sizes.of(parted) + found.tokens if found and parted else 0

@@ -57,7 +57,9 @@ def message(loss: Loss, request: Request, tokens: int) -> str:
     """What happened, in the sentence of the code."""
     if loss.is_out_of_order:
         where = place(loss, request)
-        return f"{where} is another one than in the conversation before; {tokens:,} tokens after it or in it are the same"
+        return (
+            f"{where} is another one than in the conversation before; {tokens:,} tokens after it or in it are the same"
+        )
     return codes()[loss.cause].sentence.format(**_facts(loss, request, tokens))
 
 

@@ -25,7 +25,10 @@ def check_messages(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     old, new = a.messages(shared), b.messages(shared)
     if not old or not new:
         return
-    stays, is_same = _stays(old, new) or (shared == 0 and _rest_stays(old[0], new[0])), shared > 0 or _begins_alike(old[0], new[0])
+    stays, is_same = (
+        _stays(old, new) or (shared == 0 and _rest_stays(old[0], new[0])),
+        shared > 0 or _begins_alike(old[0], new[0]),
+    )
     found: dict[str, LintFinding] = {}
     for one in _differences(a, b, old, new):
         is_word = one.code in (VOLATILE, KEY_ORDER)

@@ -26,8 +26,8 @@ MOVABLE = frozenset({"text", "image", "document", "search_result"})
 """Kinds of blocks that may stand in any order in a message."""
 Blocks = tuple[Block, ...]
 SHARED_FIRST = (
-    "send first what conversations share, in blocks of its own with a breakpoint at the end, and then what differs (the "
-    "user's name, the question)"
+    "send first what conversations share, in blocks of its own with a breakpoint at the end, and then what differs "
+    "(the user's name, the question)"
 )
 
 
@@ -158,6 +158,5 @@ def _split_texts(blocks: Sequence[Block]) -> dict[bytes, TextPieces]:
     shared = text_block(alike[0].role, texts[0][:begin] + texts[0][len(texts[0]) - end :])
     rests = (text[begin : len(text) - end] or " " for text in texts)
     return {
-        block.digest: TextPieces(shared, text_block(block.role, rest))
-        for block, rest in zip(alike, rests, strict=True)
+        block.digest: TextPieces(shared, text_block(block.role, rest)) for block, rest in zip(alike, rests, strict=True)
     }

@@ -11,7 +11,7 @@ from cachecost.analysis.explain.fixes.parts import with_part
 from cachecost.analysis.replays.steps import PartPool, ReplayStep, ThreadChange
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
-from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
+from cachecost.prompts.blocks import Block, Layer, Message, Thread
 from cachecost.prompts.host_cache_keys import skills_asked
 from cachecost.prompts.request import Request, is_server_tool
 from cachecost.prompts.wire import block_of
@@ -82,9 +82,7 @@ def same_settings(conversations: Sequence[Sequence[ReplayStep]]) -> Iterator[tup
     """The conversations with one value of each setting in all their calls: one that a call has, if all calls can be
     sent so; and that in words. Nothing where no setting changes."""
     sent = [[settings_of(step.call.request) for step in steps] for steps in conversations]
-    varying = {
-        index for values in sent for index in range(len(WORDS)) if len({repr(one[index]) for one in values}) > 1
-    }
+    varying = {index for values in sent for index in range(len(WORDS)) if len({repr(one[index]) for one in values}) > 1}
     if not varying:
         return
     changed, known = _SettingsChange(conversations), list[list[SystemSettings]]()
@@ -93,8 +91,11 @@ def same_settings(conversations: Sequence[Sequence[ReplayStep]]) -> Iterator[tup
         if wanted in known or not changed.can_send(wanted):
             continue
         known.append(wanted)
-        yield changed.conversations(wanted), "; ".join(
-            WORDS[index].on if any(one[index] for one in wanted) else WORDS[index].off for index in sorted(varying)
+        yield (
+            changed.conversations(wanted),
+            "; ".join(
+                WORDS[index].on if any(one[index] for one in wanted) else WORDS[index].off for index in sorted(varying)
+            ),
         )
 
 
@@ -162,7 +163,9 @@ class _SettingsChange:
     def _put_citations(self, request: Request, on: bool) -> Request:
         """Each document keeps its breakpoint."""
         change = self._threads[on]
-        breakpoints = tuple(one if one.node is None else replace(one, node=change.of(one.node)) for one in request.breakpoints)
+        breakpoints = tuple(
+            one if one.node is None else replace(one, node=change.of(one.node)) for one in request.breakpoints
+        )
         return replace(request, thread=change.of(request.thread), breakpoints=breakpoints)
 
     def _with_citations(self, message: Message, on: bool) -> Message:
