@@ -9,6 +9,7 @@ from cachecost.base.structs import value
 from cachecost.caches.alignment import ALIKE, ancestor, are_versions, common, path, share_alike, unchanged
 from cachecost.caches.lineage import EarlierCall
 from cachecost.prompts.blocks import Block, Layer, Part, Prefix
+from cachecost.prompts.plain_blocks import has_content
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import PrefixSizes
 
@@ -92,8 +93,8 @@ def find_shared_content(
     parted = common(end, last)
     if parted is None or before.tools.digest != request.tools.digest:
         return None
-    was = path(_first_message_end(end, before), parted.depth)
-    now = path(_first_message_end(last, request), parted.depth)
+    was = path(first_message_end(end, before), parted.depth)
+    now = path(first_message_end(last, request), parted.depth)
     sent = {(node.layer, node.block.digest) for node in was if node.block}
     shares = [_share_of(node, was, sent) if node.depth > after else 0.0 for node in now]
     kept = [node for node, share in zip(now, shares, strict=True) if share]
@@ -101,7 +102,22 @@ def find_shared_content(
     return SharedContent(was, now, kept, tokens) if kept else None
 
 
-def _first_message_end(end: Prefix, request: Request) -> Prefix:
+def may_share(before: EarlierCall, own: Sequence[Block]) -> bool:
+    """Whether a call of another conversation has one of these blocks in its system prompt or first message, or a long
+    text where one of them is one."""
+    first = before.thread.beginning.message
+    sent = (*before.shape.request.system.blocks, *(first.blocks if first else ()))
+    digests = {block.digest for block in own}
+    return any(block.digest in digests for block in sent) or (
+        any(map(_is_long_text, own)) and any(map(_is_long_text, sent))
+    )
+
+
+def _is_long_text(block: Block) -> bool:
+    return block.kind == "text" and block.size >= LONG_TEXT and has_content(block)
+
+
+def first_message_end(end: Prefix, request: Request) -> Prefix:
     """The prefix of `end` up to the end of the first message."""
     first = request.thread.beginning.message
     blocks = len(request.tools.blocks) + len(request.system.blocks) + (len(first.blocks) if first else 0)
@@ -119,9 +135,9 @@ def _share_of(node: Prefix, was: Sequence[Prefix], sent: Container[tuple[Layer, 
 
 def share_of_long_text(old: Block, new: Block) -> float:
     """The share of a long text that stands at the beginning and the end of another one, if that is most of it."""
-    if old.kind != "text" or new.kind != "text" or old.role != new.role or min(old.size, new.size) < LONG_TEXT:
+    if old.role != new.role or not (_is_long_text(old) and _is_long_text(new)):
         return 0.0
-    share = share_alike(old, new) if old.content is not None and new.content is not None else 0.0
+    share = share_alike(old, new)
     return share if share >= ALIKE else 0.0
 
 

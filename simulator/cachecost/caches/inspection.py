@@ -27,7 +27,9 @@ from cachecost.caches.changes import (
     ContentChange,
     find_change_since,
     find_shared_content,
+    first_message_end,
     have_one_static,
+    may_share,
     tokens_between,
 )
 from cachecost.caches.lineage import EarlierCall, Relatives
@@ -258,19 +260,16 @@ class CallInspection:
         """What a new conversation shares with an earlier one, long enough to be cached, behind what differs."""
         if self.relatives.nearest or self.relatives.latest:
             return None
-        breakpoints, read = self.prompt.breakpoints, self._read_prefix()
+        breakpoints, read, known = self.prompt.breakpoints, self._read_prefix(), max(self.read, self.shared.depth)
         last = breakpoints[-1].prefix if breakpoints else self.prompt.end
-        for before in self.relatives.others():
-            if before.shape.prompt.cache_keys != self.prompt.cache_keys or not self._is_near(before):
+        own = [node.block for node in path(first_message_end(last, self.request), known) if node.block]
+        for before in self.relatives.others() if own else ():
+            if before.shape.prompt.cache_keys != self.prompt.cache_keys or not may_share(before, own):
                 continue
-            found = find_shared_content(
-                before.request,
-                before.entry or before.end,
-                self.request,
-                last,
-                self.sizes,
-                max(self.read, self.shared.depth),
-            )
+            if not self._is_near(before):
+                continue
+            end = before.entry or before.end
+            found = find_shared_content(before.request, end, self.request, last, self.sizes, known)
             parted = found.now[0].parent if found else None
             length = self.sizes.of(parted) + found.tokens if found and parted else 0
             if not found or not self._is_material(found.tokens) or length < self.rules.minimum_tokens:
