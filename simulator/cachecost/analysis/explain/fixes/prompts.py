@@ -43,7 +43,7 @@ def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     is rendered with, one value in all calls. What several conversations share behind what differs comes first."""
     reordered, others = _reorder_shared(context, losses)
     conversations = list(with_losses(context, others).values())
-    for changed, words in [*same_settings(conversations)] or [(conversations, "")]:
+    for changed, words in same_settings(conversations):
         yield _joined(context, _first_system(context, changed, words) if others else None, reordered)
 
 

@@ -80,10 +80,11 @@ def _describe_change(old: object, new: object) -> str:
 
 def same_settings(conversations: Sequence[Sequence[ReplayStep]]) -> Iterator[tuple[list[list[ReplayStep]], str]]:
     """The conversations with one value of each setting in all their calls: one that a call has, if all calls can be
-    sent so; and that in words. Nothing where no setting changes."""
+    sent so; and that in words. As they are where no setting changes."""
     sent = [[settings_of(step.call.request) for step in steps] for steps in conversations]
     varying = {index for values in sent for index in range(len(WORDS)) if len({repr(one[index]) for one in values}) > 1}
     if not varying:
+        yield list(map(list, conversations)), ""
         return
     changed, known = _SettingsChange(conversations), list[list[SystemSettings]]()
     for pick in (first_value, most_common_value, _last_value, _other_value):
