@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 from cachecost.analysis.explain.explaining import explain
@@ -14,11 +15,13 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation
 from cachecost.prompts.intake import Intake
 from cachecost.providers.assumptions import assumptions_from
-from cachecost.providers.prices import PriceBook
+from cachecost.providers.prices import Options, PriceBook, ways_of
 from cachecost.providers.rules import RuleBook
+from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload
+from naive import NaiveModel
 
 Body = dict[str, Any]
 Plant = Callable[[list["Sending"]], None]
@@ -97,6 +100,17 @@ def explained(sendings: Iterable[Sending], rules: dict[str, object] | None = Non
 def cost_of(sendings: Iterable[Sending]) -> Any:
     traffic = workload(sendings)
     return sum(row.cost.total for row in traffic.simulation().rows(traffic.calls))
+
+
+def naive_cost(sendings: Iterable[Sending]) -> Decimal:
+    """USD of the calls by the plain rulebook (naive.py), with 20 tokens of output each as in `calls_of`."""
+    model, book, total = NaiveModel(), RuleBook(as_of=DAY), Decimal()
+    for one in sorted(sendings, key=lambda one: one.start):
+        rules = book.rules("anthropic", one.body["model"], DAY)
+        usage = Usage(*model.call(deepcopy(one.body), rules, one.start, one.first_token_s, one.workspace), 20)
+        quote = PRICES.quote("anthropic", rules.model, DAY, Options(False, **ways_of(one.body)), None)
+        total += quote.of(usage.total_input).total_cost(usage)
+    return total
 
 
 def simulation(cache: PrefixCache | None = None, rules: dict[str, object] | None = None) -> Simulation:

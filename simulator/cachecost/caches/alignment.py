@@ -24,6 +24,14 @@ def path(end: Prefix, after: int) -> list[Prefix]:
     return nodes[::-1]
 
 
+def ancestor(node: Prefix, depth: int) -> Prefix:
+    """The prefix of `node` that is `depth` blocks long. Takes time for the blocks in between."""
+    while node.depth > depth or (node.block is None and node.parent is not None):
+        assert node.parent is not None
+        node = node.parent
+    return node
+
+
 def common(one: Prefix, other: Prefix) -> Prefix | None:
     """The longest common prefix; None for prompts of different tokenizers, which share no tree."""
     a: Prefix | None = one

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from cachecost.base.structs import value
-from cachecost.caches.alignment import common, path
+from cachecost.caches.alignment import ancestor, common, path
 from cachecost.caches.breakpoints import Outcome, State
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread
 from cachecost.prompts.host_cache_keys import effort_asked, model_of, thinking_asked
@@ -275,11 +275,3 @@ def changed_parameter(cause: str, request: Request) -> object:
         "effort_changed": config.get("effort") or "its default",
     }
     return stated.get(cause, "")
-
-
-def ancestor(node: Prefix, depth: int) -> Prefix:
-    """The prefix of `node` that is `depth` blocks long. Takes time for the blocks in between."""
-    while node.depth > depth or (node.block is None and node.parent is not None):
-        assert node.parent is not None
-        node = node.parent
-    return node

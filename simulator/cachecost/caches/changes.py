@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import lru_cache
 
 from cachecost.base.structs import value
-from cachecost.caches.alignment import are_versions, common, path, share_alike, unchanged
+from cachecost.caches.alignment import ALIKE, ancestor, are_versions, common, path, share_alike, unchanged
 from cachecost.caches.lineage import EarlierCall
 from cachecost.prompts.blocks import Block, Layer, Part, Prefix
+from cachecost.prompts.plain_blocks import has_content
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import PrefixSizes
 
@@ -16,6 +17,8 @@ SHARED = 0.25
 """The share of what follows a change that must be unchanged, where all of it is text of people."""
 ALIKE_STATIC = 0.9
 """The share of a block of the static prefix that must match for two conversations to have one static prefix."""
+LONG_TEXT = 1000
+"""Bytes of a text of which two conversations may share a part that is worth caching."""
 ALIKE_BYTES = 2
 """Without content, by so many bytes at most its size may differ."""
 
@@ -66,6 +69,76 @@ def find_change_since(before: EarlierCall, last: Prefix) -> ContentChange | None
     was, now = path(before.entry, depth), path(last, depth)
     kept = unchanged(was, now)
     return ContentChange(before, was, now, kept) if kept else None
+
+
+@value
+class SharedContent:
+    """What two conversations send behind the first block in which they differ. `was` and `now` follow what they begin
+    with, up to the end of the first message, `kept` are those of `now` that both send; `tokens` of these are the same.
+    """
+
+    was: list[Prefix]
+    now: list[Prefix]
+    kept: list[Prefix]
+    tokens: int
+
+
+def find_shared_content(
+    before: Request, end: Prefix, request: Request, last: Prefix, sizes: PrefixSizes, after: int = 0
+) -> SharedContent | None:
+    """What a request of another conversation sends up to `end`, and this one up to `last`, after what differs in the
+    system prompt or in the first message: a client puts these together. A text counts for the share that is the same.
+    The first `after` blocks of this one were sent before as they are.
+    """
+    parted = common(end, last)
+    if parted is None or before.tools.digest != request.tools.digest:
+        return None
+    was = path(first_message_end(end, before), parted.depth)
+    now = path(first_message_end(last, request), parted.depth)
+    sent = {(node.layer, node.block.digest) for node in was if node.block}
+    shares = [_share_of(node, was, sent) if node.depth > after else 0.0 for node in now]
+    kept = [node for node, share in zip(now, shares, strict=True) if share]
+    tokens = sum(int(_tokens_of([node], sizes) * share) for node, share in zip(now, shares, strict=True))
+    return SharedContent(was, now, kept, tokens) if kept else None
+
+
+def may_share(before: EarlierCall, own: Sequence[Block]) -> bool:
+    """Whether a call of another conversation has one of these blocks in its system prompt or first message, or a long
+    text where one of them is one."""
+    first = before.thread.beginning.message
+    sent = (*before.shape.request.system.blocks, *(first.blocks if first else ()))
+    digests = {block.digest for block in own}
+    return any(block.digest in digests for block in sent) or (
+        any(map(_is_long_text, own)) and any(map(_is_long_text, sent))
+    )
+
+
+def _is_long_text(block: Block) -> bool:
+    return block.kind == "text" and block.size >= LONG_TEXT and has_content(block)
+
+
+def first_message_end(end: Prefix, request: Request) -> Prefix:
+    """The prefix of `end` up to the end of the first message."""
+    first = request.thread.beginning.message
+    blocks = len(request.tools.blocks) + len(request.system.blocks) + (len(first.blocks) if first else 0)
+    return ancestor(end, min(end.depth, blocks))
+
+
+def _share_of(node: Prefix, was: Sequence[Prefix], sent: Container[tuple[Layer, bytes]]) -> float:
+    """The share of a block that was `sent` before, or that is in a long text of the same layer."""
+    new = node.block
+    if new is None or (node.layer, new.digest) in sent:
+        return float(new is not None)
+    texts = (old.block for old in was if old.layer is node.layer and old.block)
+    return max((share_of_long_text(old, new) for old in texts), default=0.0)
+
+
+def share_of_long_text(old: Block, new: Block) -> float:
+    """The share of a long text that stands at the beginning and the end of another one, if that is most of it."""
+    if old.role != new.role or not (_is_long_text(old) and _is_long_text(new)):
+        return 0.0
+    share = share_alike(old, new)
+    return share if share >= ALIKE else 0.0
 
 
 def have_one_static(one: Request, other: Request) -> bool:

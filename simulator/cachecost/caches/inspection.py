@@ -12,18 +12,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cachecost.base.structs import value
-from cachecost.caches.alignment import path
+from cachecost.caches.alignment import ancestor, path
 from cachecost.caches.breakpoints import PrefixCache, State
 from cachecost.caches.causes import (
     UNWRITTEN,
     Cause,
     UnreadPrefix,
-    ancestor,
     cause_of_unread,
+    find_change,
     find_change_or_compaction,
     is_fork,
 )
-from cachecost.caches.changes import ContentChange, find_change_since, have_one_static, tokens_between
+from cachecost.caches.changes import (
+    ContentChange,
+    find_change_since,
+    find_shared_content,
+    first_message_end,
+    have_one_static,
+    may_share,
+    tokens_between,
+)
 from cachecost.caches.lineage import EarlierCall, Relatives
 from cachecost.caches.losses import Loss
 from cachecost.prompts.blocks import Layer, Prefix
@@ -72,10 +80,16 @@ class CallInspection:
 
     def losses(self) -> Iterator[Loss]:
         """What comes after a change, else what was sent before unchanged: at most one."""
-        changed = self._find_changed()
+        changed, unread = self._find_changed(), None
         if changed:
             yield self._loss_by(changed)
-        elif self.shared.depth > self.read and (unread := self._find_unread(self._sent_again())):
+            return
+        if self.shared.depth > self.read:
+            unread = self._find_unread(self._sent_again())
+        behind = self._find_shared_behind()
+        if behind and (unread is None or unread.tokens < behind.tokens):
+            yield behind
+        elif unread:
             yield unread
 
     # ------------------------------------------------------------------------------- sent before, and not read
@@ -210,6 +224,7 @@ class CallInspection:
             added=whole - tokens,
             place=self.relatives.pool if is_moved else "",
             place_before=before.pool if is_moved else "",
+            is_apart=self.relatives.line is None,
         )
 
     def _compared(self) -> Iterator[EarlierCall]:
@@ -240,6 +255,46 @@ class CallInspection:
             if has_keys and have_one_static(call.shape.request, self.request):
                 yield call
                 return
+
+    def _find_shared_behind(self) -> Loss | None:
+        """What a new conversation shares with an earlier one, long enough to be cached, behind what differs."""
+        if self.relatives.nearest or self.relatives.latest:
+            return None
+        breakpoints, read, known = self.prompt.breakpoints, self._read_prefix(), max(self.read, self.shared.depth)
+        last = breakpoints[-1].prefix if breakpoints else self.prompt.end
+        own = [node.block for node in path(first_message_end(last, self.request), known) if node.block]
+        for before in self.relatives.others() if own else ():
+            if before.shape.prompt.cache_keys != self.prompt.cache_keys or not may_share(before, own):
+                continue
+            if not self._is_near(before):
+                continue
+            end = before.entry or before.end
+            found = find_shared_content(before.request, end, self.request, last, self.sizes, known)
+            parted = found.now[0].parent if found else None
+            length = self.sizes.of(parted) + found.tokens if found and parted else 0
+            if not found or not self._is_material(found.tokens) or length < self.rules.minimum_tokens:
+                continue
+            change = ContentChange(before, found.was, found.now, found.kept)
+            first, other = change.first_pair(self.read)
+            return Loss(
+                self.call,
+                find_change(self.request, self.prompt, before, self.rules),
+                first,
+                change.end.depth,
+                other,
+                before,
+                self.start - before.start,
+                tokens=length - (self.sizes.of(read) if read else 0),
+                is_apart=True,
+                is_out_of_order=True,
+            )
+        return None
+
+    def _is_near(self, before: EarlierCall) -> bool:
+        """Whether what a call cached can be read at this time, or could if it had had a breakpoint."""
+        if before.entry is None:
+            return self.start - before.start < min(self.rules.ttl_s.values(), default=0.0)
+        return not self._is_out_of_reach(before)
 
     def _is_out_of_reach(self, before: EarlierCall) -> bool:
         """Whether nothing that a call cached can be read at this time, so that a change of it lost nothing."""

@@ -19,7 +19,8 @@ class Loss:
     `gap_s` is the time since that call, `ttl` the TTL of an expired entry,
     `positions` the distance of an entry from the last breakpoint. `tokens` is the length of what was sent before and
     is lost by this cause; `added` that of new blocks among it, which no fix avoids. `place` and `place_before` are the
-    pools of this call and of `since`, where they differ.
+    pools of this call and of `since`, where they differ. `is_apart`: `since` is of another conversation;
+    `is_out_of_order`: and what both send comes after content of their own.
     """
 
     call: int
@@ -37,6 +38,8 @@ class Loss:
     added: int = 0
     place: str = ""
     place_before: str = ""
+    is_apart: bool = False
+    is_out_of_order: bool = False
 
 
 def cause_of_losses(losses: Sequence[Loss], outcome: Outcome, is_first: bool) -> Cause:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from statistics import median
 
-from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import CountedSizes
 from cachecost.providers.usage import Usage
@@ -83,6 +83,15 @@ class BilledLengths:
     def told(self, prefix: Prefix) -> int | None:
         """The length by any bill; None: unknown."""
         return told_by_other(self.prefixes.get(prefix), NO_CALL)
+
+    def tells_beginning(self, prompt: Prompt) -> bool:
+        """Whether a bill gives the length of some of the messages that a prompt begins with."""
+        node: Prefix | None = prompt.end
+        while node is not None and node.layer is Layer.MESSAGES:
+            if node in self.ends or node in self.prefixes:
+                return True
+            node = node.parent
+        return False
 
     def all(self, prompt: Prompt) -> BilledSizes:
         """Lengths for a replay: every bill counts. Costs work for what is new in the prompt."""

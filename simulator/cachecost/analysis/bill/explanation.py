@@ -59,10 +59,11 @@ def explain_bills(traffic: Workload, prices: CallPrices, assumptions: bool = Fal
     ]
     limits = {**costs, **{one.call: costs[one.call] - one.cost for one in unexplained}}
     simulated, billed = explain_in_order(held, limits, assumptions, expected_replay), sum(costs.values(), ZERO)
+    fixed = billed - simulated.avoidable
     explanation = replace(
         simulated,
         billed=billed,
-        lower_bound=min(simulated.lower_bound or billed, billed),  # the bill proves that it can cost so little
+        lower_bound=min(simulated.lower_bound or fixed, fixed),  # the bill proves that it can cost so little
         not_explained=with_places(unexplained, traffic.calls),
     )
     return as_filed(explanation, traffic.calls)

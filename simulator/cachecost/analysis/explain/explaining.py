@@ -67,9 +67,7 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
     netting.run()
     fixed = netting.observed
     sent = [step for step in fixed.steps if step.number != NO_CALL]
-    rows = _rows_as_sent(replays, fixed, sent)
-    for replay in (observed, fixed):
-        replay.tracked.release()  # the lower bound needs the memory
+    bound = _lower_bound(replays, observed, fixed, sent)
     findings = _in_order(_finding(one) for one in netting.found)
     notes = _in_order(_finding(one) for one in netting.notes)
     cost = sum(simulated.values(), ZERO)
@@ -86,15 +84,22 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
         open_share=open_share,
         warm=warm_reads(observed.rows),
         notes=with_places(notes, traffic.calls),
-        lower_bound=lower_bound_of([step.call for step in sent], traffic.setup, rows).with_pings_usd,
+        lower_bound=bound,
+        bounds_fixed_requests=not replays.are_as_sent(sent),
     )
 
 
-def _rows_as_sent(replays: Replays, fixed: ObservedReplay, sent: Sequence[ReplayStep]) -> Sequence[CallRow] | None:
-    """The rows of the calls with all fixes, for the lower bound: it knows no keep-alives and no scaled bills (None)."""
-    if not replays.are_as_sent(sent):
-        return None
-    return fixed.rows if len(sent) == len(fixed.steps) else replays.changed_rows(sent, fixed.tracked)
+def _lower_bound(
+    replays: Replays, observed: ObservedReplay, fixed: ObservedReplay, sent: Sequence[ReplayStep]
+) -> Decimal:
+    """Of the calls with all fixes, in their lengths: other content has no bill, but that of its call, scaled."""
+    rows: Sequence[CallRow] | None = None
+    if is_as_sent := replays.are_as_sent(sent):  # keep-alives are in no plan
+        rows = fixed.rows if len(sent) == len(fixed.steps) else replays.changed_rows(sent, fixed.tracked)
+    for replay in (observed, fixed):
+        replay.tracked.release()  # the lower bound needs the memory
+    preparer = None if is_as_sent else replays.preparer(sent)
+    return lower_bound_of([step.call for step in sent], replays.traffic.setup, rows, preparer).with_pings_usd
 
 
 def _in_order(findings: Iterator[Finding]) -> list[Finding]:

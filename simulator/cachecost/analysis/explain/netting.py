@@ -20,12 +20,15 @@ from cachecost.analysis.explain.fixes.catalogue import FIXERS
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext
 from cachecost.analysis.explain.observed_replay import LoneCall, ObservedReplay, observe_replay
 from cachecost.analysis.replays.replays import Replays
+from cachecost.base.formatting import dollars
 from cachecost.caches.causes import Cause
 from cachecost.caches.losses import Loss
 from cachecost.ledger.results import ZERO
 
 MATERIAL = Decimal("0.01")
 """The share of the cost of its conversations that other breakpoints, TTLs or keep-alives must save to be worth it."""
+ABOUT_AS_MUCH = Decimal("0.9")
+"""The share of what the best fix saves that another one must save to be named beside it."""
 MOST_TRIES = 3
 """Smaller and smaller sets of conversations for which a fix is tried."""
 MOST_HIDDEN = 2
@@ -68,6 +71,8 @@ class _Choice:
     observed: ObservedReplay
     fix: Fix
     after: PricedReplay
+    others: dict[str, Decimal] = field(default_factory=dict)
+    """What the calls cost with the other fixes, by their words."""
     _fixed: ObservedReplay | None = None
 
     @property
@@ -130,14 +135,26 @@ class Netting:
             self._take(best)
 
     def _take(self, best: _Choice) -> None:
-        shares = self._share_out(best, best.fixed)
+        shares, words = self._share_out(best, best.fixed), self._words(best)
         for loss in best.losses:
             share = shares.pop(best.observed.number(loss.call), ZERO)
-            netted = NettedLoss(loss, best.observed, share, best.fix.words)
+            netted = NettedLoss(loss, best.observed, share, words)
             (self.found if share else self.notes).append(netted)
         self.observed, self.now = best.fixed, best.after
         if codes()[best.losses[0].cause].fixed_in == "breakpoints":  # what is read now may be worth keeping alive
             self._settled = {key for key in self._settled if key[0] != "ttl_expired"}
+
+    def _words(self, best: _Choice) -> str:
+        """The words of the fix, those of others that save, too; and what it saves with other prices where it does."""
+        least = ABOUT_AS_MUCH * (self.now.total - best.after.total)
+        saved = {words: self.now.total - usd for words, usd in best.others.items()}
+        others = (f", or {words} ({dollars(usd)})" for words, usd in saved.items() if usd >= least)
+        text = "".join((best.fix.words, *others))
+        cheaper = sum(best.after.besides.values(), ZERO) - sum(self.now.besides.values(), ZERO)
+        if cheaper <= 0:
+            return text
+        whole = self.now.total - best.after.total + cheaper
+        return f"{text or codes()[best.losses[0].cause].fix}; {dollars(whole)} with the difference in price"
 
     def _share_out(self, best: _Choice, fixed: ObservedReplay) -> dict[int, Decimal]:
         """What the fix saves, by what it saves in each call that pays less again with it."""
@@ -173,11 +190,16 @@ class Netting:
 
     def _cheapest(self, losses: Sequence[Loss], observed: ObservedReplay, now: PricedReplay) -> _Choice | None:
         best: _Choice | None = None
+        costs = dict[str, Decimal]()
         for fix in FIXERS[losses[0].cause].make(FixContext(self.replays, observed), losses):
             rows = self.replays.changed_rows(fix.steps, observed.tracked)
             after = self.pricing.price(fix, rows, observed, now)
+            if after is not None:
+                costs[fix.words] = min(after.total, costs.get(fix.words, after.total))
             if after is not None and (best is None or after.total < best.after.total):
                 best = _Choice(self.replays, losses, observed, fix, after)
+        if best is not None and best.fix.names_others:
+            best.others = {words: usd for words, usd in costs.items() if words != best.fix.words}
         return best
 
     def _best_behind(self, choice: _Choice | None) -> _Choice | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from json import dumps
 
 from cachecost.analysis.explain.codes import codes
+from cachecost.analysis.explain.fixes.settings import changed_settings
 from cachecost.caches.alignment import first_difference, text_of
 from cachecost.caches.causes import changed_parameter
 from cachecost.caches.losses import Loss
@@ -43,7 +44,7 @@ def _index_in_layer(node: Prefix) -> int:
 def excerpt(loss: Loss) -> str | None:
     """The new text around the first character that differs: `…Current time: 2026-03-06T21:2▮`."""
     new, old = loss.first.block, loss.was.block if loss.was else None
-    if new is None or old is None or new.content is None or old.content is None:
+    if new is None or old is None or new.content is None or old.content is None or new.kind != old.kind:
         return None
     text = text_of(new)
     at = first_difference(text_of(old), text)
@@ -54,6 +55,11 @@ def excerpt(loss: Loss) -> str | None:
 
 def message(loss: Loss, request: Request, tokens: int) -> str:
     """What happened, in the sentence of the code."""
+    if loss.is_out_of_order:
+        where = place(loss, request)
+        return (
+            f"{where} is another one than in the conversation before; {tokens:,} tokens after it or in it are the same"
+        )
     return codes()[loss.cause].sentence.format(**_facts(loss, request, tokens))
 
 
@@ -65,6 +71,7 @@ def _facts(loss: Loss, request: Request, tokens: int) -> dict[str, object]:
         "was": was,
         "now": now,
         "where": place(loss, request),
+        "system": " and ".join(changed_settings(before, request)) or f"{place(loss, request)} changed",
         "tools": _tools(loss, request, before),
         "tokens": f"{tokens:,}",
         "gap": duration(loss.gap_s),

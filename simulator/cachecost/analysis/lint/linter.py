@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from cachecost.analysis.lint.blocks import KEY_ORDER
+from cachecost.analysis.lint.blocks import CHANGED, KEY_ORDER
 from cachecost.analysis.lint.blocks import VOLATILE as CONFIRMED
-from cachecost.analysis.lint.changes import TOOL_ORDER, check_system, check_tools
+from cachecost.analysis.lint.changes import ON_CHANGING, TOOL_ORDER, check_system, check_tools
 from cachecost.analysis.lint.finding import LintFinding, merge_findings
 from cachecost.analysis.lint.guesses import MAYBE, SURE, Guesser, early_blocks
 from cachecost.analysis.lint.lengths import check_lengths
@@ -36,6 +36,10 @@ REQUEST_CHECKS = (check_refusals, check_lengths)
 """Checks of one request."""
 PAIR_CHECKS = (check_parameters, check_tools, check_system, check_messages)
 """Checks of a request with a breakpoint that counts, and the request after it."""
+APART_CHECKS = (check_tools, check_system, check_messages)
+"""Checks of requests of different conversations."""
+CHANGES = frozenset({CONFIRMED, CHANGED, KEY_ORDER, TOOL_ORDER, ON_CHANGING})
+"""What differs where the rest is the same; other tools are another agent."""
 Index = int
 Body = Mapping[str, Any]
 
@@ -81,6 +85,12 @@ class Linter:
         self._written |= {breakpoint.prefix for breakpoint in loaded.live}
         self._found += [(index, replace(one, request=loaded.label, call=loaded.call)) for one in found]
         return index
+
+    def add_apart(self, other: LoadedRequest, loaded: LoadedRequest, index: Index) -> None:
+        """Look at what the request `index` shares with one of another conversation, behind what differs."""
+        found = [one for check in APART_CHECKS for one in check(other, loaded) if one.code in CHANGES]
+        settled = settle(other, loaded, found, self._written)
+        self._found += [(index, replace(one, request=loaded.label, call=loaded.call)) for one in settled]
 
     @property
     def findings(self) -> list[LintFinding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from cachecost.analysis.lint.apart import ConversationPlace, RecentConversations
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.linter import MARGIN, Linter
 from cachecost.analysis.lint.loaded_request import LoadedRequest
@@ -66,7 +67,7 @@ def _lint_pairs(
     known: dict[int, LoadedRequest], pairing: _Pairing, loader: RequestLoader, margin: int
 ) -> list[LintFinding]:
     """The findings of all calls. Lengths by bills are kept only as long as a later call is compared with them."""
-    linter = Linter(margin)
+    linter, recent = Linter(margin), RecentConversations(loader.size)
     indices: dict[int, int] = {}
     sized: dict[int, LoadedRequest] = {}
     last_use = {before: number for number, before in pairing.before.items()}
@@ -74,6 +75,9 @@ def _lint_pairs(
         loaded = sized[number] = loader.size(one)
         before = pairing.before.get(number, 0)
         indices[number] = linter.add(loaded, sized.get(before), indices.get(before), is_aside=pairing.is_aside(number))
+        if before not in known and (other := recent.find_shared(loaded, pairing.places[number])):
+            linter.add_apart(other, loaded, indices[number])
+        recent.add(one, number, before, pairing.places[number])
         for done in (number, before):
             if last_use.get(done, 0) <= number:
                 sized.pop(done, None)
@@ -88,6 +92,7 @@ class _Pairing:
 
     def __init__(self) -> None:
         self.before: dict[int, int] = {}
+        self.places: dict[int, ConversationPlace] = {}
         self._tree = CallTree()
         self._turns: dict[int, Turn] = {}
         self._numbers: dict[int, int] = {}
@@ -95,6 +100,7 @@ class _Pairing:
 
     def add(self, call: RecordedCall, number: int) -> None:
         """The next call in time order. Those that failed or were refused stand alone."""
+        self.places[number] = call.file, call.workspace, call.host, call.request.model
         count = len(self._tree.turns)
         self._tree.add(call)
         if len(self._tree.turns) == count:
@@ -102,7 +108,10 @@ class _Pairing:
         turn = self._turns[number] = self._tree.turns[-1]
         self._numbers[turn.number] = number
         tip, self._tips[_head(call)] = self._tips.get(_head(call)), turn
-        if before := turn.before or (tip if tip and _is_alike(tip.thread, turn.thread) else None):
+        before = turn.before
+        if tip and tip is not before and _is_alike(tip.thread, turn.thread, before.thread.length if before else 0):
+            before = tip
+        if before:
             self.before[number] = self._numbers[before.number]
 
     def is_aside(self, number: int) -> bool:
@@ -117,9 +126,10 @@ def _head(call: RecordedCall) -> Head:
     return *place, request.model, request.tools.digest, request.system.digest
 
 
-def _is_alike(one: Thread, other: Thread) -> bool:
-    """Whether at least half of the messages stand at the same place of both: a conversation whose beginning changed."""
+def _is_alike(one: Thread, other: Thread, more_than: int) -> bool:
+    """Whether at least half of the messages stand at the same place of both: a conversation in which some changed. They
+    are more than those with which `other` goes on from an earlier call."""
     least = min(one.length, other.length)
     old, new = one.up_to(least).back(), other.up_to(least).back()
     same = sum(a.message.digest == b.message.digest for a, b in zip(old, new, strict=True) if a.message and b.message)
-    return least > 1 and same * 2 >= least
+    return least > 1 and same * 2 >= least and same > more_than

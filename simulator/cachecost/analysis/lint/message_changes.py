@@ -9,6 +9,7 @@ from cachecost.analysis.lint.blocks import CHANGED, KEY_ORDER, VOLATILE, Differe
 from cachecost.analysis.lint.changes import block_finding, difference_finding
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.loaded_request import LoadedRequest, Place, message_blocks, message_place
+from cachecost.caches.changes import LONG_TEXT, share_of_long_text
 from cachecost.prompts.blocks import Block, Thread
 
 GONE = Difference(CHANGED, "", "is missing from the next request")
@@ -24,7 +25,10 @@ def check_messages(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     old, new = a.messages(shared), b.messages(shared)
     if not old or not new:
         return
-    stays, is_same = _stays(old, new), shared > 0 or _begins_alike(old[0], new[0])
+    stays, is_same = (
+        _stays(old, new) or (shared == 0 and _rest_stays(old[0], new[0])),
+        shared > 0 or _begins_alike(old[0], new[0]),
+    )
     found: dict[str, LintFinding] = {}
     for one in _differences(a, b, old, new):
         is_word = one.code in (VOLATILE, KEY_ORDER)
@@ -39,6 +43,16 @@ def _stays(old: list[Thread], new: list[Thread]) -> bool:
     """Whether an answer, or results of tools, after the first difference stand in both. People repeat themselves."""
     kept = {node.message.digest for node in new if node.message and not node.message.is_human}
     return any(node.message.digest in kept for node in old if node.message)
+
+
+def _rest_stays(old: Thread, new: Thread) -> bool:
+    """Whether a long block, or most of a long text, of a first message is in both, and not where they begin."""
+    one, other = message_blocks(old), message_blocks(new)
+    known = {block.digest for block in one if block.size >= LONG_TEXT}
+    first = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a.digest != b.digest), len(other))
+    if any(block.digest in known for block in other[first:]):
+        return True
+    return any(share_of_long_text(a, b) for a, b in zip(one[first:], other[first:], strict=False))
 
 
 def _goes_on(a: LoadedRequest, b: LoadedRequest, old: list[Thread]) -> bool:

@@ -46,7 +46,7 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.usage import ZERO
-from cachecost.simulation.call_preparer import request_prices
+from cachecost.simulation.call_preparer import CallPreparer, request_prices
 from cachecost.simulation.setup import ReplaySetup
 
 NO_READS: Mapping[BareCall, ProvedRead] = {}
@@ -88,13 +88,19 @@ class LowerBound:
         return sum((ttls.cost(tail) * count for tail, count in tokens.items()), ZERO).scaleb(PER_TOKEN)
 
 
-def lower_bound_of(calls: Iterable[Call], terms: ReplaySetup, simulated: Iterable[CallRow] | None = None) -> LowerBound:
+def lower_bound_of(
+    calls: Iterable[Call],
+    terms: ReplaySetup,
+    simulated: Iterable[CallRow] | None = None,
+    preparer: CallPreparer | None = None,
+) -> LowerBound:
     """The lower bound of `calls`, with any breakpoints. Raises CannotEvaluate for a cache without breakpoints.
 
-    `simulated` are the rows of these calls as they were sent, in this order, where they have been simulated already.
+    `simulated` are the rows of these calls as they were sent, in this order, where they have been simulated already;
+    `preparer` has learned how long they are, where they are not those that were billed.
     """
     given = list(calls)
-    evaluator = PlanEvaluator.of(given, terms)
+    evaluator = PlanEvaluator.of(given, terms, preparer)
     for sent in evaluator.sent:
         sent.rules.require_breakpoints("the lower bound")
     if simulated is None:

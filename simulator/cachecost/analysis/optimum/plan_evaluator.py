@@ -131,8 +131,11 @@ class PlanEvaluator:
     _several: dict[tuple[BareCall, Breakpoints], list[Prompt]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, calls: Iterable[Call], terms: ReplaySetup) -> PlanEvaluator:
-        evaluator = cls(terms)
+    def of(cls, calls: Iterable[Call], terms: ReplaySetup, preparer: CallPreparer | None = None) -> PlanEvaluator:
+        """`preparer` is one that has learned what bills tell of these calls; None: what the terms know."""
+        evaluator = cls(terms, _preparer=preparer)
+        if preparer is not None:
+            evaluator.warm = preparer.warm.copy()
         for call in calls:
             evaluator._take(call)
         for sent in evaluator.sent:

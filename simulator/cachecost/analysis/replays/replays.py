@@ -14,6 +14,7 @@ from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Prompt
+from cachecost.prompts.request import is_server_tool
 from cachecost.providers.usage import Usage
 from cachecost.simulation.call_preparer import CallPreparer
 from cachecost.simulation.engine import AS_RECORDED, SimulatedCall, Simulation
@@ -50,7 +51,7 @@ class Replays:
 
     def recorded_rows(self) -> tuple[TrackedReplay, list[CallRow]]:
         """The recording as it was sent, as a replay that others can be derived from if these are only priced."""
-        replay = TrackedReplay(self.traffic, self.recorded, self._preparer(self.recorded), explained=False)
+        replay = TrackedReplay(self.traffic, self.recorded, self.preparer(self.recorded), explained=False)
         rows = [made.row for made in replay.run()]
         self.progress(AS_RECORDED, len(rows))
         return replay, rows
@@ -60,7 +61,7 @@ class Replays:
         return self._rows(steps, what, PricedSimulation)
 
     def _rows(self, steps: Sequence[ReplayStep], what: str, kind: type[Simulation]) -> list[CallRow]:
-        simulation = self.traffic.simulation(preparer=self._preparer(steps), hosts=UnexplainedHosts(), kind=kind)
+        simulation = self.traffic.simulation(preparer=self.preparer(steps), hosts=UnexplainedHosts(), kind=kind)
         rows = [simulation.row(step.call) for step in steps]
         self.progress(what, len(rows))
         return rows
@@ -103,9 +104,9 @@ class Replays:
 
     def simulation(self, steps: Sequence[ReplayStep]) -> Simulation:
         """A simulation of the steps that has learned from the bills."""
-        return self.traffic.simulation(preparer=self._preparer(steps))
+        return self.traffic.simulation(preparer=self.preparer(steps))
 
-    def _preparer(self, steps: Sequence[ReplayStep]) -> CallPreparer:
+    def preparer(self, steps: Sequence[ReplayStep]) -> CallPreparer:
         """It has learned from the bills, also what they would be for other content.
 
         What was cached before the recording began is cached under every way to send it.
@@ -123,7 +124,7 @@ class Replays:
 
     def tracked_replay(self, steps: Sequence[ReplayStep]) -> TrackedReplay:
         """A replay of the steps that others can be derived from."""
-        return TrackedReplay(self.traffic, steps, self._preparer(steps))
+        return TrackedReplay(self.traffic, steps, self.preparer(steps))
 
     def _changed_bills(self, steps: Sequence[ReplayStep], preparer: CallPreparer) -> Iterator[tuple[int, Call, Usage]]:
         """The bills of calls with other content than was sent, scaled to that."""
@@ -142,9 +143,14 @@ class Replays:
         return step.number == NO_CALL or step.content is self.traffic.calls[step.number - 1]
 
     def _scale_bill(self, billed: Usage, sent: Call, content: Call, preparer: CallPreparer) -> Usage | None:
-        """The bill of `sent` scaled to `content`: its length, and that up to its last breakpoint; None if unknown."""
+        """The bill of `sent` scaled to `content`: its length, and that up to its last breakpoint; None if unknown.
+
+        How long the definitions of web tools are is a guess. Without them, a bill of the messages before tells more.
+        """
         was, now = self._sent_prompt(sent), self._prompt(content, preparer)
         if was is None or now is None:
+            return None
+        if _web_tools(sent) != _web_tools(content) and preparer.lengths and preparer.lengths.tells_beginning(now):
             return None
         total = _scale(billed.total_input, was.total_tokens, now.total_tokens)
         cached = billed.read + billed.write if was.breakpoints and now.breakpoints else 0
@@ -169,6 +175,10 @@ class Replays:
             return renderer.render(call.request, sent_breakpoints(call.request).breakpoints, rules, call.workspace)
         except CannotEvaluate:
             return None
+
+
+def _web_tools(call: Call) -> int:
+    return sum(map(is_server_tool, call.request.system.blocks))
 
 
 def _scale(billed: int, was: int, now: int) -> int:

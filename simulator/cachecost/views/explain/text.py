@@ -51,7 +51,8 @@ def _known(explanation: Explanation) -> dict[str, str]:
     """What is known of the other commands' answers."""
     if explanation.lower_bound is None:
         return {}
-    return {"optimize": f"cheapest breakpoints; no plan is below {dollars(explanation.lower_bound)}"}
+    fixed = "with these fixes " if explanation.bounds_fixed_requests else ""
+    return {"optimize": f"cheapest breakpoints; {fixed}no plan is below {dollars(explanation.lower_bound)}"}
 
 
 def _print_lines(console: Console, lines: Iterable[str]) -> None:

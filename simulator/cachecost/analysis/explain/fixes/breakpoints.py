@@ -14,8 +14,7 @@ from cachecost.analysis.optimum.places import BlockPlace, places
 from cachecost.analysis.optimum.planner import find_markable
 from cachecost.analysis.replays.steps import PartPool, ReplayStep
 from cachecost.base.structs import replace
-from cachecost.caches.alignment import common
-from cachecost.caches.causes import ancestor
+from cachecost.caches.alignment import ancestor, common
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Layer, Prefix, given_block

@@ -18,6 +18,7 @@ from cachecost.analysis.explain.fixes.parameters import (
     MODEL,
     PLACE,
     SPEED,
+    STAY_ON,
     THINKING,
     image_from_the_start,
     same_parameter,
@@ -29,7 +30,7 @@ from cachecost.analysis.explain.fixes.writes import write_less
 from cachecost.caches.causes import Cause
 
 FIXERS: Mapping[Cause, Fixer] = {
-    "model_changed": Fixer(same_parameter(MODEL, keeps_prices=True)),
+    "model_changed": Fixer(same_parameter(MODEL, keeps_prices=True, words=STAY_ON)),
     "unknown": Fixer(same_parameter(PLACE, keeps_prices=True)),
     "speed_changed": Fixer(same_parameter(SPEED, keeps_prices=True)),
     "tools_changed": Fixer(same_tools),

@@ -17,12 +17,15 @@ class Fix:
     """Calls without some losses.
 
     `words` name the choice that was made among several, for the finding. With `keeps_prices` only the
-    tokens that are cached otherwise count, at the prices of the call as it was sent: a cheaper model saves more.
+    tokens that are cached otherwise count, at the prices of the call as it was sent: a cheaper model saves more, and
+    the finding says how much.
     """
 
     steps: list[ReplayStep]
     words: str = ""
     keeps_prices: bool = False
+    names_others: bool = False
+    """Whether the finding also says what the other fixes save: they give up different things."""
 
 
 @dataclass(frozen=True, slots=True)

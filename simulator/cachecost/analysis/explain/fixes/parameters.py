@@ -20,18 +20,21 @@ Parameter = tuple[Callable[[Call], Any], Callable[..., Call]]
 """How a parameter is read from a call, and how it is set."""
 
 
-def same_parameter(parameter: Parameter, keeps_prices: bool = False) -> MakeFixes:
-    """Fixes that send the first value of each conversation in all its calls, or the one that most calls have."""
-    return partial(_same_values, parameter=parameter, keeps_prices=keeps_prices)
+def same_parameter(parameter: Parameter, keeps_prices: bool = False, words: str = "") -> MakeFixes:
+    """Fixes that send the first value of each conversation in all its calls, or the one that most calls have.
+
+    `words` name that value, if it is one for all conversations.
+    """
+    return partial(_same_values, parameter=parameter, keeps_prices=keeps_prices, words=words)
 
 
 def _same_values(
-    context: FixContext, losses: Sequence[Loss], parameter: Parameter, keeps_prices: bool
+    context: FixContext, losses: Sequence[Loss], parameter: Parameter, keeps_prices: bool, words: str
 ) -> Iterator[Fix]:
     read, put = parameter
     conversations = list(with_losses(context, losses).values())
     known: list[list[Any]] = []
-    for pick in (_first, _most_common):
+    for pick in (first_value, most_common_value):
         values = [pick([read(step.call) for step in steps]) for steps in conversations]
         if values not in known:
             known.append(values)
@@ -40,14 +43,15 @@ def _same_values(
                 for steps, value in zip(conversations, values, strict=True)
                 for step in steps
             ]
-            yield Fix(replaced(context.steps, changed), keeps_prices=keeps_prices)
+            named = words.format(values[0]) if len(set(map(repr, values))) == 1 else ""
+            yield Fix(replaced(context.steps, changed), named, keeps_prices)
 
 
-def _first(values: Sequence[Any]) -> Any:
+def first_value(values: Sequence[Any]) -> Any:
     return values[0]
 
 
-def _most_common(values: Sequence[Any]) -> Any:
+def most_common_value(values: Sequence[Any]) -> Any:
     """The most frequent value, of equals the first."""
     counted = Counter(map(repr, values))
     most = max(counted.values())
@@ -99,6 +103,7 @@ def _put_place(call: Call, value: tuple[str, str | None]) -> Call:
 
 MODEL: Parameter = _read_model, _put_model
 PLACE: Parameter = _read_place, _put_place
+STAY_ON = "stay on {} for the whole conversation, or start a side conversation for the other model"
 CHOICE, THINKING, SPEED = body_field("tool_choice"), body_field("thinking"), body_field("speed")
 EFFORT, FORMAT = body_field("output_config", "effort"), body_field("output_config", "format")
 

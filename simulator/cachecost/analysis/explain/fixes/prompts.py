@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.fixes.breakpoints import place_where_prompts_part
 from cachecost.analysis.explain.fixes.conversations import block_counter, replaced, with_losses
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext
 from cachecost.analysis.explain.fixes.parts import with_part
+from cachecost.analysis.explain.fixes.prefix_order import SHARED_FIRST, send_shared_first
+from cachecost.analysis.explain.fixes.settings import same_settings
 from cachecost.analysis.explain.fixes.threads import Continuation, ThreadCorrections, go_on
 from cachecost.analysis.explain.fixes.versions import CountBlock, align, changed_tokens
 from cachecost.analysis.replays.steps import PartPool, ReplayStep
@@ -36,14 +39,42 @@ def _union(lists: Sequence[Part], parts: PartPool) -> Part:
 
 
 def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
-    """The system prompt of a conversation's first call; what changes is sent in the last message."""
+    """The system prompt of a conversation's first call; what changes is sent in the last message. Of settings that it
+    is rendered with, one value in all calls. What several conversations share behind what differs comes first."""
+    reordered, others = _reorder_shared(context, losses)
+    conversations = list(with_losses(context, others).values())
+    for changed, words in same_settings(conversations):
+        yield _joined(context, _first_system(context, changed, words) if others else None, reordered)
+
+
+def _reorder_shared(context: FixContext, losses: Sequence[Loss]) -> tuple[list[ReplayStep], list[Loss]]:
+    """The calls of conversations that share what comes after what differs, sent the other way round; and the losses of
+    all others."""
+    conversation_of = context.observed.conversations.of
+    found = with_losses(context, [loss for loss in losses if loss.is_out_of_order])
+    others = [loss for loss in losses if conversation_of(context.observed.call(loss.call)) not in found]
+    return [one for steps in found.values() for one in send_shared_first(context, steps)], others
+
+
+def _joined(context: FixContext, fix: Fix | None, reordered: Sequence[ReplayStep]) -> Fix:
+    """The fix with the calls that are sent the other way round, too."""
+    if not reordered:
+        assert fix is not None
+        return fix
+    words = f"{fix.words}; {SHARED_FIRST}" if fix and fix.words else SHARED_FIRST
+    return Fix(replaced(fix.steps if fix else context.steps, reordered), words)
+
+
+def _first_system(context: FixContext, conversations: Sequence[Sequence[ReplayStep]], words: str = "") -> Fix:
     corrections, changed = ThreadCorrections(), list[ReplayStep]()
-    for steps in with_losses(context, losses).values():
+    for steps in conversations:
         first = steps[0].call.request.system
         for thread, tokens in _changes(steps, block_counter(context, steps[0].call)):
             corrections.lengthen(thread, tokens)
         changed += [step.with_change(partial(_with_system, system=first, corrections=corrections)) for step in steps]
-    yield Fix(replaced(context.steps, changed))
+        if words and any(step.call.request.system.digest != first.digest for step in steps):
+            words = f"{words}; {codes()['system_changed'].fix}"
+    return Fix(replaced(context.steps, changed), words, names_others=bool(words))
 
 
 def _with_system(call: Call, system: Part, corrections: ThreadCorrections) -> Call:
@@ -61,8 +92,10 @@ def _changes(steps: Sequence[ReplayStep], count: CountBlock) -> Iterator[tuple[T
 
 
 def same_messages(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
-    """Earlier messages as they were sent before; what is new comes after them, also what changed in them."""
-    yield _go_on(context, losses, keeps_inserted=True)
+    """Earlier messages as they were sent before; what is new comes after them, also what changed in them. What several
+    conversations share behind what differs comes first."""
+    reordered, others = _reorder_shared(context, losses)
+    yield _joined(context, _go_on(context, others, keeps_inserted=True) if others else None, reordered)
 
 
 def no_compaction(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
