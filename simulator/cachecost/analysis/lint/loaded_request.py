@@ -62,6 +62,7 @@ class LoadedRequest:
     sized: bool
     bill: CallBill | None = None
     sizes: PrefixSizes = AS_COUNTED
+    is_batch: bool = False
 
     @property
     def total(self) -> int:
