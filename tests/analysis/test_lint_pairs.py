@@ -322,9 +322,19 @@ HEALTHY: dict[str, tuple[Body, Body]] = {
         breakpoint_last(body(shape("user", "q" * 1200, listed=False), ANSWER, NEXT)),
     ),
     "a system message in another shape": (
-        breakpoint_last(body(shape("user", "q" * 1200, listed=True), shape("system", "s" * 99, listed=True))),
         breakpoint_last(
-            body(shape("user", "q" * 1200, listed=False), shape("system", "s" * 99, listed=False), ANSWER, NEXT)
+            body(
+                shape("user", "q" * 1200, listed=True), shape("system", "s" * 99, listed=True), model="claude-opus-4-8"
+            )
+        ),
+        breakpoint_last(
+            body(
+                shape("user", "q" * 1200, listed=False),
+                shape("system", "s" * 99, listed=False),
+                ANSWER,
+                NEXT,
+                model="claude-opus-4-8",
+            )
         ),
     ),
     "a system prompt in another shape": (
@@ -350,7 +360,7 @@ HEALTHY: dict[str, tuple[Body, Body]] = {
         second(tools=[tool(1200, "a"), tool(1200, "b")], system=[text(1100, "You help.")]),
     ),
     "thinking in a tool loop": (
-        first(thinking={"type": "adaptive"}),
+        first(model="claude-sonnet-4-6", thinking={"type": "adaptive"}),
         breakpoint_last(
             body(
                 QUESTION,
@@ -358,6 +368,7 @@ HEALTHY: dict[str, tuple[Body, Body]] = {
                 user(tool_result(99, "t")),
                 tools=TOOLS,
                 system=SYSTEM,
+                model="claude-sonnet-4-6",
                 thinking={"type": "adaptive"},
             )
         ),

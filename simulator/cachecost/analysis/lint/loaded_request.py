@@ -63,6 +63,8 @@ class LoadedRequest:
     bill: CallBill | None = None
     sizes: PrefixSizes = AS_COUNTED
     is_batch: bool = False
+    start: float | None = None
+    """When it was sent, in seconds since the epoch, where the log says it."""
 
     @property
     def total(self) -> int:

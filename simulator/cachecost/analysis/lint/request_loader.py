@@ -75,7 +75,7 @@ class RequestLoader:
         loaded = self._load(label, number, request, rules, faults, call.workspace)
         bill = bill_of(call)
         self._learn(loaded, bill)
-        return replace(loaded, bill=bill, is_batch=call.is_batch)
+        return replace(loaded, bill=bill, is_batch=call.is_batch, start=call.start if call.timestamp else None)
 
     def size(self, loaded: LoadedRequest) -> LoadedRequest:
         """A recorded call with its lengths, by all bills of the log."""

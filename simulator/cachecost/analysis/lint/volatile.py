@@ -18,12 +18,13 @@ BEFORE = 56
 
 
 class VolatileWord(NamedTuple):
-    """A word that may change, from `start` to `end`."""
+    """A word that may change, from `start` to `end`. A time of day stays the same for `step_s` seconds."""
 
     start: int
     end: int
     kind: str
     strong: bool
+    step_s: float = 0.0
 
 
 TIME_OF_DAY = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:\s?[AaPp]\.?[Mm]\b\.?)?"
@@ -48,9 +49,9 @@ COUNTER = re.compile(
 )
 
 NOW = re.compile(
-    r"\b(?:current|now|today'?s?|local|present|server|system|utc|generated|rendered|requested|started|timestamp|time)"
+    r"\b(?:it(?:'s|\s+is)(?:\s+(?:now|currently))?\s*$|(?:current|now|today'?s?|local|present|server|system|utc|generated|rendered|requested|started|timestamp|time)"
     r"[\s_-]{0,2}(?:date[\s_-]?(?:and[\s_-])?time|datetime|date|time|timestamp|at|on)?"
-    r"(?:\s*\([^()]{0,12}\))?[\"'`*>]{0,4}\s*(?:[:=]|is|now|are)?\s*[\"'`*<(]{0,4}(?:\w{3,9},?\s+)?$",
+    r"(?:\s*\([^()]{0,12}\))?[\"'`*>]{0,4}\s*(?:[:=]|is|now|are)?\s*[\"'`*<(]{0,4}(?:\w{3,9},?\s+)?$)",
     re.IGNORECASE,
 )
 MADE_FOR = (
@@ -94,7 +95,7 @@ def _candidates(text: str) -> Iterator[VolatileWord]:
     for match in MOMENT.finditer(text):
         before_it = _text_before(text, match.start())
         if not EXAMPLE.search(before_it) and not MIDNIGHT.search(match[0]):
-            yield VolatileWord(*match.span(), "time", bool(NOW.search(before_it)))
+            yield VolatileWord(*match.span(), "time", bool(NOW.search(before_it)), _step_s(match[0]))
     yield from _find_named(text, CLOCK, NOW, "time")
     yield from _find_named(text, EPOCH, NOW, "time")
     yield from (one._replace(strong=False) for one in _find_named(text, DAY, NOW, "date"))
@@ -113,7 +114,12 @@ def _find_named(text: str, pattern: re.Pattern[str], name: re.Pattern[str], kind
     for match in pattern.finditer(text):
         before_it = _text_before(text, match.start())
         if name.search(before_it) and not EXAMPLE.search(before_it):
-            yield VolatileWord(*match.span(), kind, True)
+            yield VolatileWord(*match.span(), kind, True, _step_s(match[0]) if kind == "time" else 0.0)
+
+
+def _step_s(moment: str) -> float:
+    """A minute where a time has no seconds."""
+    return 60.0 if re.search(r"(?<![\d:])\d{1,2}:\d{2}(?!:?\d)", moment) else 1.0
 
 
 def _ids(text: str, pattern: re.Pattern[str]) -> Iterator[VolatileWord]:
