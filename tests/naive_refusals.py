@@ -109,6 +109,8 @@ def refused_together(body: dict[str, Any], rules: ModelRules) -> Iterator[str]:
     there = {"stream": body.get("stream"), "output_config.format": form}
     there |= {f"{name}.type: {(body.get(name) or {}).get('type')}": True for name in ("thinking", "tool_choice")}
     if body.get("max_tokens") == 0:
-        yield from (f"max_tokens: 0 is not supported with `{name}`" for name in rules.prewarming_excludes if there.get(name))
+        yield from (
+            f"max_tokens: 0 is not supported with `{name}`" for name in rules.prewarming_excludes if there.get(name)
+        )
     if form and "citations" in rules.format_excludes and '"citations": {"enabled": true}' in json.dumps(body):
         yield "output_config.format is not supported with `citations`"

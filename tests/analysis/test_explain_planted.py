@@ -174,9 +174,7 @@ def test_a_planted_fault_is_found_and_nothing_else(cause: str) -> None:
     assert found.cost == cost_of(sendings)
 
 
-@pytest.mark.parametrize(
-    "cause", ["tools_changed", "system_changed", "content_changed", "tool_choice_changed"]
-)
+@pytest.mark.parametrize("cause", ["tools_changed", "system_changed", "content_changed", "tool_choice_changed"])
 def test_the_dollars_are_those_of_the_log_without_the_fault(cause: str) -> None:
     """Changing back what was changed costs exactly so much less; new words are sent in the last message instead."""
     swaps: dict[str, Callable[[Sending], None]] = {

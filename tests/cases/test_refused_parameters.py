@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_files import Run, rows_of
 
 from cachecost.analysis.lint import lint
 from cachecost.live.server.model import ApiError
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.rules import RuleBook
-from case_files import Run, rows_of
 from command_runs import run_here
 from live.simulated_calls import Served
 
@@ -47,7 +47,9 @@ CASE = {
 
 
 @pytest.mark.parametrize("name", CASE)
-def test_eleven_refused_requests_are_errors_of_lint_and_rows_of_replay(run_case: Run, tmp_path: Path, name: str) -> None:
+def test_eleven_refused_requests_are_errors_of_lint_and_rows_of_replay(
+    run_case: Run, tmp_path: Path, name: str
+) -> None:
     path, words = CASE[name]
     done = run_case("27-refused-requests", "lint", name, "--json")
     (found,) = json.loads(done.stdout)["findings"]

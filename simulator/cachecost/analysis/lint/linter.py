@@ -131,9 +131,7 @@ def _check_pair(a: LoadedRequest, b: LoadedRequest, margin: int, alone: set[str]
     yield from (one for one in check_last_breakpoint(a, b) if HEAD_ONLY not in alone)
 
 
-def _drop_settled(
-    found: Sequence[LintFinding], sent_again: set[bytes], guesser: Guesser
-) -> Iterator[LintFinding]:
+def _drop_settled(found: Sequence[LintFinding], sent_again: set[bytes], guesser: Guesser) -> Iterator[LintFinding]:
     """Without guesses that pairs have settled: the same block was sent again, when a clock in it would have gone on, or
     it was seen to change.
     """

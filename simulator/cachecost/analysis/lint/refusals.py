@@ -11,7 +11,6 @@ from cachecost.analysis.lint.request_loader import only_breakpoints, strip_reque
 from cachecost.prompts.refusals import SentBreakpoints, lacking_feature, refusal, refused_parameters
 from cachecost.prompts.request import Breakpoint, MessageThread, Request
 
-
 ANSWERED = "The log has an answer to it: what reached the API was another request than this."
 OF_TOOL_CHOICE, OF_PARAMETER = "CC506", "CC509"
 

@@ -45,8 +45,8 @@ class RequestLoader:
         self._calls = 0
 
     def body(self, body: Mapping[str, Any], label: str) -> LoadedRequest:
-        """A body of the Messages API, or of another, by its keys. Raises InputError where it is none, CannotEvaluate for
-        an unknown model and OtherCache for a cache that lint does not support.
+        """A body of the Messages API, or of another, by its keys. Raises InputError where it is none, CannotEvaluate
+        for an unknown model and OtherCache for a cache that lint does not support.
         """
         try:
             bare = messages_body(body)
