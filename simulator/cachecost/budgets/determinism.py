@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 from cachecost.analysis.lint.excerpts import texts
-from cachecost.analysis.lint.guesses import inner_path
 from cachecost.analysis.lint.volatile import find_volatile_words
 from cachecost.base.formatting import count_text, dollars
-from cachecost.base.structs import replace
 from cachecost.base.times import day_of, iso_milliseconds
 from cachecost.budgets.changes import limit_changes
 from cachecost.budgets.compared_calls import compared_calls
@@ -66,7 +65,7 @@ def _find_volatile(recorded: RecordedScenario) -> Iterator[CostChange]:
                 for inner, text in texts(block.content):
                     if found := _first_volatile(text, recorded):
                         at, kind = found
-                        path = inner_path(block.path, inner)
+                        path = f"{block.path}.{inner}"
                         what = f"{path}, character {at:,} ({kind}): “{excerpt(text, at)}”"
                         search = search_texts(text[:at], text, at)
                         change = CostChange(number, 1, ZERO, what, layer=str(layer), block=block.path, search=search)

@@ -28,6 +28,7 @@ PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
             r"|(?<![\w.])[12]\d{9}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?(?!\w)"  # since 1970, in s, ms, µs or ns
         ),
     ),
+    ("id", re.compile(r"\btmp\w{8}\b|\btmp\.\w{10}\b")),  # as mkdtemp and mktemp name files
     ("id", re.compile(r"\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b", re.IGNORECASE)),
     ("id", re.compile(r"\b[a-z]+[_-](?=\w*\d)\w{8,}\b|\b(?=\w*\d)(?=\w*[a-zA-Z])\w{16,}\b")),
     ("random number", re.compile(r"\d+(?:\.\d+)?")),
