@@ -148,7 +148,7 @@ def lacking_feature(request: Request, rules: ModelRules) -> str | None:
 
 def refused_parameters(request: Request, rules: ModelRules, is_batch: bool = False) -> Iterator[RefusedParameter]:
     """The parameters that this model refuses, alone or together. None where a bill shows that it answered."""
-    if request.answered_by == request.model:
+    if request.answering_model == request.model:
         return
     params, thread = request.params, request.thread
     if thread.system is not None and not rules.accepts_system_messages:

@@ -180,7 +180,7 @@ def _block_path(words: str) -> str:
 def strip_request(request: Request, **fields: Any) -> Request:
     """The request without everything but its blocks that the API could refuse; `fields` put some of it back."""
     nothing: dict[str, Any] = {"breakpoints": (), "automatic": None, "params": {}, "fault": None}
-    return replace(request, **{**nothing, "message_thread": None, "answered_by": request.model, **fields})
+    return replace(request, **{**nothing, "message_thread": None, "answering_model": request.model, **fields})
 
 
 def only_breakpoints(breakpoints: tuple[Breakpoint, ...] = (), fault: str | None = None) -> SentBreakpoints:
