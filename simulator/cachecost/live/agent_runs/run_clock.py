@@ -7,6 +7,7 @@ replaced in them; and, for programs that are neither, another time zone, 13 hour
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -55,7 +56,7 @@ class RunClock:
         return f"set ahead in {' and '.join(self.programs)}" if self.programs else ""
 
 
-JOINTS = {"LD_PRELOAD": ":", "PYTHONPATH": ":", "NODE_OPTIONS": " "}
+JOINTS = {"LD_PRELOAD": ":", "PYTHONPATH": os.pathsep, "NODE_OPTIONS": " "}
 
 
 def run_clocks(folder: Path) -> Iterator[RunClock]:
@@ -65,7 +66,7 @@ def run_clocks(folder: Path) -> Iterator[RunClock]:
         return
     variables = {
         "PYTHONPATH": str(SHIMS),
-        "NODE_OPTIONS": f"--require {SHIMS / 'shifted_date.cjs'}",
+        "NODE_OPTIONS": f'--require "{(SHIMS / "shifted_date.cjs").as_posix()}"',
         "CACHECOST_CLOCK_SHIFT": str(SHIFT_S),
         "CACHECOST_CLOCK_SEEN": str(folder),
     }

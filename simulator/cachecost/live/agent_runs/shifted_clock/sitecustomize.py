@@ -15,13 +15,15 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 SHIFT_S = float(os.environ.get("CACHECOST_CLOCK_SHIFT") or 0)
 HERE = str(Path(__file__).parent)
-real_time, real_time_ns, real_clock_gettime = time.time, time.time_ns, time.clock_gettime
+real_time, real_time_ns = time.time, time.time_ns
+real_clock_gettime: Any = getattr(time, "clock_gettime", None)  # none on Windows
 
 
 def now(kind: Any, tz: dt.tzinfo | None = None) -> Any:
@@ -42,7 +44,7 @@ def at_present(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def clock_gettime(clock: int) -> float:
-    return real_clock_gettime(clock) + (SHIFT_S if clock == time.CLOCK_REALTIME else 0)
+    return float(real_clock_gettime(clock)) + (SHIFT_S if clock == time.CLOCK_REALTIME else 0)
 
 
 def strftime(form: str, moment: Any = None, real: Callable[..., str] = time.strftime) -> str:
@@ -61,7 +63,8 @@ def shift() -> None:
     time.time_ns = lambda: real_time_ns() + int(SHIFT_S) * 10**9
     for name in ("localtime", "gmtime", "ctime"):
         setattr(time, name, at_present(getattr(time, name)))
-    time.clock_gettime = clock_gettime
+    if real_clock_gettime is not None:
+        time.clock_gettime = clock_gettime
     time.strftime = strftime
     time.asctime = asctime
     if os.environ.get("CACHECOST_CLOCK_SEEN"):
@@ -69,7 +72,8 @@ def shift() -> None:
 
 
 if SHIFT_S:
-    shift()
+    with suppress(Exception):  # another Python than CPython: its clock stays as it is
+        shift()
 sys.path[:] = [one for one in sys.path if one != HERE]
 this = sys.modules.pop(__name__)
 try:
