@@ -48,6 +48,8 @@ class RecordingProfile:
     prices: Prices | None
     pauses: RecordedPauses
     lengths: dict[int, int]
+    refused: frozenset[int] = frozenset()
+    """The calls that have no usage as recorded."""
     today: date | None = None
 
     @classmethod
@@ -56,7 +58,8 @@ class RecordingProfile:
         costs: dict[int, Decimal] = {row.call: row.cost.total for row in rows}
         main = MainModel.of(traffic, costs)
         lengths = {row.call: row.usage.total_input for row in rows}
-        return cls(traffic, main, _prices(traffic, main), measure_pauses(traffic.calls), lengths, today)
+        refused = frozenset(row.call for row in rows if row.error)
+        return cls(traffic, main, _prices(traffic, main), measure_pauses(traffic.calls), lengths, refused, today)
 
     @property
     def short_s(self) -> float:
@@ -66,7 +69,7 @@ class RecordingProfile:
         """Every option, whether or not it changes anything here."""
         calls = self.traffic.calls
         yield from ttl_options(calls, self.pauses, self.short_s)
-        yield from ping_options(calls, self.pauses, self.prices, self.short_s)
+        yield from ping_options(calls, self.pauses, self.prices, self.short_s, self.refused)
         yield from breakpoint_options(calls)
         yield from tools_options(calls)
         yield from volatile_options(calls)
@@ -116,7 +119,9 @@ class RecordingProfile:
             if kind == "breakpoints":
                 return _find_preset(value)
             if kind == "keep-alive":
-                return ping_option(self.traffic.calls, self.pauses, self.prices, self.short_s, value)
+                return ping_option(
+                    self.traffic.calls, self.pauses, self.prices, self.short_s, self.refused, value
+                )
             if kind == "compaction":
                 limit = int(value.removesuffix("k")) * (1000 if value.endswith("k") else 1)
                 return compaction_option(self.traffic, self.lengths, limit)
