@@ -18,6 +18,7 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import BreakpointPrefix, Prompt
+from cachecost.prompts.request import Request
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.simulation.engine import AS_RECORDED, SimulatedCall
@@ -119,8 +120,9 @@ def observe_replay(
 
 
 def _observe(steps: Sequence[ReplayStep], tracked: TrackedReplay, calls: Iterator[SimulatedCall]) -> ObservedReplay:
-    observed, writers, hours = ObservedReplay(steps, tracked), _LoneWriters(), _HourWriters()
-    is_timed = tracked.traffic.strategy != AS_RECORDED or any(step.call.timestamp is not None for step in steps)
+    traffic = tracked.traffic
+    observed, writers, hours = ObservedReplay(steps, tracked), _LoneWriters(), _HourWriters(traffic.calls)
+    is_timed = traffic.strategy != AS_RECORDED or any(step.call.timestamp is not None for step in steps)
     for step, made in zip(steps, calls, strict=True):
         observed.add(made)
         writers.add(step, made)
@@ -171,10 +173,12 @@ class _LoneWriters:
 class _HourWriters:
     """What calls write for an hour, by kind of call and on static prefix or messages, and whether 5m would have lasted.
 
-    What a kind of call never reads tells nothing of its pauses.
+    What a kind of call never reads tells nothing of its pauses. `sent` are the calls before any fix: a 1h TTL that a
+    fix chose is none of theirs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, sent: Sequence[Call]) -> None:
+        self._sent = sent
         self._written: dict[tuple[Kind, bool], list[Loss]] = {}
         self._used: dict[Prefix, float] = {}
         self._pauses: dict[tuple[Kind, bool], float] = {}
@@ -193,7 +197,7 @@ class _HourWriters:
             key = kind, hit.layer is not Layer.MESSAGES
             self._pauses[key] = max(self._pauses.get(key, 0.0), now - self._used[hit])
         depth = hit.depth if hit else 0
-        if outcome.write_1h and step.number != NO_CALL:
+        if outcome.write_1h and step.number != NO_CALL and _asks_for_an_hour(self._sent[step.number - 1].request):
             self._note(outcome.breakpoints, made, kind, depth)
         self._used.update((one.prefix, now) for one in outcome.breakpoints)
         if hit is not None:
@@ -224,3 +228,7 @@ class _HourWriters:
                 tokens = loss.tokens + (before.tokens if before else 0)
                 found[loss.call] = replace(before or loss, tokens=tokens, gap_s=max(pauses))
         yield from (found[call] for call in sorted(found))
+
+
+def _asks_for_an_hour(request: Request) -> bool:
+    return request.automatic == "1h" or any(breakpoint.ttl == "1h" for breakpoint in request.breakpoints)
