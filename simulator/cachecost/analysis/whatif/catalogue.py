@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from cachecost.analysis.replays.steps import as_sent
 from cachecost.analysis.whatif.compaction import compaction_option, compaction_options
-from cachecost.analysis.whatif.contents import tools_options
+from cachecost.analysis.whatif.contents import tools_options, volatile_options
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pauses import RecordedPauses, measure_pauses
 from cachecost.analysis.whatif.pings import ping_option, ping_options
@@ -25,7 +25,6 @@ from cachecost.analysis.whatif.places import (
 )
 from cachecost.analysis.whatif.thinking import thinking_options
 from cachecost.analysis.whatif.ttls import breakpoint_options, ttl_options
-from cachecost.analysis.whatif.volatile import volatile_options
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.ledger.results import CallRow
 from cachecost.providers.prices import Prices

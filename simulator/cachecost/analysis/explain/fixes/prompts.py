@@ -12,6 +12,7 @@ from cachecost.analysis.explain.fixes.parts import with_part
 from cachecost.analysis.explain.fixes.threads import Continuation, ThreadCorrections, go_on
 from cachecost.analysis.explain.fixes.versions import CountBlock, align, changed_tokens
 from cachecost.analysis.replays.steps import PartPool, ReplayStep
+from cachecost.analysis.replays.volatile import VolatileTail
 from cachecost.base.structs import replace
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
@@ -36,14 +37,18 @@ def _union(lists: Sequence[Part], parts: PartPool) -> Part:
 
 
 def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
-    """The system prompt of a conversation's first call; what changes is sent in the last message."""
-    corrections, changed = ThreadCorrections(), list[ReplayStep]()
+    """The system prompt of a conversation's first call; what changes is sent in the last message, or in each call after
+    the last breakpoint."""
+    corrections, changed, moved = ThreadCorrections(), list[ReplayStep](), list[ReplayStep]()
     for steps in with_losses(context, losses).values():
+        tail = VolatileTail.find([step.call for step in steps])
+        moved += [step.with_change(tail) for step in steps]
         first = steps[0].call.request.system
         for thread, tokens in _changes(steps, block_counter(context, steps[0].call)):
             corrections.lengthen(thread, tokens)
         changed += [step.with_change(partial(_with_system, system=first, corrections=corrections)) for step in steps]
     yield Fix(replaced(context.steps, changed))
+    yield Fix(replaced(context.steps, moved))
 
 
 def _with_system(call: Call, system: Part, corrections: ThreadCorrections) -> Call:
