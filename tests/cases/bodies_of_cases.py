@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
-BEGIN = datetime(2026, 11, 10, 9, tzinfo=UTC)
-SYSTEM_TOKENS = 3_000
-STEP_TOKENS = 400
+BEGIN = datetime(2026, 11, 10, 9, 0, 0, 250_000, tzinfo=UTC)
 
 
 def text(words: str, count: int, **more: Any) -> Row:

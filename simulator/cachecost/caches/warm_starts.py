@@ -60,8 +60,8 @@ Told = Callable[[Prefix], int | None]
 class SentCall:
     """A recorded call as rendered. `start` is seconds; `billed` is None where the read of a single pass is unknown.
 
-    `error_margin` is the relative error of its token counts, without bills. `is_timed`: the log says when it began;
-    `has_first_token`: also when its answer did. `rounding_s` as of a call.
+    `error_margin` is the relative error of its token counts, without bills. `is_timed`: the log says when it began.
+    `first_token_s` (0: unknown) and `rounding_s` are those of the call.
     """
 
     number: int
@@ -71,7 +71,7 @@ class SentCall:
     billed: Usage | None = None
     error_margin: float = 0.0
     is_timed: bool = True
-    has_first_token: bool = False
+    first_token_s: float = 0.0
     rounding_s: float = 0.0
 
     @property
@@ -245,7 +245,8 @@ def billed_reads(
 def late_answers(calls: Sequence[SentCall], sizes_of: SizesOf) -> dict[int, float]:
     """By number of the call, the seconds after its start at which its answer had not begun yet, as bills show.
 
-    Only of calls whose time to first token was not recorded, and where it may be so long (`ModelRules.late_answer`).
+    Only where that is possible: by the time to first token, as recorded or else as it may be
+    (`ModelRules.late_answer`), and by stamps of whole seconds.
     """
     found: dict[int, float] = {}
     recent: list[SentCall] = []
@@ -258,15 +259,16 @@ def late_answers(calls: Sequence[SentCall], sizes_of: SizesOf) -> dict[int, floa
             gap = call.start - writer.start
             if gap > found.get(writer.number, 0.0) and _came_too_early(call, writer, sizes_of):
                 found[writer.number] = gap + writer.rounding_s
-        if wrote and not call.has_first_token:
+        if wrote:
             recent.append(call)
     return found
 
 
 def _latest_answer(call: SentCall) -> float:
-    """Seconds from the start of a call until its answer has begun, at the latest."""
+    """Seconds from the stamp of a call until its answer has begun, at the latest."""
     row, written = call.rules.late_answer, call.billed.write if call.billed else 0
-    return row["base"] + row["per_token"] * written if row else 0.0
+    plausible = row["base"] + row["per_token"] * written if row else 0.0
+    return (call.first_token_s or plausible) + call.rounding_s
 
 
 def _came_too_early(call: SentCall, writer: SentCall, sizes_of: SizesOf) -> bool:

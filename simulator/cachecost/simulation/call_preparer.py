@@ -218,7 +218,7 @@ class CallPreparer:
         for prompt, bill in zip(prompts, bills, strict=True):
             self.lengths.learn(number, prompt, bill)
         margin = self._margin(prompts, self.prompts.renderer(rules.generation).counter)
-        times = call.timestamp is not None, call.first_token_s > 0, call.rounding_s
+        times = call.timestamp is not None, call.first_token_s, call.rounding_s
         return SentCall(number, call.start, prompts[0], rules, bills[0], margin, *times)
 
     def _learn_reads(self, sent: Sequence[SentCall], lengths: BilledLengths, may_be_warm: bool) -> None:

@@ -114,7 +114,9 @@ def recorded_workload(name: str, calls: Sequence[RecordedCall], setup: ReplaySet
 
 
 def _answered_later(call: RecordedCall, seconds: float | None) -> RecordedCall:
-    return call if seconds is None else replace_struct(call, first_token_s=seconds + LATER_S)
+    if seconds is None or seconds < call.ready_s:
+        return call
+    return replace_struct(call, first_token_s=seconds + LATER_S)
 
 
 def scenario_setup(
