@@ -16,7 +16,9 @@ def test_a_clock_is_found_although_the_tools_are_shorter_than_estimated(run_case
     cached = [2_064, 2_260, 2_502, 2_729, 2_913, 3_143, 3_400]
     paid = sum(tokens - TOOLS for tokens in cached) * (Decimal("6.25") - Decimal("0.5")) / 10**6
     bill = json_of(run_case(CASE, "bill", "log.jsonl", "--json"))
-    assert [(one["cause"], one["call"]) for one in bill["rewrites"]] == [("system_changed", call) for call in range(2, 9)]
+    assert [(one["cause"], one["call"]) for one in bill["rewrites"]] == [
+        ("system_changed", call) for call in range(2, 9)
+    ]
     assert Decimal(bill["rewritten_usd"]) == paid
     found = json_of(run_case(CASE, "explain", "log.jsonl", "--json"))
     assert [(one["code"], one["call"], one["block"]) for one in found["findings"]] == [

@@ -28,7 +28,9 @@ def findings(done: Any) -> list[tuple[str, int]]:
         ("15-back-to-back", [2], Decimal(1_209) * (Decimal("3.75") - Decimal("0.3")) / 10**6, "sent 1.4 s after"),
     ],
 )
-def test_explain_bill_and_replay_say_the_same(run_case: Run, case: str, calls: list[int], usd: Decimal, words: str) -> None:
+def test_explain_bill_and_replay_say_the_same(
+    run_case: Run, case: str, calls: list[int], usd: Decimal, words: str
+) -> None:
     found = json_of(run_case(case, "explain", "log.jsonl", "--json"))
     assert [(one["code"], one["call"]) for one in found["findings"]] == [("CC305", call) for call in calls]
     assert (Decimal(found["avoidable_usd"]), found["not_explained"], found["notes"]) == (usd, [], [])
@@ -58,7 +60,10 @@ EARLY, UNKNOWN = "CC305", "CC900"
             [(EARLY, call) for call in range(2, 13)],
         ),
         ([row(0, question(1), WROTE), row(1, question(2, "other "), WROTE)], [("CC405", 1), ("CC405", 2)]),
-        ([row(0, question(1), WROTE), row(1, question(2) | {"model": "claude-opus-4-7"}, WROTE)], [("CC405", 1), ("CC405", 2)]),
+        (
+            [row(0, question(1), WROTE), row(1, question(2) | {"model": "claude-opus-4-7"}, WROTE)],
+            [("CC405", 1), ("CC405", 2)],
+        ),
         ([row(0, question(1), WROTE, first_token_s=0.5), row(1, question(2), WROTE)], [(UNKNOWN, 2)]),
         ([row(0, question(1), WROTE, first_token_s=1.5), row(1, question(2), WROTE)], [(EARLY, 2)]),
         ([row(None, question(1), WROTE), row(None, question(2), WROTE)], [(UNKNOWN, 2)]),

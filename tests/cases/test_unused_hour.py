@@ -27,7 +27,9 @@ def explained(folder: Path, rows: list[Row]) -> list[tuple[str, int]]:
 
 
 def test_whatif_explain_and_optimize_name_5m(run_case: Run) -> None:
-    written = sum(one["usage"]["cache_creation_input_tokens"] for one in rows_of(run_case(CASE, "replay", "log.jsonl", "--json")))
+    written = sum(
+        one["usage"]["cache_creation_input_tokens"] for one in rows_of(run_case(CASE, "replay", "log.jsonl", "--json"))
+    )
     saved = written * TO_5M / 10**6
     found = json_of(run_case(CASE, "explain", "log.jsonl", "--json"))
     assert [(one["code"], one["call"]) for one in found["findings"]] == [("CC302", call) for call in range(1, 7)]
@@ -64,7 +66,9 @@ def at(pauses: list[float], ttl: str = "1h") -> list[Row]:
         *("one call", "no times", "one-shots", "one-shots 7 minutes apart"),
     ],
 )
-def test_1h_is_a_fault_only_where_pauses_prove_it(tmp_path: Path, rows: list[Row], calls: range | tuple[int, ...]) -> None:
+def test_1h_is_a_fault_only_where_pauses_prove_it(
+    tmp_path: Path, rows: list[Row], calls: range | tuple[int, ...]
+) -> None:
     assert explained(tmp_path, rows) == [("CC302", call) for call in calls]
 
 

@@ -151,14 +151,14 @@ class ReplayJob:
         return [_load(name) for name in dict.fromkeys((*self.strategies, *fitting))]
 
 
-def _simulate(calls: Iterable[RecordedCall], setup: ReplaySetup, name: str = AS_RECORDED) -> Iterator[SimulatedCall]:
+def _simulate(calls: Iterable[Call], setup: ReplaySetup, name: str = AS_RECORDED) -> Iterator[SimulatedCall]:
     """Each call as it was sent, in the order of the file."""
     simulation = Simulation(setup, name, preparer=setup.preparer())
     return in_file_order((call.number, simulation.simulate(call).at(call.number)) for call in calls)
 
 
 def _recorded_ledger(
-    calls: Iterable[RecordedCall], setup: ReplaySetup, with_timelines: bool, name: str = AS_RECORDED
+    calls: Iterable[Call], setup: ReplaySetup, with_timelines: bool, name: str = AS_RECORDED
 ) -> Ledger:
     """The ledger of the calls as they were sent, under this name. Its notes say which hits are not certain."""
     from cachecost.ledger.margin import margin

@@ -151,8 +151,11 @@ class CallPreparer:
 
         These calls must exist as long as it does. It is not to learn any more.
         """
-        known = {}, self._kept, self._prepared, self._quotes
-        return CallPreparer(self.setup, self.prompts, self.lengths, self.warm, *known, contents, self._margins)
+        made = CallPreparer(
+            self.setup, self.prompts, self.lengths, self.warm, _contents=contents, _margins=self._margins
+        )
+        made._kept, made._prepared, made._quotes = self._kept, self._prepared, self._quotes
+        return made
 
     def fork_for(self, calls: Iterable[Call]) -> CallPreparer:
         """As `fork`; it also keeps these calls as rendered, by itself."""

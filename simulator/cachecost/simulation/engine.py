@@ -64,7 +64,7 @@ class SimulatedCall(NamedTuple):
     @property
     def read_margin(self) -> float:
         """Tokens by which its read may be miscounted: the error margin of its counts, on what no bill tells."""
-        return self.row.error_margin * self.passes[0].sizes.doubt(self.row.usage.read) if self.passes else 0.0
+        return (self.row.error_margin or 0.0) * self.passes[0].sizes.doubt(self.row.usage.read) if self.passes else 0.0
 
     @property
     def timeline(self) -> CallTimeline:

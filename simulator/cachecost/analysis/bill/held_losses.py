@@ -46,7 +46,7 @@ def hold_losses(traffic: Workload) -> tuple[Workload, dict[int, int]]:
     if not _has_bills(traffic):
         return traffic, {}
     priced = traffic.simulation(hosts=UnexplainedHosts(), kind=PricedSimulation)
-    if not any([_is_short(call, priced.simulate(call)) for call in traffic.calls]):
+    if not any(_is_short(call, priced.simulate(call)) for call in traffic.calls):
         return traffic, {}
     held, expected, _ = _hold(traffic, map(traffic.simulation().simulate, traffic.calls))
     return held, expected

@@ -48,9 +48,9 @@ class RenderedCall:
 class ObservedReplay:
     """What a replay of steps recorded. Steps are numbered from 1 in their order, as `Loss.call` is.
 
-    `rows` are those of the steps, `read_margins` the tokens by which their reads may be miscounted, `prices` and `rendered` those of the calls that could be evaluated and that lost
-    something. `lone` wrote what no call read, `idle_hours` are 1h writes where 5m would have lasted. `tracked` is the
-    replay that others are derived from.
+    `rows` are those of the steps, `read_margins` the tokens by which their reads may be miscounted, `prices` and
+    `rendered` those of the calls that could be evaluated and that lost something. `lone` wrote what no call read,
+    `idle_hours` are 1h writes where 5m would have lasted. `tracked` is the replay that others are derived from.
     """
 
     steps: Sequence[ReplayStep]

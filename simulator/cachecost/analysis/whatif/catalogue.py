@@ -118,9 +118,7 @@ class RecordingProfile:
             if kind == "breakpoints":
                 return _find_preset(value)
             if kind == "keep-alive":
-                return ping_option(
-                    self.traffic.calls, self.pauses, self.prices, self.short_s, self.refused, value
-                )
+                return ping_option(self.traffic.calls, self.pauses, self.prices, self.short_s, self.refused, value)
             if kind == "compaction":
                 limit = int(value.removesuffix("k")) * (1000 if value.endswith("k") else 1)
                 return compaction_option(self.traffic, self.lengths, limit)
