@@ -25,6 +25,7 @@ def test_a_clock_is_found_although_the_tools_are_shorter_than_estimated(run_case
         ("CC110", call, "system.0") for call in range(2, 9)
     ]
     assert (found["not_explained"], found["notes"]) == ([], [])
+    assert sum(Decimal(one["paid_again_usd"]) for one in found["findings"]) == paid
     saved = Decimal(found["avoidable_usd"])
     assert Decimal("0.0684") < saved < paid  # the time is still sent, after the last breakpoint
     report = json_of(run_case(CASE, "whatif", "log.jsonl", "--json"))

@@ -28,7 +28,9 @@ MOST_ROWS = 1_300
 """Lines for calls that may fit."""
 MOST_HEADS = 100
 """Changes of tools, system and parameters that are listed of one strategy, where each call has its line."""
-NOT_ITS_EFFECT = frozenset({"day", "retired", "hidden", "assumptions", "ttl_s", "name", "accepts_message_effort"})
+NOT_ITS_EFFECT = frozenset(
+    {"day", "retired", "hidden", "assumptions", "ttl_s", "name", "accepts_message_effort", "late_answer"}
+)
 """Fields of the rules that are recorded elsewhere, or that change nothing."""
 
 
