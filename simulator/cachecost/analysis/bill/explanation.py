@@ -72,8 +72,8 @@ def explain_bills(traffic: Workload, prices: CallPrices, assumptions: bool = Fal
 
 
 def _at_most_cached(finding: Finding, bills: Sequence[BilledCall | None]) -> Finding:
-    """The finding with no more tokens than its bill did not read of what the call before had cached, by the bill of that
-    one: those of a changed prompt are an estimate."""
+    """The finding with no more tokens than the bill did not read of what the call before had cached: those of a changed
+    prompt are an estimate."""
     bill, before = bills[finding.call - 1], bills[finding.since - 1] if finding.since else None
     is_changed = codes()[finding.cause].fixed_in == "prompt" and not finding.is_behind
     if bill is None or before is None or before.is_summed or bill.is_summed or not is_changed:
