@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
-from case_files import Run, json_of
+import pytest
+from bodies_of_cases import Row, breakpoint, chat, row, text, usage, write_rows
+from case_files import Run, json_of, run_in
 
 CASE = "33-clock-and-short-tool-counts"
 TOOLS = 1_003
@@ -33,3 +36,29 @@ def test_a_clock_is_found_although_the_tools_are_shorter_than_estimated(run_case
     assert (moved["supported"], Decimal(moved["saving_usd"])) == ("yes", saved)
     assert "unexplained" not in run_case(CASE, "whatif", "log.jsonl").stdout
     assert "nothing explains" not in run_case(CASE, "optimize", "log.jsonl").stderr
+
+
+def dated(call: int) -> Row:
+    """A call with a tool and a system prompt that has the time in it, each with a breakpoint."""
+    tool = {"name": "look", "description": text("tool ", 500)["text"], "input_schema": {"type": "object"}}
+    body = chat(call)
+    body["system"][0]["text"] = f"It is 09:0{call}. " + body["system"][0]["text"]
+    return body | {"tools": [tool | breakpoint()]}
+
+
+@pytest.mark.parametrize(("read", "is_explained"), [(1_900, True), (2_050, True), (0, False)])
+def test_a_change_is_told_beside_what_nothing_explains(tmp_path: Path, read: int, is_explained: bool) -> None:
+    """The time changes and the tools stay. Where not even they were read, the call has two parts."""
+    cached = 6_000
+    bills = [usage(0, cached), usage(read, cached + 400 - read), usage(read, cached + 800 - read)]
+    write_rows(tmp_path / "log.jsonl", [row(20 * call, dated(call), bill) for call, bill in enumerate(bills, 1)])
+    found = json_of(run_in(tmp_path, "explain", "log.jsonl", "--json"))
+    assert [(one["code"], one["call"]) for one in found["findings"]] == [("CC110", 2), ("CC110", 3)]
+    assert [one["call"] for one in found["not_explained"]] == ([] if is_explained else [2, 3])
+    bill = json_of(run_in(tmp_path, "bill", "log.jsonl", "--json"))
+    causes = ["system_changed"] if is_explained else ["billed_not_explained", "system_changed"]
+    assert [(one["cause"], one["call"]) for one in bill["rewrites"]] == [
+        (one, call) for call in (2, 3) for one in causes
+    ]
+    paid = (cached - read + cached + 400 - read) * (Decimal("6.25") - Decimal("0.5")) / 10**6
+    assert Decimal(bill["rewritten_usd"]) == paid

@@ -84,9 +84,12 @@ def _spans(
 
 
 def _end_of(loss: Loss, expected: int, billed: Sequence[BilledCall | None]) -> int:
+    """Where what is lost ends: with what the call before had cached, if all of that was sent again."""
     before = billed[loss.since.number - 1] if loss.since else None
     end = expected + loss.tokens
-    return end if before is None or before.is_summed else min(end, before.cached)
+    if before is None or before.is_summed:
+        return end
+    return before.cached if loss.is_whole else min(end, before.cached)
 
 
 def is_less_than_expected(read: int, expected: int, margin: float) -> bool:
