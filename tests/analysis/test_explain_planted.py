@@ -266,6 +266,6 @@ def test_a_fork_to_where_nothing_lives() -> None:
 
 
 def test_every_cause_of_the_table_is_planted_here() -> None:
-    elsewhere = {"written_never_read", "fork", "unknown", *NOTES, "below_minimum"}
+    elsewhere = {"written_never_read", "hour_unused", "fork", "unknown", *NOTES, "below_minimum"}
     in_bills = {code.cause for code in codes().values() if code.fixed_in == "bill"}
     assert set(codes()) == set(PLANTS) | elsewhere | in_bills

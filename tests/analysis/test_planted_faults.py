@@ -28,7 +28,7 @@ from planted.pairs import INTERLACED, PAIRS
 from planted.prices import cost
 from planted.time_faults import paused
 
-AFTERWARDS = {"written_never_read"}
+AFTERWARDS = {"written_never_read", "hour_unused"}
 """Causes that only later calls show: no replay knows them at the call."""
 ALIKE_IN_WORDS = {"tools without a breakpoint", "system edited + no message breakpoint"}
 """Words show whether a system prompt is another version of one, and `replay --tokens bytes` keeps none."""

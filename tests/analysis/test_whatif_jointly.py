@@ -118,7 +118,7 @@ def test_promises_send_the_tokens_that_they_say(tmp_path: Path) -> None:
 def test_both_sides_are_simulated_and_only_the_difference_is_believed(claude_code: WhatifReport) -> None:
     assert claude_code.billed is not None
     assert claude_code.cost == claude_code.billed
-    assert claude_code.simulated != claude_code.billed
+    assert claude_code.simulated == claude_code.billed  # each billed read gives the length of what was read
     for one in claude_code.alternatives:
         if one.cost is not None and one.saving is not None:
             assert one.cost + one.saving == claude_code.billed
@@ -131,9 +131,9 @@ def test_the_recorded_session_keeps_its_figures(claude_code: WhatifReport) -> No
     }
     assert round(claude_code.cost, 4) == Decimal("5.1737")
     assert savings == {
-        "ttl=1h": Decimal("-0.4614"),
-        "breakpoints=none": Decimal("-22.3162"),
-        "compaction=50k": Decimal("0.2586"),
+        "ttl=1h": Decimal("-0.4615"),
+        "breakpoints=none": Decimal("-22.3161"),
+        "compaction=50k": Decimal("0.2575"),
     }
     assert claude_code.break_even is not None
     assert claude_code.break_even.pauses == (271, 3, 0)

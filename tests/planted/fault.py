@@ -36,7 +36,7 @@ ORDER = (
         "CC215",
         "CC220",
     ),
-    *("CC301", "CC305"),
+    *("CC301", "CC305", "CC302"),
     *("CC401", "CC402", "CC403", "CC404", "CC211", "CC405"),
 )
 """Codes in the order in which explain removes their causes."""

@@ -1,9 +1,10 @@
-"""Faults of time: pauses longer than the TTL, calls that start together."""
+"""Faults of time: pauses longer than the TTL, TTLs longer than the pauses, calls that start together."""
 
 from __future__ import annotations
 
 from planted.fault import Change, Fault, sendings
 from planted.logs import Sending
+from planted.policies import LAYERS, hourly
 
 MINUTE = 60.0
 
@@ -30,6 +31,12 @@ def together(calls: range, start: float) -> Change:
     return sendings(calls, move)
 
 
+def by_the_hour(layers: tuple[str, ...]) -> Change:
+    """These layers are written for an hour."""
+    return lambda log: hourly(log, layers)
+
+
+EVERY = tuple(range(1, 11))
 FAULTS = [
     pause("7 minutes", "loop", 7, 6),
     pause("7 minutes, again and again", "loop", 7, 3, 5, 7, 9),
@@ -40,6 +47,9 @@ FAULTS = [
     pause("20 minutes, chat", "chat", 20, 4, 7, 10, block="system.0"),
     pause("12 minutes, thinking dropped", "loop on sonnet", 12, 3, 6, 9),
     pause("7 minutes, parallel tools", "parallel tools", 7, 4, 8),
+    Fault("1h not needed", ("CC302",), "loop", EVERY, "tools.0", by_the_hour(LAYERS)),
+    Fault("1h not needed, chat", ("CC302",), "chat", EVERY, "system.0", by_the_hour(LAYERS)),
+    Fault("1h not needed before messages", ("CC302",), "loop", (1,), "tools.0", by_the_hour(LAYERS[:2])),
     Fault("cold fan-out", ("CC305",), "fan-out", (2, 3, 4, 5), "system.0", together(range(1, 6), 0.0)),
     Fault("two sub-agents at once", ("CC305",), "sub-agents", (3,), "tools.0", lambda log: twins(log)),
 ]

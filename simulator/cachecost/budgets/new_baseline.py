@@ -31,7 +31,7 @@ MOST_HEADS = 100
 NOT_ITS_EFFECT = frozenset(
     {"day", "retired", "hidden", "assumptions", "ttl_s", "name", "accepts_message_effort", "accepts_system_messages"}
     | {"accepted_efforts", "accepted_thinking", "efforts_without_thinking", "accepts_fast", "accepts_inference_geo"}
-    | {"prewarming_excludes", "fast_excludes", "format_excludes"}
+    | {"prewarming_excludes", "fast_excludes", "format_excludes", "late_answer"}
 )
 """Fields of the rules that are recorded elsewhere, or that change no dollar of a call that is answered."""
 

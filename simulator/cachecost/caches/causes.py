@@ -43,6 +43,7 @@ Cause = Literal[
     "no_breakpoint",
     "breakpoint_misplaced",
     "written_never_read",
+    "hour_unused",
     "concurrent_write",
     "compaction",
     "fork",

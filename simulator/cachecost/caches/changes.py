@@ -177,8 +177,15 @@ def _is_distinct(node: Prefix) -> bool:
 
 
 def _tokens_of(nodes: Sequence[Prefix], sizes: PrefixSizes) -> int:
-    """Tokens of the last blocks of these prefixes."""
-    return sum(sizes.of(node) - (sizes.of(node.parent) if node.parent else 0) for node in nodes)
+    """Tokens of the last blocks of these prefixes, and of what is hidden where their layers begin."""
+    return sum(tokens_between(_block_before(node), node, sizes) for node in nodes)
+
+
+def _block_before(node: Prefix) -> Prefix | None:
+    before = node.parent
+    while before is not None and before.block is None:
+        before = before.parent
+    return before
 
 
 def tokens_between(read: Prefix | None, end: Prefix, sizes: PrefixSizes) -> int:

@@ -222,6 +222,7 @@ class CallInspection:
             self.start - before.start,
             tokens=tokens,
             added=whole - tokens,
+            is_whole=len(change.kept) == len(change.was),
             place=self.relatives.pool if is_moved else "",
             place_before=before.pool if is_moved else "",
             is_apart=self.relatives.line is None,

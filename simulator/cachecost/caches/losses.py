@@ -18,9 +18,10 @@ class Loss:
     `first` is the block that differs, else the first one that was not read. `was` was in its place in the call `since`.
     `gap_s` is the time since that call, `ttl` the TTL of an expired entry,
     `positions` the distance of an entry from the last breakpoint. `tokens` is the length of what was sent before and
-    is lost by this cause; `added` that of new blocks among it, which no fix avoids. `place` and `place_before` are the
-    pools of this call and of `since`, where they differ. `is_apart`: `since` is of another conversation;
-    `is_out_of_order`: and what both send comes after content of their own.
+    is lost by this cause; `added` that of new blocks among it, which no fix avoids. `is_whole`: all that `since` cached
+    is sent again, as it was or in another version. `place` and `place_before` are the pools of this call and of
+    `since`, where they differ. `is_apart`: `since` is of another conversation; `is_out_of_order`: and what both send
+    comes after content of their own.
     """
 
     call: int
@@ -36,6 +37,7 @@ class Loss:
     minimum: int = 0
     tokens: int = 0
     added: int = 0
+    is_whole: bool = False
     place: str = ""
     place_before: str = ""
     is_apart: bool = False

@@ -1,13 +1,20 @@
-"""Warm starts: what the first billed call of a prefix read was written before the recording began.
+"""What billed reads prove: how long the prefix is that was read, and that some were written before the recording began.
+
+A call reads what an earlier one wrote at a breakpoint. Where no bill tells the length of that prefix, the read does,
+however it was estimated: lengths give way to bills.
 
 A recording that begins in the middle of a session shows a read whose write it does not hold. Simulated from an empty
 cache, that read would be a write without a bill. The bill proves the entry, so it is put into the cache before
 the call that read it (docs/rulebook.md, Warm start; assumption `warm_start`).
+
+A call that wrote again what another had begun to write shortly before came before the first answer had begun, whether
+or not the log has times to first token: an entry can be read from then on (rule 11).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Protocol, Self
 
 from cachecost.base.structs import value
@@ -24,6 +31,9 @@ ESTIMATED = 0.01
 """The share that it may differ from a prefix of estimated length that the recording wrote."""
 FARTHEST = 0.05
 """The share that it may differ from the matching prefix that the recording cannot have written."""
+MISCOUNTED = 0.1
+"""The share by which an estimated length may be off where the error margin of the counts is smaller: these hold nine
+times out of ten, and what the recording wrote ends at few places."""
 
 
 class KnownSizes(Protocol):
@@ -37,6 +47,10 @@ class KnownSizes(Protocol):
         """The length from a bill; None: there is only an estimate."""
         ...
 
+    def doubt(self, tokens: int) -> int:
+        """The uncertain tokens of a length: those between it and the nearest billed length."""
+        ...
+
 
 SizesOf = Callable[[Prompt], KnownSizes]
 Told = Callable[[Prefix], int | None]
@@ -44,13 +58,34 @@ Told = Callable[[Prefix], int | None]
 
 @value
 class SentCall:
-    """A recorded call as rendered. `start` is seconds; `billed` is None where the read of a single pass is unknown."""
+    """A recorded call as rendered. `start` is seconds; `billed` is None where the read of a single pass is unknown.
+
+    `error_margin` is the relative error of its token counts, without bills. `is_timed`: the log says when it began.
+    `first_token_s` (0: unknown) and `rounding_s` are those of the call.
+    """
 
     number: int
     start: float
     prompt: Prompt
     rules: ModelRules
     billed: Usage | None = None
+    error_margin: float = 0.0
+    is_timed: bool = True
+    first_token_s: float = 0.0
+    rounding_s: float = 0.0
+
+    @property
+    def read(self) -> int:
+        return self.billed.read if self.billed else 0
+
+
+@value
+class MeasuredRead:
+    """The call with this number read a prefix that the recording wrote, which is `tokens` long."""
+
+    call: int
+    prefix: Prefix
+    tokens: int
 
 
 @value
@@ -122,9 +157,25 @@ class SentPrefixes:
             node = node.parent
         self._marked.update(breakpoint.prefix for breakpoint in prompt.breakpoints)
 
+    def measured_read(self, call: SentCall, sizes: KnownSizes) -> MeasuredRead | None:
+        """What the call read, if its bill is the first to tell how long that is; None otherwise.
+
+        It ends at the breakpoint of an earlier call whose estimated length is nearest, within the error of the counts.
+        """
+        share, ends = max(call.error_margin, MISCOUNTED), list[tuple[int, Prefix]]()
+        node: Prefix | None = call.prompt.end
+        while node is not None:
+            if node in self._marked and sizes.told(node) is None and _is_found(node, call):
+                tokens = sizes.of(node)
+                if abs(tokens - call.read) <= max(TOLERANCE, share * sizes.doubt(tokens)):
+                    ends.append((abs(tokens - call.read), node))
+            node = node.parent
+        nearest = min(ends, key=itemgetter(0), default=None)
+        return MeasuredRead(call.number, nearest[1], call.read) if nearest else None
+
     def warm_start(self, call: SentCall, sizes: KnownSizes) -> WarmStart | None:
         """What the call read, if it can only have been written before the recording began; None otherwise."""
-        read = call.billed.read if call.billed else 0
+        read = call.read
         if not read or not _looks_back(call) or self._has_written(call.prompt, read, sizes):
             return None
         nearest = min(self._unsent(call), key=lambda node: abs(sizes.of(node) - read), default=None)
@@ -173,16 +224,68 @@ def _is_found(node: Prefix, call: SentCall) -> bool:
     )
 
 
-def warm_starts(calls: Sequence[SentCall], sizes_of: SizesOf, told: Told) -> Iterator[WarmStart]:
-    """The warm starts of a recording, in the order its calls start.
+def billed_reads(
+    calls: Sequence[SentCall], sizes_of: SizesOf, told: Told, may_be_warm: bool
+) -> Iterator[MeasuredRead | WarmStart]:
+    """What the bills of a recording prove by their reads, in the order its calls start.
 
-    `told` gives the length of a prefix from any bill: for most calls that is enough, and fast.
+    `told` gives the length of a prefix from any bill, also from those that were yielded before: for most calls that is
+    enough, and fast. Warm starts are left out unless it `may_be_warm`.
     """
     before = SentPrefixes()
     for call in sorted(calls, key=lambda one: one.start):
-        read = call.billed.read if call.billed else 0
-        if read and not before.has_surely_written(call.prompt, read, told):
-            found = before.warm_start(call, sizes_of(call.prompt))
+        if call.read and _looks_back(call) and not before.has_surely_written(call.prompt, call.read, told):
+            sizes = sizes_of(call.prompt)
+            found = before.measured_read(call, sizes) or (before.warm_start(call, sizes) if may_be_warm else None)
             if found is not None:
                 yield found
         before.add(call.prompt)
+
+
+def late_answers(calls: Sequence[SentCall], sizes_of: SizesOf) -> dict[int, float]:
+    """By number of the call, the seconds after its start at which its answer had not begun yet, as bills show.
+
+    Only where that is possible: by the time to first token, as recorded or else as it may be
+    (`ModelRules.late_answer`), and by stamps of whole seconds.
+    """
+    found: dict[int, float] = {}
+    recent: list[SentCall] = []
+    for call in sorted(calls, key=lambda one: one.start):
+        if not call.is_timed or call.billed is None or not _looks_back(call):
+            continue
+        recent = [one for one in recent if call.start - one.start < _latest_answer(one)]
+        wrote = call.billed.write > 0
+        for writer in recent if wrote else ():
+            gap = call.start - writer.start
+            if gap > found.get(writer.number, 0.0) and _came_too_early(call, writer, sizes_of):
+                found[writer.number] = gap + writer.rounding_s
+        if wrote:
+            recent.append(call)
+    return found
+
+
+def _latest_answer(call: SentCall) -> float:
+    """Seconds from the stamp of a call until its answer has begun, at the latest."""
+    row, written = call.rules.late_answer, call.billed.write if call.billed else 0
+    plausible = row["base"] + row["per_token"] * written if row else 0.0
+    return (call.first_token_s or plausible) + call.rounding_s
+
+
+def _came_too_early(call: SentCall, writer: SentCall, sizes_of: SizesOf) -> bool:
+    """Whether a call did not read what the writer wrote before it, although a breakpoint of it finds that place."""
+    path = set[Prefix]()
+    node: Prefix | None = call.prompt.end
+    while node is not None:
+        if node.parent is writer.prompt.end and node.block is not None and node.block.role == "assistant":
+            return False  # it goes on from the answer
+        path.add(node)
+        node = node.parent
+    shared = [one.prefix for one in writer.prompt.breakpoints if one.prefix in path and _is_found(one.prefix, call)]
+    if not shared:
+        return False
+    sizes = sizes_of(call.prompt)
+    length = sizes.of(shared[-1])
+    if length < call.rules.minimum_tokens:
+        return False
+    least = length - max(TOLERANCE, max(call.error_margin, MISCOUNTED) * sizes.doubt(length))
+    return call.read < least and writer.read < least

@@ -22,6 +22,7 @@ from cachecost.conversations.logs import Logs, read_logs, read_sessions
 from cachecost.conversations.time_order import in_file_order
 from cachecost.simulation.engine import AS_RECORDED, Simulation
 from cachecost.simulation.setup import ReplaySetup, ttl_names
+from cachecost.simulation.workload import recorded_workload
 from cachecost.tokens.factory import CALIBRATED
 from cachecost.views.replay.call_rows import call_object
 
@@ -91,14 +92,15 @@ class ReplayJob:
         with self.bar.reading(self.logs.paths):
             yield from self.model_days.of_calls(self.bill.add_all(read_logs(self.logs, keep_content)))
 
-    def _recorded_calls(self) -> tuple[Iterable[RecordedCall], ReplaySetup]:
+    def _recorded_calls(self) -> tuple[Iterable[Call], ReplaySetup]:
         """The calls as recorded, and their setup. They are kept in memory only where their bills are needed first."""
         calls = self._calls(keep_content=self.tokens != "bytes")
         if self.tokens not in (None, CALIBRATED):
             return calls, self.setup.with_recorded([], self.tokens)
         kept = list(calls)
+        recorded = recorded_workload(self.logs.name, kept, self.setup.with_recorded(kept, self.tokens))
         self.bar.begin(REPLAYING, len(kept), CALL)
-        return self.bar.count(kept), self.setup.with_recorded(kept, self.tokens)
+        return self.bar.count(recorded.calls), recorded.setup
 
     def _at_capacities(self, with_timelines: bool) -> Iterator[Ledger]:
         """The calls as they were sent, to a server that keeps this many tokens, one capacity after the other."""
@@ -149,14 +151,14 @@ class ReplayJob:
         return [_load(name) for name in dict.fromkeys((*self.strategies, *fitting))]
 
 
-def _simulate(calls: Iterable[RecordedCall], setup: ReplaySetup, name: str = AS_RECORDED) -> Iterator[SimulatedCall]:
+def _simulate(calls: Iterable[Call], setup: ReplaySetup, name: str = AS_RECORDED) -> Iterator[SimulatedCall]:
     """Each call as it was sent, in the order of the file."""
     simulation = Simulation(setup, name, preparer=setup.preparer())
     return in_file_order((call.number, simulation.simulate(call).at(call.number)) for call in calls)
 
 
 def _recorded_ledger(
-    calls: Iterable[RecordedCall], setup: ReplaySetup, with_timelines: bool, name: str = AS_RECORDED
+    calls: Iterable[Call], setup: ReplaySetup, with_timelines: bool, name: str = AS_RECORDED
 ) -> Ledger:
     """The ledger of the calls as they were sent, under this name. Its notes say which hits are not certain."""
     from cachecost.ledger.margin import margin

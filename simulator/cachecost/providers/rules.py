@@ -33,7 +33,7 @@ WHERE_STATED = (
     *("surplus_breakpoints", "breakpoint_layers", "implicit_breakpoint", "finds", "keyed_by", "keeps_answers"),
     *("keeps_unreasoned_answers", "opener_tokens", "machine_shares", "first_shares"),
     "caches_instructions",
-    *("shared_prefix_tokens",),
+    *("shared_prefix_tokens", "late_answer"),
     *("accepts_threads", "thread_breakpoints", "thread_held_s", "thread_reads", "accepts_compaction"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
@@ -211,6 +211,9 @@ class ModelRules:
     """What a thread reads of entries that others wrote: all, or system (their tools and system prompt)."""
     accepts_compaction: bool = True
     """False: a top-level `compaction` is a 400."""
+    late_answer: Mapping[str, float] = field(default_factory=dict)
+    """A late but plausible time to first token where none was recorded: `base` seconds, and `per_token` of the prefix
+    that is written. A call that began within it and did not read what the other wrote came too early. Empty: none."""
     visibility_lag: VisibilityLag | None = None
     """Entries written on this day became readable late (rule 14); None: from the first token on. The cache draws it
     only under the assumption `visibility_lag_by_date`."""

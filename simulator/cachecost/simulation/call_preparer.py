@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace, value
-from cachecost.caches.warm_starts import SentCall, WarmPrefixes, warm_starts
+from cachecost.caches.warm_starts import SentCall, WarmPrefixes, WarmStart, billed_reads, late_answers
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.rows import NOT_EVALUATED, REFUSED
 from cachecost.prompts.counting import TokenCounter
@@ -118,14 +118,15 @@ class _KeptQuote:
 class CallPreparer:
     """Prepares calls under one setup; all share one tree of prefixes.
 
-    What bills tell is learned before: `lengths` (None: no bill is known), and in `warm` what was cached before the
-    first call.
+    What bills tell is learned before: `lengths` (None: no bill is known), in `warm` what was cached before the first
+    call, and in `late_answers` by number of a call after how many seconds its answer had not begun yet.
     """
 
     setup: ReplaySetup
     prompts: HostPrompts
     lengths: BilledLengths | None = None
     warm: WarmPrefixes = field(default_factory=WarmPrefixes)
+    late_answers: Mapping[int, float] = field(default_factory=dict)
     _kept: dict[CallKey, _RenderedCall] = field(default_factory=dict)
     _prepared: dict[CallKey, PreparedCall] = field(default_factory=dict)
     """Calls that are kept, as prepared since a bill was learned last."""
@@ -143,15 +144,18 @@ class CallPreparer:
     def fork(self) -> CallPreparer:
         """A preparer on the same tree, which goes on to learn by itself."""
         lengths = self.lengths.copy() if self.lengths else None
-        return CallPreparer(self.setup, self.prompts, lengths, self.warm, self._kept, _margins=self._margins)
+        return CallPreparer(self.setup, self.prompts, lengths, self.warm, _kept=self._kept, _margins=self._margins)
 
     def with_contents(self, contents: Mapping[int, Call]) -> CallPreparer:
         """This preparer for calls that are known by their ids to differ from others in their breakpoints only.
 
         These calls must exist as long as it does. It is not to learn any more.
         """
-        known = self._kept, self._prepared, self._quotes
-        return CallPreparer(self.setup, self.prompts, self.lengths, self.warm, *known, contents, self._margins)
+        made = CallPreparer(
+            self.setup, self.prompts, self.lengths, self.warm, _contents=contents, _margins=self._margins
+        )
+        made._kept, made._prepared, made._quotes = self._kept, self._prepared, self._quotes
+        return made
 
     def fork_for(self, calls: Iterable[Call]) -> CallPreparer:
         """As `fork`; it also keeps these calls as rendered, by itself."""
@@ -181,19 +185,21 @@ class CallPreparer:
     def learn_all(self, calls: Sequence[RecordedCall], may_start_warm: bool = True) -> None:
         """Learn from all bills of a recording before any call is simulated: lengths (rule 17), and what was cached
         before the recording began (assumption `warm_start`), unless all is to start cold."""
-        is_asked = may_start_warm and self.setup.rules.assumptions.warm_start == "as_billed"
-        may_be_warm = is_asked and any(call.billed is not None and call.billed.read for call in calls)
-        sent = []
+        may_be_warm = may_start_warm and self.setup.rules.assumptions.warm_start == "as_billed"
+        has_reads = any(call.billed is not None and call.billed.read for call in calls)
+        sent: list[SentCall | None] = []
         for number, call in enumerate(calls, 1):
-            if call.billed or may_be_warm:
+            if call.billed or has_reads:
                 self.keep(call)
                 sent.append(self.learn(number, call, call.billed))
         for number, call in enumerate(calls, 1):
             if call.lengths is not None and call.has_known_length:
                 sized = replace(call.request, breakpoints=call.lengths.breakpoints(call.request), automatic=None)
                 self.learn(number, replace(call, request=sized), call.lengths.usage)
-        if may_be_warm and self.lengths:
-            self._find_warm_starts([call for call in sent if call], self.lengths)
+        if self.lengths:
+            known = [call for call in sent if call]
+            self._learn_reads(known, self.lengths, may_be_warm)
+            self.late_answers = late_answers(known, self.lengths.all)
 
     def learn(self, number: int, call: Call, billed: Usage | None) -> SentCall | None:
         """The call as rendered, its bill learnt if it is that of each pass; None: it takes no part in any cache."""
@@ -207,19 +213,22 @@ class CallPreparer:
         self._prepared.clear()
         bills = call.pass_bills or ((billed,) if billed else ())
         if len(bills) != len(prompts):
-            return SentCall(number, call.start, prompts[0], rules)
+            return SentCall(number, call.start, prompts[0], rules, is_timed=call.timestamp is not None)
         if self.lengths is None:
             from cachecost.tokens.calibrated import BilledLengths
 
             self.lengths = BilledLengths()
         for prompt, bill in zip(prompts, bills, strict=True):
             self.lengths.learn(number, prompt, bill)
-        return SentCall(number, call.start, prompts[0], rules, bills[0])
+        margin = self._margin(prompts, self.prompts.renderer(rules.generation).counter)
+        times = call.timestamp is not None, call.first_token_s, call.rounding_s
+        return SentCall(number, call.start, prompts[0], rules, bills[0], margin, *times)
 
-    def _find_warm_starts(self, sent: Sequence[SentCall], lengths: BilledLengths) -> None:
-        for found in list(warm_starts(sent, lengths.all, lengths.told)):
+    def _learn_reads(self, sent: Sequence[SentCall], lengths: BilledLengths, may_be_warm: bool) -> None:
+        for found in billed_reads(sent, lengths.all, lengths.told, may_be_warm):
             lengths.learn_prefix(found.call, found.prefix, found.tokens)
-            self.warm.learn(found)
+            if isinstance(found, WarmStart):
+                self.warm.learn(found)
 
     def prepare(self, call: Call) -> PreparedCall | UnpreparedCall:
         """The call as its host receives it, or why it has no usage."""

@@ -62,6 +62,11 @@ class SimulatedCall(NamedTuple):
         return self.passes[0].losses if self.passes else ()
 
     @property
+    def read_margin(self) -> float:
+        """Tokens by which its read may be miscounted: the error margin of its counts, on what no bill tells."""
+        return (self.row.error_margin or 0.0) * self.passes[0].sizes.doubt(self.row.usage.read) if self.passes else 0.0
+
+    @property
     def timeline(self) -> CallTimeline:
         """What the picture of the call needs besides its row."""
         if not self.passes:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace as replace_struct
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.conversations.calls import Call, PlannedCall, RecordedCall, date_call, name_call
@@ -30,6 +31,8 @@ if TYPE_CHECKING:  # a scenario takes longer to import than a small log to repla
     from cachecost.strategies.spec import StrategySpec
 
 NO_ASSUMPTIONS: Mapping[str, object] = {}
+LATER_S = 2.0**-10
+"""About a millisecond: an entry can be read from the first token on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +100,23 @@ def read_workload(logs: Logs | Path, setup: ReplaySetup, tokens: str | None = No
 
 
 def recorded_workload(name: str, calls: Sequence[RecordedCall], setup: ReplaySetup) -> Workload:
-    """Recorded calls as they were sent. What their bills read and none of them wrote was cached before the first."""
-    return Workload(name, calls, replace(setup, starts_warm=True))
+    """Recorded calls as they were sent. What their bills read and none of them wrote was cached before the first.
+
+    A call whose answer had not begun when others wrote the same, as their bills show, has at least that time to first
+    token.
+    """
+    setup = replace(setup, starts_warm=True)
+    late = setup.preparer().late_answers if setup.bills is calls else {}
+    if not late:
+        return Workload(name, calls, setup)
+    timed = [_answered_later(call, late.get(number)) for number, call in enumerate(calls, 1)]
+    return Workload(name, timed, setup)
+
+
+def _answered_later(call: RecordedCall, seconds: float | None) -> RecordedCall:
+    if seconds is None or seconds < call.ready_s:
+        return call
+    return replace_struct(call, first_token_s=seconds + LATER_S)
 
 
 def scenario_setup(

@@ -7,6 +7,7 @@ breakpoints would have saved (a replay). Of transcripts the account of the bill 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -65,8 +66,23 @@ def explain_bills(traffic: Workload, prices: CallPrices, assumptions: bool = Fal
         billed=billed,
         lower_bound=min(simulated.lower_bound or fixed, fixed),  # the bill proves that it can cost so little
         not_explained=with_places(unexplained, traffic.calls),
+        findings=[_at_most_cached(one, bills) for one in simulated.findings],
+        notes=[_at_most_cached(one, bills) for one in simulated.notes],
     )
     return as_filed(explanation, traffic.calls)
+
+
+def _at_most_cached(finding: Finding, bills: Sequence[BilledCall | None]) -> Finding:
+    """The finding with no more tokens than the bill did not read of what the call before had cached: those of a changed
+    prompt are an estimate."""
+    bill, before = bills[finding.call - 1], bills[finding.since - 1] if finding.since else None
+    is_changed = codes()[finding.cause].fixed_in == "prompt" and not finding.is_behind
+    if bill is None or before is None or before.is_summed or bill.is_summed or not is_changed:
+        return finding
+    most = before.cached - bill.read
+    if not 0 < most < finding.tokens:
+        return finding
+    return replace(finding, tokens=most, paid_again=finding.paid_again * most / finding.tokens)
 
 
 def as_recorded(call: Call) -> RecordedCall:

@@ -1,7 +1,8 @@
 """Holds the losses of a bill that nothing explains: alternatives are compared with the same losses in both arms.
 
 Where a bill read less than the simulation says could be read, the call is made to read no more than it did, and what
-comes after that is gone from the cache. Everything else of the replay stays a prediction.
+comes after that is gone from the cache. Everything else of the replay stays a prediction. Where content changed, too,
+the call stays as it is: its own fault is told beside what nothing explains.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from cachecost.analysis.bill.requests import is_less_than_expected
+from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.replays.incremental import TrackedReplay
 from cachecost.analysis.replays.priced import PricedSimulation
 from cachecost.analysis.replays.replays import Replays
@@ -43,8 +45,10 @@ def hold_losses(traffic: Workload) -> tuple[Workload, dict[int, int]]:
     """
     if not _has_bills(traffic):
         return traffic, {}
-    simulation = traffic.simulation(hosts=UnexplainedHosts(), kind=PricedSimulation)
-    held, expected, _ = _hold(traffic, map(simulation.simulate, traffic.calls))
+    priced = traffic.simulation(hosts=UnexplainedHosts(), kind=PricedSimulation)
+    if not any(_is_short(call, priced.simulate(call)) for call in traffic.calls):
+        return traffic, {}
+    held, expected, _ = _hold(traffic, map(traffic.simulation().simulate, traffic.calls))
     return held, expected
 
 
@@ -64,19 +68,18 @@ def _hold(traffic: Workload, made: Iterable[SimulatedCall]) -> HeldLosses:
     """`made` are the calls as simulated."""
     calls, expected = list[Call](), dict[int, int]()
     for number, (call, one) in enumerate(zip(traffic.calls, made, strict=True), 1):
-        calls.append(_held(call, one))
-        if calls[-1].most_read is not None:
+        calls.append(call)
+        if _is_short(call, one):
             expected[number] = one.row.usage.read
+            if not any(codes()[loss.cause].fixed_in == "prompt" for loss in one.losses):
+                calls[-1] = _replace(call, most_read=_billed_read(call))
     return HeldLosses(replace(traffic, calls=calls) if expected else traffic, expected)
 
 
-def _held(call: Call, expected: SimulatedCall) -> Call:
-    """The call, limited to what it read if that is less than expected. Of several passes the bill is the sum."""
+def _is_short(call: Call, expected: SimulatedCall) -> bool:
+    """Whether a call read less than expected. Of several passes the bill is the sum."""
     read = _billed_read(call) if len(expected.passes) == 1 else None
-    if read is None or not is_less_than_expected(read, expected.row.usage.read):
-        return call
-    held: Call = _replace(call, most_read=read)
-    return held
+    return read is not None and is_less_than_expected(read, expected.row.usage.read, expected.read_margin)
 
 
 def _billed_read(call: Call) -> int | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.requests import find_request_rewrites
+from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.observed_replay import observe_replay
 from cachecost.analysis.replays.replays import Replays
 from cachecost.base.errors import CannotEvaluate
@@ -85,7 +86,8 @@ def _rewrite(
     idle = None
     if before is not None and before.start is not None and call.start is not None:
         idle = call.start - before.start
-    where = f" at {found.block}" if found.block and found.block not in found.message else ""
+    is_placed = found.block and found.block not in found.message and codes()[found.cause].fixed_in != "time"
+    where = f" at {found.block}" if is_placed else ""
     words = f"{found.message}{where}"
     is_static = found.layer is not Layer.MESSAGES
     return BilledRewrite(file_of[id(call)], call, before, found.cause, found.tokens, found.cost, words, idle, is_static)

@@ -25,7 +25,8 @@ from cachecost.providers.usage import ZERO
 
 TOLERANCE = 2
 ESTIMATE = 0.02
-"""The length of a prefix that no bill reveals is an estimate: a smaller difference is no rewrite."""
+"""The length of a prefix that no bill reveals is an estimate: a smaller difference is no rewrite, nor is one within the
+error margin of the counts."""
 NOT_EXPLAINED: Cause = "billed_not_explained"
 NEVER_WRITTEN: frozenset[Cause] = frozenset(
     {"breakpoint_misplaced", "no_breakpoint", "below_minimum", "written_never_read"}
@@ -50,10 +51,10 @@ def find_request_rewrites(
     for loss in observed.losses:
         if loss.cause not in NEVER_WRITTEN and _was_cached(loss, billed):
             losses.setdefault(loss.call, []).append(loss)
-    for call, bill, row in zip(calls, billed, observed.rows, strict=True):
+    for call, bill, row, margin in zip(calls, billed, observed.rows, observed.read_margins, strict=True):
         if bill is None or row.error is not None:
             continue
-        for span in _spans(bill, row, losses.get(row.call, [])):
+        for span in _spans(bill, row, margin, losses.get(row.call, []), billed):
             yield _finding(call, bill, row, span, prices)
 
 
@@ -63,23 +64,37 @@ def _was_cached(loss: Loss, billed: Sequence[BilledCall | None]) -> bool:
     return before is None or before.cached > 0
 
 
-def _spans(bill: BilledCall, row: CallRow, losses: Sequence[Loss]) -> Iterator[_PaidSpan]:
-    """What the bill did not read, in the order of the prompt: what should have been read, then each loss."""
+def _spans(
+    bill: BilledCall, row: CallRow, margin: float, losses: Sequence[Loss], billed: Sequence[BilledCall | None]
+) -> Iterator[_PaidSpan]:
+    """What the bill did not read, in the order of the prompt: what should have been read, then each loss.
+
+    `margin` is how far off the replay's read may be. No loss reaches beyond what the call before had cached.
+    """
     read, end = bill.read, bill.total_input
     expected = row.usage.read
     ends: list[tuple[int, Loss | None]] = [] if bill.is_summed else [(expected, None)]
-    ends += sorted(((expected + loss.tokens, loss) for loss in losses), key=lambda one: one[0])
+    ends += sorted(((_end_of(loss, expected, billed), loss) for loss in losses), key=lambda one: one[0])
     at = read
     for limit, loss in ends:
         stop = min(limit, end)
-        if stop - at > max(TOLERANCE, ESTIMATE * limit):
+        if stop - at > max(TOLERANCE, ESTIMATE * limit, 0.0 if loss else margin):
             yield _PaidSpan(at, stop, loss)
             at = stop
 
 
-def is_less_than_expected(read: int, expected: int) -> bool:
+def _end_of(loss: Loss, expected: int, billed: Sequence[BilledCall | None]) -> int:
+    """Where what is lost ends: with what the call before had cached, if all of that was sent again."""
+    before = billed[loss.since.number - 1] if loss.since else None
+    end = expected + loss.tokens
+    if before is None or before.is_summed:
+        return end
+    return before.cached if loss.is_whole else min(end, before.cached)
+
+
+def is_less_than_expected(read: int, expected: int, margin: float) -> bool:
     """Whether a bill read less than a replay says, by more than an estimated length may be wrong."""
-    return expected - read > max(TOLERANCE, ESTIMATE * expected)
+    return expected - read > max(TOLERANCE, ESTIMATE * expected, margin)
 
 
 def find_unexplained(number: int, bill: BilledCall, expected: int, prices: CallPrices) -> Finding | None:

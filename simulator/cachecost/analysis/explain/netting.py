@@ -252,7 +252,7 @@ def _key(loss: Loss, observed: ObservedReplay) -> LossKey:
 
 def _by_cause(observed: ObservedReplay) -> dict[Cause, list[Loss]]:
     found: dict[Cause, list[Loss]] = {}
-    for loss in (*observed.losses, *_needless_writes(observed)):
+    for loss in (*observed.losses, *observed.idle_hours, *_needless_writes(observed)):
         found.setdefault(loss.cause, []).append(loss)
     return found
 

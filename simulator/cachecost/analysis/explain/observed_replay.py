@@ -1,4 +1,4 @@
-"""A replay of steps, with what each call lost."""
+"""A replay of steps, with what each call lost, what it wrote and nobody read, and what it wrote for too long."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from cachecost.analysis.explain.codes import codes
-from cachecost.analysis.explain.fixes.scopes import Conversation, Conversations, conversation_of
+from cachecost.analysis.explain.fixes.scopes import Conversation, Conversations, Kind, conversation_of, kind_of
 from cachecost.analysis.replays.incremental import ChangedReplay, TrackedReplay
 from cachecost.analysis.replays.replays import Replays
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
 from cachecost.base.structs import replace
+from cachecost.caches.alignment import path
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import ZERO, CallRow
-from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.render import Prompt
+from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.render import BreakpointPrefix, Prompt
+from cachecost.prompts.request import Request
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
-from cachecost.simulation.engine import SimulatedCall
+from cachecost.simulation.engine import AS_RECORDED, SimulatedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,29 +48,41 @@ class RenderedCall:
 class ObservedReplay:
     """What a replay of steps recorded. Steps are numbered from 1 in their order, as `Loss.call` is.
 
-    `rows` are those of the steps, `prices` and `rendered` those of the calls that could be evaluated and that lost
-    something. `lone` wrote what no call read. `tracked` is the replay that others are derived from.
+    `rows` are those of the steps, `read_margins` the tokens by which their reads may be miscounted, `prices` and
+    `rendered` those of the calls that could be evaluated and that lost something. `lone` wrote what no call read,
+    `idle_hours` are 1h writes where 5m would have lasted. `tracked` is the replay that others are derived from.
     """
 
     steps: Sequence[ReplayStep]
     tracked: TrackedReplay
     rows: list[CallRow] = field(default_factory=list)
+    read_margins: list[float] = field(default_factory=list)
     prices: dict[int, Prices] = field(default_factory=dict)
     rendered: dict[int, RenderedCall] = field(default_factory=dict)
     losses: list[Loss] = field(default_factory=list)
     lone: list[LoneCall] = field(default_factory=list)
+    idle_hours: list[Loss] = field(default_factory=list)
     conversations: Conversations = field(default_factory=Conversations)
 
     def number(self, position: int) -> int:
         """The recorded call of a step; 0 for an extra one."""
         return self.steps[position - 1].number
 
+    @property
+    def refused(self) -> set[int]:
+        """The recorded calls that have no usage."""
+        return {step.number for step, row in zip(self.steps, self.rows, strict=True) if row.error}
+
     def call(self, position: int) -> Call:
         return self.steps[position - 1].call
 
     def paid_again(self, loss: Loss) -> Decimal:
-        """USD above the price of a read that the tokens of a loss cost."""
+        """USD above the price of a read that the tokens of a loss cost; of a 1h write above that of a 5m write."""
         row, prices = self.rows[loss.call - 1], self.prices.get(loss.call)
+        if prices is not None and loss.cause == "hour_unused":
+            tokens = min(loss.tokens, row.usage.write_1h)
+            shorter = replace(row.usage, write_1h=row.usage.write_1h - tokens, write_5m=row.usage.write_5m + tokens)
+            return row.cost.total - prices.total_cost(shorter)
         unread = row.usage.total_input - row.usage.read
         if prices is None or not unread:
             return ZERO
@@ -78,6 +92,7 @@ class ObservedReplay:
     def add(self, made: SimulatedCall) -> None:
         """The next step as simulated. Held losses are the bill's, and extra calls lose nothing that matters."""
         self.rows.append(made.row)
+        self.read_margins.append(made.read_margin)
         position = len(self.rows)
         if made.prices:
             self.prices[position] = made.prices
@@ -105,27 +120,37 @@ def observe_replay(
 
 
 def _observe(steps: Sequence[ReplayStep], tracked: TrackedReplay, calls: Iterator[SimulatedCall]) -> ObservedReplay:
-    observed, writers = ObservedReplay(steps, tracked), _LoneWriters()
+    traffic = tracked.traffic
+    observed, writers, hours = ObservedReplay(steps, tracked), _LoneWriters(), _HourWriters(traffic.calls)
+    is_timed = traffic.strategy != AS_RECORDED or any(step.call.timestamp is not None for step in steps)
     for step, made in zip(steps, calls, strict=True):
         observed.add(made)
         writers.add(step, made)
+        if is_timed:
+            hours.add(step, made)
     observed.lone = list(writers.unread())
+    observed.idle_hours = list(hours.idle())
     return observed
 
 
 class _LoneWriters:
-    """The calls that are alone in their conversation, and all prefixes that some call read."""
+    """The calls that are alone in their conversation, and all prefixes that some call read or could have read."""
 
     def __init__(self) -> None:
         self._lone: dict[Conversation, LoneCall | None] = {}
         self._hits: set[Prefix] = set()
+        self._expires: dict[Prefix, float] = {}
         self._position = 0
 
     def add(self, step: ReplayStep, made: SimulatedCall) -> None:
         self._position += 1
         self._hits.update(one.outcome.hit for one in made.passes if one.outcome.hit)
-        if step.number == NO_CALL or not made.passes:
+        if step.number == NO_CALL or not made.passes or made.rules is None:
             return
+        for breakpoint in made.passes[0].outcome.breakpoints:
+            if step.call.start < self._expires.get(breakpoint.prefix, step.call.start):
+                self._hits.add(breakpoint.prefix)  # it was sent again in time: other causes say why it was not read
+            self._expires[breakpoint.prefix] = step.call.start + made.rules.ttl_s[breakpoint.ttl]
         conversation = conversation_of(step.call)
         self._lone[conversation] = None if conversation in self._lone else self._writer(made)
 
@@ -143,3 +168,67 @@ class _LoneWriters:
         for one in self._lone.values():
             if one is not None and one.written not in self._hits:
                 yield one
+
+
+class _HourWriters:
+    """What calls write for an hour, by kind of call and on static prefix or messages, and whether 5m would have lasted.
+
+    What a kind of call never reads tells nothing of its pauses. `sent` are the calls before any fix: a 1h TTL that a
+    fix chose is none of theirs.
+    """
+
+    def __init__(self, sent: Sequence[Call]) -> None:
+        self._sent = sent
+        self._written: dict[tuple[Kind, bool], list[Loss]] = {}
+        self._used: dict[Prefix, float] = {}
+        self._pauses: dict[tuple[Kind, bool], float] = {}
+        """The longest time between two uses of an entry, in seconds."""
+        self._short_s: dict[Kind, float] = {}
+        self._position = 0
+
+    def add(self, step: ReplayStep, made: SimulatedCall) -> None:
+        self._position += 1
+        if not made.passes or made.rules is None or "1h" not in made.rules.accepted_ttls:
+            return
+        outcome, kind, now = made.passes[0].outcome, kind_of(step.call), step.call.start
+        self._short_s[kind] = made.rules.ttl_s["5m"]
+        hit = outcome.hit
+        if hit is not None and hit in self._used:
+            key = kind, hit.layer is not Layer.MESSAGES
+            self._pauses[key] = max(self._pauses.get(key, 0.0), now - self._used[hit])
+        depth = hit.depth if hit else 0
+        if outcome.write_1h and step.number != NO_CALL and _asks_for_an_hour(self._sent[step.number - 1].request):
+            self._note(outcome.breakpoints, made, kind, depth)
+        self._used.update((one.prefix, now) for one in outcome.breakpoints)
+        if hit is not None:
+            self._used[hit] = now
+
+    def _note(self, breakpoints: Sequence[BreakpointPrefix], made: SimulatedCall, kind: Kind, depth: int) -> None:
+        """What the call writes for an hour: a loss each on the static prefix and on messages."""
+        sizes = made.passes[0].sizes
+        at = made.passes[0].outcome.read
+        for one in breakpoints:
+            if one.prefix.depth <= depth or one.ttl != "1h":
+                continue
+            tokens = sizes.of(one.prefix) - at
+            first = path(one.prefix, depth)[0]
+            loss = Loss(self._position, "hour_unused", first, one.prefix.depth, ttl="1h", tokens=tokens)
+            self._written.setdefault((kind, one.prefix.layer is not Layer.MESSAGES), []).append(loss)
+            at, depth = at + tokens, one.prefix.depth
+
+    def idle(self) -> Iterator[Loss]:
+        """The writes of each kind of call whose entries were read, and always within 5 minutes; one a call."""
+        found: dict[int, Loss] = {}
+        for (kind, is_static), losses in self._written.items():
+            pauses = [self._pauses[kind, one] for one in {is_static, False} if (kind, one) in self._pauses]
+            if not pauses or max(pauses) >= self._short_s[kind]:
+                continue
+            for loss in losses:
+                before = found.get(loss.call)
+                tokens = loss.tokens + (before.tokens if before else 0)
+                found[loss.call] = replace(before or loss, tokens=tokens, gap_s=max(pauses))
+        yield from (found[call] for call in sorted(found))
+
+
+def _asks_for_an_hour(request: Request) -> bool:
+    return request.automatic == "1h" or any(breakpoint.ttl == "1h" for breakpoint in request.breakpoints)

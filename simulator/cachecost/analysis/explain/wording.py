@@ -115,7 +115,9 @@ def _parameter(cause: str, request: Request) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds for people: `7 s`, `12 min`, `2.5 h`."""
+    """Seconds for people: `7 ms`, `1.4 s`, `70 s`, `12 min`, `2.5 h`."""
+    if seconds < 10 and seconds != int(seconds):
+        return f"{seconds:.1f} s" if seconds >= 1 else f"{max(1, round(seconds * 1000))} ms"
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

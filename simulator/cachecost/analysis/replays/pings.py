@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, conversations, in_order
 from cachecost.conversations.calls import Call, PlannedCall, derive_call
 from cachecost.strategies.changes.keepalive import KeepAlive
 
 
-def add_pings(steps: Sequence[ReplayStep], habit: KeepAlive) -> list[ReplayStep]:
-    """The steps, and pings in the pauses of each conversation."""
+def add_pings(steps: Sequence[ReplayStep], habit: KeepAlive, refused: Collection[int] = ()) -> list[ReplayStep]:
+    """The steps, and pings in the pauses of each conversation. The `refused` calls cached nothing to keep alive."""
     made = list(steps)
     for conversation in conversations(steps):
-        made += _pings(conversation, habit)
+        made += _pings([step for step in conversation if step.number not in refused], habit)
     return in_order(made)
 
 

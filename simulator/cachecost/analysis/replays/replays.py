@@ -120,6 +120,8 @@ class Replays:
         if self.traffic.setup.bills:
             for number, content, billed in self._changed_bills(changed, preparer):
                 preparer.learn(number, content, billed)
+            for step in changed:
+                self._learn_breakpoints(step, preparer)
         return preparer
 
     def tracked_replay(self, steps: Sequence[ReplayStep]) -> TrackedReplay:
@@ -134,6 +136,18 @@ class Replays:
             scaled = billed and self._scale_bill(billed, sent, step.content, preparer)
             if scaled:
                 yield step.number, step.content, scaled
+
+    def _learn_breakpoints(self, step: ReplayStep, preparer: CallPreparer) -> None:
+        """The lengths up to the other breakpoints of a call, where bills tell them of the call as it was sent."""
+        was, now = self._sent_prompt(self.traffic.calls[step.number - 1]), self._prompt(step.content, preparer)
+        lengths = preparer.lengths
+        if was is None or now is None or lengths is None or len(was.breakpoints) != len(now.breakpoints):
+            return
+        for before, after in zip(was.breakpoints[:-1], now.breakpoints[:-1], strict=True):
+            billed = lengths.told(before.prefix)
+            if billed is not None and lengths.told(after.prefix) is None:
+                tokens = _scale(billed, before.prefix.tokens, after.prefix.tokens)
+                lengths.learn_prefix(step.number, after.prefix, tokens)
 
     def are_as_sent(self, steps: Sequence[ReplayStep]) -> bool:
         """Whether the recorded calls among the steps have the content that was billed."""

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from cachecost.analysis.replays.steps import as_sent
 from cachecost.analysis.whatif.compaction import compaction_option, compaction_options
-from cachecost.analysis.whatif.contents import tools_options
+from cachecost.analysis.whatif.contents import tools_options, volatile_options
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pauses import RecordedPauses, measure_pauses
 from cachecost.analysis.whatif.pings import ping_option, ping_options
@@ -25,7 +25,6 @@ from cachecost.analysis.whatif.places import (
 )
 from cachecost.analysis.whatif.thinking import thinking_options
 from cachecost.analysis.whatif.ttls import breakpoint_options, ttl_options
-from cachecost.analysis.whatif.volatile import volatile_options
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.ledger.results import CallRow
 from cachecost.providers.prices import Prices
@@ -48,6 +47,8 @@ class RecordingProfile:
     prices: Prices | None
     pauses: RecordedPauses
     lengths: dict[int, int]
+    refused: frozenset[int] = frozenset()
+    """The calls that have no usage as recorded."""
     today: date | None = None
 
     @classmethod
@@ -56,7 +57,8 @@ class RecordingProfile:
         costs: dict[int, Decimal] = {row.call: row.cost.total for row in rows}
         main = MainModel.of(traffic, costs)
         lengths = {row.call: row.usage.total_input for row in rows}
-        return cls(traffic, main, _prices(traffic, main), measure_pauses(traffic.calls), lengths, today)
+        refused = frozenset(row.call for row in rows if row.error)
+        return cls(traffic, main, _prices(traffic, main), measure_pauses(traffic.calls), lengths, refused, today)
 
     @property
     def short_s(self) -> float:
@@ -66,7 +68,7 @@ class RecordingProfile:
         """Every option, whether or not it changes anything here."""
         calls = self.traffic.calls
         yield from ttl_options(calls, self.pauses, self.short_s)
-        yield from ping_options(calls, self.pauses, self.prices, self.short_s)
+        yield from ping_options(calls, self.pauses, self.prices, self.short_s, self.refused)
         yield from breakpoint_options(calls)
         yield from tools_options(calls)
         yield from volatile_options(calls)
@@ -116,7 +118,7 @@ class RecordingProfile:
             if kind == "breakpoints":
                 return _find_preset(value)
             if kind == "keep-alive":
-                return ping_option(self.traffic.calls, self.pauses, self.prices, self.short_s, value)
+                return ping_option(self.traffic.calls, self.pauses, self.prices, self.short_s, self.refused, value)
             if kind == "compaction":
                 limit = int(value.removesuffix("k")) * (1000 if value.endswith("k") else 1)
                 return compaction_option(self.traffic, self.lengths, limit)

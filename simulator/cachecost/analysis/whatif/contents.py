@@ -1,4 +1,4 @@
-"""Tools in one order, and keys of their schemas in one order."""
+"""Tools in one order, keys of their schemas in one order, and volatile words after the last breakpoint."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cachecost.analysis.replays.steps import PartPool, change_calls
+from cachecost.analysis.replays.volatile import VolatileTail
 from cachecost.analysis.whatif.option import CONTENT, Option
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
@@ -42,6 +43,23 @@ def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
         "The order of keys is assumed not to affect answers",
         unsupported="" if by_name else NO_WORDS,
         unchanged="" if not by_name or _keys_differ(lists) else NEVER_KEYS,
+    )
+
+
+def volatile_options(calls: Sequence[Call]) -> Iterator[Option]:
+    """What changes in the system prompt from call to call, sent behind the last breakpoint instead."""
+    tail = VolatileTail.find(calls)
+    cut = sum(span is not None for span in tail.spans.values())
+    how = "the words that change" if cut == len(tail.spans) else "the blocks that change"
+    places = ", ".join(sorted(tail.paths, key=lambda path: int(path.rpartition(".")[2]))) or "none"
+    yield Option(
+        "volatile=last",
+        "volatile",
+        f"{how} in the system prompt ({places}) move to a text block after the last breakpoint",
+        change_calls(tail),
+        CONTENT,
+        "The model is assumed to follow these words there as in the system prompt; earlier versions are dropped",
+        unchanged="" if tail.spans else "nothing in the system prompt changes within a conversation",
     )
 
 

@@ -36,6 +36,8 @@ class RecordedPauses:
         """Why the recording cannot show what a TTL of `least` seconds changes; "" if it can."""
         if not self.are_known:
             return "the recording has no timestamps, so its pauses are unknown"
+        if not self.seconds:
+            return "no call follows another, so its pauses are unknown"
         if not self.between(least):
             return f"no pause reaches {least:g} s (the longest is {self.longest:,.0f} s)"
         return ""

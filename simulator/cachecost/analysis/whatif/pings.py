@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from cachecost.analysis.replays.pings import add_pings
 from cachecost.analysis.replays.steps import has_breakpoints
@@ -18,17 +18,20 @@ ASSUMED = "A client cannot know which call is the last, so keep-alives also foll
 
 
 def ping_options(
-    calls: Sequence[Call], found: RecordedPauses, prices: Prices | None, short_s: float
+    calls: Sequence[Call], found: RecordedPauses, prices: Prices | None, short_s: float, refused: Collection[int]
 ) -> Iterator[Option]:
     """Several intervals, each for as many pings as the prices are worth, and the longest for a few alone."""
-    for every_s in INTERVALS:
-        yield ping_option(calls, found, prices, short_s, f"{every_s:g}s")
-    for most in FEW:
-        yield ping_option(calls, found, prices, short_s, f"{max(INTERVALS):g}s:{most}")
+    for value in (*(f"{every_s:g}s" for every_s in INTERVALS), *(f"{max(INTERVALS):g}s:{most}" for most in FEW)):
+        yield ping_option(calls, found, prices, short_s, refused, value)
 
 
 def ping_option(
-    calls: Sequence[Call], found: RecordedPauses, prices: Prices | None, short_s: float, value: str
+    calls: Sequence[Call],
+    found: RecordedPauses,
+    prices: Prices | None,
+    short_s: float,
+    refused: Collection[int],
+    value: str,
 ) -> Option:
     """Pings as `value` says: "295s", or "295s:3" for at most three in a pause. Raises ValueError."""
     interval, _, most = value.partition(":")
@@ -42,7 +45,7 @@ def ping_option(
         f"keep-alive={value}",
         "keep-alive",
         f"a keep-alive every {every_s:g} s of a pause, at most {times}: bridges up to {bridged:.0f} min",
-        lambda steps: add_pings(steps, habit),
+        lambda steps: add_pings(steps, habit, refused),
         PINGS,
         ASSUMED,
         found.missing_reason(short_s),

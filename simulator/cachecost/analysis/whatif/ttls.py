@@ -20,11 +20,11 @@ SHORT, HOUR = 300.0, 3600.0
 
 def ttl_options(calls: Sequence[Call], found: RecordedPauses, short_s: float) -> Iterator[Option]:
     """Everything for 5 minutes, everything for an hour, and an hour for the layers that come first alone."""
-    why = found.missing_reason(short_s)
     for ttl in ("5m", "1h"):
         timed = set_ttl(ttl)
         same = all(timed(call.request) is call.request for call in calls)
         unchanged = "already so" if same else ""
+        why = _missing_reason(calls, timed, found, short_s)
         yield _option(f"ttl={ttl}", f"every breakpoint has a TTL of {ttl}", timed, why, unchanged)
     for name, layers, words in (
         ("ttl=1h:tools", (Layer.TOOLS,), "a TTL of 1h on tools, 5m on everything else"),
@@ -36,7 +36,24 @@ def ttl_options(calls: Sequence[Call], found: RecordedPauses, short_s: float) ->
     ):
         there = any(breakpoint.layer in layers for call in calls for breakpoint in call.request.breakpoints)
         missing = "" if there else f"no call has a breakpoint on {' or '.join(layers)}"
-        yield _option(name, words, set_hour_on(layers), why, missing)
+        timed = set_hour_on(layers)
+        yield _option(name, words, timed, _missing_reason(calls, timed, found, short_s), missing)
+
+
+def _missing_reason(
+    calls: Sequence[Call], timed: Callable[[Request], Request], found: RecordedPauses, short_s: float
+) -> str:
+    """Why the recording cannot show what these TTLs change. That 5m is enough, pauses shorter than that prove."""
+    lengthens = any(
+        then.ttl == "1h" and now.ttl == "5m"
+        for call in calls
+        for now, then in zip(_ttls(call.request), _ttls(timed(call.request)), strict=True)
+    )
+    return found.missing_reason(short_s if lengthens else 0.0)
+
+
+def _ttls(request: Request) -> Sequence[Breakpoint]:
+    return sent_breakpoints(request).breakpoints
 
 
 def _option(name: str, does: str, timed: Callable[[Request], Request], why: str, unchanged: str) -> Option:

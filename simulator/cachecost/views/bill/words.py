@@ -34,7 +34,7 @@ CAUSE_NAMES: dict[Cause, str] = {
     "effort_changed": "effort level switched",
     "images_changed": "first image",
     "lookback_exceeded": "more blocks than a breakpoint looks back",
-    "concurrent_write": "sub-agents started at the same time",
+    "concurrent_write": "sent before the first answer had begun",
     "billed_not_explained": "cause unknown",
 }
 """Where the name differs from that of `explain`, which names what changed in a request."""

@@ -25,7 +25,7 @@ from cachecost.analysis.explain.fixes.parameters import (
 )
 from cachecost.analysis.explain.fixes.prompts import no_compaction, same_messages, same_system, same_tools
 from cachecost.analysis.explain.fixes.scopes import in_kind, in_static_prefix
-from cachecost.analysis.explain.fixes.times import outlast_pauses, wait_for_first_token
+from cachecost.analysis.explain.fixes.times import outlast_pauses, shorten_hours, wait_for_first_token
 from cachecost.analysis.explain.fixes.writes import write_less
 from cachecost.caches.causes import Cause
 
@@ -46,6 +46,7 @@ FIXERS: Mapping[Cause, Fixer] = {
     "images_changed": Fixer(image_from_the_start),
     "ttl_expired": Fixer(outlast_pauses, in_kind, tries=5),
     "concurrent_write": Fixer(wait_for_first_token, tries=1),
+    "hour_unused": Fixer(shorten_hours, in_kind),
     "lookback_exceeded": Fixer(place_breakpoints, tries=1),
     "breakpoint_misplaced": Fixer(place_breakpoints, tries=1),
     "no_breakpoint": Fixer(place_missing_breakpoints),

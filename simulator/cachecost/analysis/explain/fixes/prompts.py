@@ -15,6 +15,7 @@ from cachecost.analysis.explain.fixes.settings import same_settings
 from cachecost.analysis.explain.fixes.threads import Continuation, ThreadCorrections, go_on
 from cachecost.analysis.explain.fixes.versions import CountBlock, align, changed_tokens
 from cachecost.analysis.replays.steps import PartPool, ReplayStep
+from cachecost.analysis.replays.volatile import VolatileTail
 from cachecost.base.structs import replace
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
@@ -39,12 +40,20 @@ def _union(lists: Sequence[Part], parts: PartPool) -> Part:
 
 
 def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
-    """The system prompt of a conversation's first call; what changes is sent in the last message. Of settings that it
+    """The system prompt of a conversation's first call; what changes is sent in the last message, or in each call after
+    the last breakpoint. Of settings that it
     is rendered with, one value in all calls. What several conversations share behind what differs comes first."""
     reordered, others = _reorder_shared(context, losses)
     conversations = list(with_losses(context, others).values())
     for changed, words in same_settings(conversations):
         yield _joined(context, _first_system(context, changed, words) if others else None, reordered)
+    moved = [step.with_change(tail) for steps in conversations for tail in [_volatile_tail(steps)] for step in steps]
+    if moved:
+        yield _joined(context, Fix(replaced(context.steps, moved)), reordered)
+
+
+def _volatile_tail(steps: Sequence[ReplayStep]) -> VolatileTail:
+    return VolatileTail.find([step.call for step in steps])
 
 
 def _reorder_shared(context: FixContext, losses: Sequence[Loss]) -> tuple[list[ReplayStep], list[Loss]]:

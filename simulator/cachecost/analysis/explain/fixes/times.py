@@ -1,4 +1,4 @@
-"""Longer TTLs, keep-alives, and calls that wait for the first token of the one that writes for them."""
+"""Longer and shorter TTLs, keep-alives, and calls that wait for the first token of the one that writes for them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def outlast_pauses(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]
         for times in _pings_needed(losses, ttl_s):
             habit = KeepAlive(every_s=ttl_s - LEAD_S, times=times)
             words = f"{count_text(times, 'keep-alive')} after every call, each {LEAD_S:g} s before the {ttl} TTL ends"
-            pings = [step for step in add_pings(in_scopes(context, losses), habit) if step.number == NO_CALL]
+            pinged = add_pings(in_scopes(context, losses), habit, context.observed.refused)
+            pings = [step for step in pinged if step.number == NO_CALL]
             yield Fix(in_order([*context.steps, *pings]), words=words)
 
 
@@ -47,6 +48,16 @@ def _hour_fixes(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
         changed = [step.with_request(change(step.call.request)) for step in concerned]
         if any(one.call.request is not other.call.request for one, other in zip(changed, concerned, strict=True)):
             yield Fix(replaced(context.steps, changed), words=words)
+
+
+def shorten_hours(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """5m for all breakpoints, or for those on messages alone."""
+    concerned = in_scopes(context, losses)
+    for change, words in (
+        (set_ttl("5m"), "a 5m TTL on every breakpoint"),
+        (set_hour_on((Layer.TOOLS, Layer.SYSTEM)), "a 5m TTL on messages"),
+    ):
+        yield Fix(replaced(context.steps, [step.with_request(change(step.call.request)) for step in concerned]), words)
 
 
 def _ttls(context: FixContext, losses: Sequence[Loss]) -> dict[str, float]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from cachecost.analysis.replays.steps import PartPool, change_calls
-from cachecost.analysis.whatif.option import CONTENT, Option
+from cachecost.analysis.replays.steps import PartPool
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
 from cachecost.prompts.refusals import sent_breakpoints, wire_path
@@ -17,32 +16,12 @@ LINE = 80
 """Characters: words that change are sent with the line they stand in, if what is before them there is not longer."""
 
 
-def volatile_options(calls: Sequence[Call]) -> Iterator[Option]:
-    """What changes in the system prompt from call to call, sent behind the last breakpoint instead."""
-    tail = _VolatileTail.find(calls)
-    cut = sum(span is not None for span in tail.spans.values())
-    how = "the words that change" if cut == len(tail.spans) else "the blocks that change"
-    yield Option(
-        "volatile=last",
-        "volatile",
-        f"{how} in the system prompt ({_places(tail)}) move to a text block after the last breakpoint",
-        change_calls(tail),
-        CONTENT,
-        "The model is assumed to follow these words there as in the system prompt; earlier versions are dropped",
-        unchanged="" if tail.spans else "nothing in the system prompt changes within a conversation",
-    )
-
-
-def _places(tail: _VolatileTail) -> str:
-    return ", ".join(sorted(tail.paths, key=lambda path: int(path.rpartition(".")[2]))) or "none"
-
-
 Span = tuple[int, int]
 """How many characters at the beginning and at the end of a text never change."""
 
 
 @dataclass(slots=True)
-class _VolatileTail:
+class VolatileTail:
     """Calls whose volatile words stand at the end. `spans`: by size of the system prompt and place; None: all.
 
     `paths` are the places as the API writes them.
@@ -53,7 +32,7 @@ class _VolatileTail:
     _parts: PartPool = field(default_factory=PartPool)
 
     @classmethod
-    def find(cls, calls: Sequence[Call]) -> _VolatileTail:
+    def find(cls, calls: Sequence[Call]) -> VolatileTail:
         """Places whose blocks differ between calls of one conversation that are sent as many system blocks."""
         last: dict[object, Part] = {}
         seen: dict[tuple[int, int], dict[bytes, Block]] = {}
