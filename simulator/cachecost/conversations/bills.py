@@ -10,6 +10,7 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import RecordedCall
+from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import Options, PriceBook, ways_of
 from cachecost.providers.quotes import Prices
 from cachecost.providers.usage import Usage
@@ -27,7 +28,7 @@ class BillTotal(msgspec.Struct):
     """
 
     prices: PriceBook | None = None
-    host: str = "anthropic"
+    host: str = AUTO_HOST
     calls: int = 0
     usage: Usage = msgspec.field(default_factory=Usage)
     unpriced: Counter[str] = msgspec.field(default_factory=Counter)
@@ -71,4 +72,4 @@ class BillTotal(msgspec.Struct):
     def _prices(self, call: RecordedCall, model: str, usage: Usage, book: PriceBook) -> Prices:
         params = call.request.params
         options = Options(call.is_batch, **ways_of(params)) if params or call.is_batch else USUAL
-        return book.quote(call.host or self.host, model, call.day, options).of(usage.total_input)
+        return book.quote(host_of(call.host, self.host, model), model, call.day, options).of(usage.total_input)

@@ -10,6 +10,7 @@ from decimal import Decimal
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
 from cachecost.conversations.billed_calls import BilledCall
+from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import Options, PriceBook
 from cachecost.providers.quotes import PER_TOKEN, Prices, Quote
 from cachecost.providers.rules import ModelRules, RuleBook
@@ -28,7 +29,7 @@ class CallPrices:
 
     book: PriceBook
     rules: RuleBook
-    host: str = "anthropic"
+    host: str = AUTO_HOST
     _quotes: dict[tuple[str, str, int | None, Mode], Quote | str] = field(default_factory=dict)
     _rules: dict[tuple[str, str, int | None], ModelRules | None] = field(default_factory=dict)
 
@@ -56,7 +57,11 @@ class CallPrices:
 
     def _why(self, call: BilledCall, model: str) -> str:
         quote = self._quote(call, model)
-        return quote if isinstance(quote, str) else f"no price known for {model} on host {call.host or self.host}"
+        return (
+            quote
+            if isinstance(quote, str)
+            else f"no price known for {model} on host {host_of(call.host, self.host, model)}"
+        )
 
     def _quote(self, call: BilledCall, model: str) -> Quote | str:
         key = (call.host, model, None if call.start is None else int(call.start // SECONDS_A_DAY), call.modes)
@@ -69,7 +74,7 @@ class CallPrices:
         modes = call.modes
         options = Options("batch" in modes, "fast" in modes, "us" in modes, "flex" in modes)
         try:
-            return self.book.quote(call.host or self.host, model, day_of_call(call), options)
+            return self.book.quote(host_of(call.host, self.host, model), model, day_of_call(call), options)
         except CannotEvaluate as error:
             return str(error)
 
@@ -78,7 +83,9 @@ class CallPrices:
         key = (call.host, call.model, None if call.start is None else int(call.start // SECONDS_A_DAY))
         if key not in self._rules:
             try:
-                self._rules[key] = self.rules.rules(call.host or self.host, call.model, day_of_call(call))
+                self._rules[key] = self.rules.rules(
+                    host_of(call.host, self.host, call.model), call.model, day_of_call(call)
+                )
             except CannotEvaluate:
                 self._rules[key] = None
         return self._rules[key]

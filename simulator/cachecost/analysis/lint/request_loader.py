@@ -22,6 +22,7 @@ from cachecost.prompts.refusals import SentBreakpoints, accepts_breakpoint, sent
 from cachecost.prompts.render import Prompt, Renderer
 from cachecost.prompts.request import Breakpoint, Request, block_at
 from cachecost.prompts.wire import NotAMessage, breakpoint_fault, content_blocks, own_breakpoint
+from cachecost.providers.hosts import host_of
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.tokens.calibrated import BilledLengths
 from cachecost.tokens.factory import make_counter
@@ -59,7 +60,7 @@ class RequestLoader:
         Raises CannotEvaluate for an unknown model.
         """
         request = call.request
-        rules = self._rules.rules(call.host or self.host, request.model, call.day)
+        rules = self._rules.rules(host_of(call.host, self.host, request.model), request.model, call.day)
         faults = ((_block_path(request.fault), request.fault),) if request.fault else ()
         loaded = self._load(label, number, request, rules, faults, call.workspace)
         bill = bill_of(call)

@@ -22,7 +22,6 @@ from typing import Any
 import msgspec
 
 from cachecost.conversations.readers.codex import lines
-from cachecost.conversations.readers.common.model_names import host_of, parse_model_name
 from cachecost.conversations.readers.common.session_calls import (
     Piece,
     Session,
@@ -32,6 +31,7 @@ from cachecost.conversations.readers.common.session_calls import (
     time_of,
 )
 from cachecost.conversations.usage_shapes import usage_from
+from cachecost.providers.hosts import parse_model_name
 
 SUMMARY = "summary"
 """The kind of a piece that is a compaction's summary, a JSON text; all others are items of the Responses API."""
@@ -205,7 +205,7 @@ class Rollout:
         call = SessionCall(before + 1, number, self._model, usage, end if start is None else start, end, before)
         call.events, call.agent, call.thread = self._events, agent, meta.id if agent else ""
         call.session, call.id, call.version = meta.session_id or meta.id, known, meta.cli_version or ""
-        call.host = _host(meta.model_provider or "", self._model)
+        call.host = parse_model_name(self._model, meta.model_provider or "")[1] or ""
         call.modes = (TIERS[self._tier],) if self._tier in TIERS else ()
         call.request, call.answer, call.is_cut = self._request, self._answer, self._is_cut
         call.has_thinking = self._has_thinking
@@ -274,8 +274,3 @@ def _agent(meta: lines.Meta) -> str:
     if name:
         return str(name)
     return source if isinstance(source, str) else str(next(iter(source), "sub-agent"))
-
-
-def _host(provider: str, model: str) -> str:
-    _, known = parse_model_name(model, provider.replace("amazon-", ""))
-    return known or host_of(model)

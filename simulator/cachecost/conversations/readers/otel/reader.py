@@ -23,7 +23,6 @@ from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.common.call_order import by_start
 from cachecost.conversations.readers.common.dialects import parse_json_text
 from cachecost.conversations.readers.common.json_documents import must_hold
-from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
@@ -35,6 +34,7 @@ from cachecost.conversations.readers.otel.model_calls import Attributes, model_c
 from cachecost.conversations.readers.otel.spans import OtelSpan, spans
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage
+from cachecost.providers.hosts import host_at, host_names, parse_model_name
 from cachecost.providers.usage import Usage
 
 EXPECTED = "OpenTelemetry spans"
@@ -47,7 +47,6 @@ PROVIDERS = ("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.syste
 SESSIONS = ("gen_ai.conversation.id", "session.id", "traceloop.association.properties.session_id")
 FIRST_TOKEN = ("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token")
 STATUS = ("http.response.status_code", "http.status_code", "error.type")
-ADDRESSES = {"openrouter.ai": "openrouter", "api.anthropic.com": "anthropic", "amazonaws.com": "bedrock"}
 CONTENT = ("gen_ai.input.messages", "gen_ai.prompt", "input.value")
 
 
@@ -142,7 +141,7 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> ParsedCall:
         answer=answer_of_span(attributes, span.events),
         timestamp=iso(span.start),
         first_token_s=_seconds(attributes),
-        host=_address(attributes) or host,
+        host=_host(attributes, model, host),
         status=status,
         session=_first(attributes, SESSIONS) or span.trace,
         id=_first(attributes, ("gen_ai.response.id",)) or f"{span.trace}/{span.id}",
@@ -171,9 +170,10 @@ def _status(span: OtelSpan) -> int:
     return next((int(one) for one in told if one.isdecimal() and 400 <= int(one) <= 599), status_in(" ".join(errors)))
 
 
-def _address(attributes: Attributes) -> str | None:
-    address = str(attributes.get("server.address") or "")
-    return next((host for end, host in ADDRESSES.items() if address.endswith(end)), None)
+def _host(attributes: Attributes, model: str, provider: str | None) -> str | None:
+    """The host of a span. An instrumentation calls each server of a protocol by the name of its client library."""
+    at = host_at(str(attributes.get("server.address") or ""), model)
+    return at if at in host_names() or (provider in (None, "openai", "anthropic") and at) else provider
 
 
 def _seconds(attributes: Attributes) -> float:
