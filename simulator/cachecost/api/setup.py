@@ -121,9 +121,9 @@ def _check_counter(tokens: str | None) -> str | None:
 
 
 def host_from(host: str) -> str:
-    """The host, if it has rules. Raises InputError."""
-    if host not in hosts():
-        raise InputError([Fault("host:", one_of(list(hosts()), host))])
+    """The host, if it has rules, or AUTO_HOST. Raises InputError."""
+    if host not in (known := [*hosts(), AUTO_HOST]):
+        raise InputError([Fault("host:", one_of(known, host))])
     return host
 
 

@@ -17,7 +17,7 @@ from cachecost.commands.help import SharedOption
 from cachecost.commands.output_paths import PagePath
 from cachecost.commands.project_defaults import is_from_file
 from cachecost.providers.assumptions import assumptions_from
-from cachecost.providers.hosts import AUTO_HOST
+from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts
@@ -38,6 +38,11 @@ class SharedOptions:
     prices: Path | None = None
     as_of: date | None = None
     host: str = AUTO_HOST
+
+    @property
+    def one_host(self) -> str:
+        """The host where there is no call whose own host it could be."""
+        return host_of(None, self.host, "")
 
     @cached_property
     def assumptions(self) -> dict[str, str]:
@@ -94,7 +99,7 @@ as_of_option = click.option(
 host_option = click.option(
     "--host",
     cls=SharedOption,
-    type=NameChoice((AUTO_HOST, *hosts())),
+    type=NameChoice((*hosts(), AUTO_HOST)),
     metavar="HOST",
     default=AUTO_HOST,
     show_default=True,

@@ -53,6 +53,11 @@ class Workload:
         of a call. Raises CannotEvaluate for an unknown counter."""
         return kind(self.setup, self.strategy, cache, preparer or self.setup.preparer(), hosts)
 
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The hosts of the calls."""
+        return frozenset(host_of(call.host, self.setup.host, call.request.model) for call in self.calls)
+
     def expect(self, replays: int) -> None:
         """An analysis expects so many replays more. Nobody is told, unless the workload is watched."""
 
