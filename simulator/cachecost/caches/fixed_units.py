@@ -7,7 +7,8 @@ nothing, and then A+D reads A.
 also keeps units at intervals of an unpublished length; those are not simulated.)
 
 A read refreshes the unit that was read; a call refreshes the units where it ends or diverges; neither where the rules
-say that reads do not refresh. An answer becomes a unit when a later request sends it back. Prompts that diverge within a block diverge before it.
+say that reads do not refresh. An answer becomes a unit when a later request sends it back. Prompts that diverge within
+a block diverge before it.
 """
 
 from __future__ import annotations

@@ -148,6 +148,8 @@ class RecordedCall(Call):
     project: str = ""
     agent: str = ""
     lengths: KnownLengths | None = None
+    output_billed: int | None = None
+    """The output tokens of a usage without input tokens: as every call has input, it is no bill (`billed` is None)."""
     file: str = ""
     line: int = 0
 
@@ -162,12 +164,17 @@ class RecordedCall(Call):
         """What the bill says, or the blocks of the response where their lengths are known; None: unknown."""
         if self.iterations and self.pass_bills:
             return sum(bill.output_tokens for bill in self.pass_bills)
-        if self.billed:
-            return self.billed.output_tokens
+        if returned := self.returned_usage:
+            return returned.output_tokens
         if self.lengths is not None and self.lengths.output is not None:
             return self.lengths.output
         lengths = [block.tokens for block in self.response]
         return sum(filter(None, lengths)) if lengths and None not in lengths else None
+
+    @property
+    def returned_usage(self) -> Usage | None:
+        """The usage that came back, also one that says nothing of the input."""
+        return self.billed if self.output_billed is None else Usage(output_tokens=self.output_billed)
 
     @property
     def has_failed(self) -> bool:

@@ -18,6 +18,7 @@ from cachecost.providers.usage import ZERO
 
 SECONDS_A_DAY = 86400
 Mode = tuple[str, ...]
+NO_INPUT = "the usage has no input tokens, so what was sent is unknown; `cachecost replay` estimates it"
 
 
 @dataclass(slots=True)
@@ -34,8 +35,8 @@ class CallPrices:
     _rules: dict[tuple[str, str, int | None], ModelRules | None] = field(default_factory=dict)
 
     def prices(self, call: BilledCall) -> Prices | None:
-        """The prices of a call; None where none is known."""
-        return self.prices_of(call, call.model, call.total_input)
+        """The prices of a call; None where none is known, or nothing of its input."""
+        return self.prices_of(call, call.model, call.total_input) if call.total_input else None
 
     def prices_of(self, call: BilledCall, model: str, total_input: int) -> Prices | None:
         """As `prices`, of a pass of another model ("": the call's) and length."""
@@ -52,6 +53,8 @@ class CallPrices:
 
     def why_unpriced(self, call: BilledCall) -> Sequence[str]:
         """Why a call, or a pass of it of another model, has no price; empty if all has one."""
+        if not call.total_input:
+            return (NO_INPUT,)
         models = dict.fromkeys([call.model, *(model or call.model for model, _ in call.extra)])
         return [self._why(call, model) for model in models if self.prices_of(call, model, 0) is None]
 

@@ -162,7 +162,8 @@ class _LogCheck(RecordingCheck):
 
     def _case(self, number: int, call: RecordedCall, rules: ModelRules) -> _Case | None:
         if call.has_failed or call.billed is None:
-            self.skip(call.line, "it failed" if call.has_failed else "it has no usage")
+            without = "it has no usage" if call.output_billed is None else "its usage has no input tokens"
+            self.skip(call.line, "it failed" if call.has_failed else without)
         if call.why_unknown and not call.has_failed:
             self.skip(call.line, call.why_unknown)
         if call.has_failed or call.why_unknown:
