@@ -30,7 +30,9 @@ REQUESTS: list[dict[str, Any]] = [
     {"messages": [PRIVATE, {"role": "assistant", "content": "z" * 400}, {"role": "user", "content": "w" * 400}]},
     {
         "messages": [{"role": "user", "content": "v" * 9_000}],
-        "tools": [{"name": "f", "description": "d" * 9_000, "input_schema": {}, "cache_control": {"type": "ephemeral"}}],
+        "tools": [
+            {"name": "f", "description": "d" * 9_000, "input_schema": {}, "cache_control": {"type": "ephemeral"}}
+        ],
         "system": [{"type": "text", "text": "s" * 9_000, "cache_control": {"type": "ephemeral"}}],
         "thinking": {"type": "enabled", "budget_tokens": 1024},
     },
@@ -79,6 +81,6 @@ def test_what_a_host_states_is_read(host: str, model: str, tmp_path: Path, monke
 
     monkeypatch.setattr(ModelRules, "__getattribute__", note, raising=False)
     cachecost.replay(log, tokens="bytes")
-    assert (own - read, stated.matching, {n:getattr(stated,n) for n in own-read}) == (set(), stated.matching,{})
+    assert (own - read, stated.matching, {n: getattr(stated, n) for n in own - read}) == (set(), stated.matching, {})
     if stated.matching != "none":
         assert "refreshes_on_read" in read

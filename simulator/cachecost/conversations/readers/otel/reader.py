@@ -39,6 +39,8 @@ from cachecost.providers.usage import Usage
 
 EXPECTED = "OpenTelemetry spans"
 USAGE = ("gen_ai.usage.", "llm.token_count.", "llm.usage.", "ai.usage.")
+METADATA, AI_WRITTEN = "ai.response.providerMetadata", "ai.usage.inputTokenDetails.cacheWriteTokens"
+"""Where the AI SDK has what its own fields lack: version 5 the writes and the provider's usage."""
 MODELS = (
     *("gen_ai.request.model", "llm.request.model_name", "llm.model_name"),
     *("gen_ai.response.model", "llm.response.model_name"),
@@ -156,6 +158,16 @@ def _usage(attributes: Attributes) -> Usage | None:
     if isinstance(own, Mapping) and "cache_creation" in own:
         return usage_from(own, "output.value.usage", "anthropic")
     told = {name: _number(value) for name, value in attributes.items() if name.startswith(USAGE)}
+    metadata = parse_json_text(attributes.get(METADATA))
+    by_provider = metadata.values() if isinstance(metadata, Mapping) else ()
+    for one in (found for found in by_provider if isinstance(found, Mapping)):
+        raw = one.get("usage")
+        if isinstance(raw, Mapping) and "input_tokens" in raw:
+            return usage_from(raw, f"{METADATA}.usage", "anthropic")
+        written = one.get("cacheCreationInputTokens") or (
+            raw.get("cacheWriteInputTokens") if isinstance(raw, Mapping) else 0
+        )
+        told |= {AI_WRITTEN: written} if written and not told.get(AI_WRITTEN) else {}
     return usage_from(told, "usage", "otel") if told else None
 
 
