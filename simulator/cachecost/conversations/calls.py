@@ -157,6 +157,9 @@ class RecordedCall(Call):
         made: Any = self
         if self.day is None and self.timestamp is not None:
             _set(made, "day", day_of(self.start))
+        if self.billed is not None and not self.billed.total_input and not self.iterations:
+            _set(made, "output_billed", self.billed.output_tokens)
+            _set(made, "billed", None)
         if self.output_tokens is None:
             _set(made, "output_tokens", self._output_tokens())
 
@@ -164,8 +167,8 @@ class RecordedCall(Call):
         """What the bill says, or the blocks of the response where their lengths are known; None: unknown."""
         if self.iterations and self.pass_bills:
             return sum(bill.output_tokens for bill in self.pass_bills)
-        if returned := self.returned_usage:
-            return returned.output_tokens
+        if self.billed or self.output_billed:
+            return self.billed.output_tokens if self.billed else self.output_billed
         if self.lengths is not None and self.lengths.output is not None:
             return self.lengths.output
         lengths = [block.tokens for block in self.response]
