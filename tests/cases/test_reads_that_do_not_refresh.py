@@ -49,5 +49,5 @@ def test_the_first_entry_is_gone_ten_minutes_after_it_was_written(
 
     monkeypatch.setattr(RuleBook, "_resolve", resolve)
     log = in_system(tmp_path) if way in ("breakpoint", "named") else LOG
-    reads = [row.usage.read for row in cachecost.replay(log, tokens="bytes").ledger.rows]
+    reads = [row.usage.read for row in cachecost.replay(log, tokens="bytes").rows]
     assert [read > 8_000 for read in reads] == ([False, True, True, True] if refreshes else [False, True, False, True])

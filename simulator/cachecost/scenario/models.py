@@ -9,7 +9,7 @@ from pydantic.config import JsonDict
 
 from cachecost.base.errors import Fault
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way
-from cachecost.providers.hosts import DEFAULT_HOST, host_of_model
+from cachecost.providers.hosts import AUTO_HOST, DEFAULT_HOST, host_of
 from cachecost.scenario.assumed import AssumptionSpec
 from cachecost.scenario.conversation_models import ConversationSource
 from cachecost.scenario.field_types import (
@@ -149,7 +149,7 @@ class Scenario(Strict):
     as_of: Day = None
     """Rules and prices of this day; shipped is the date of the shipped rule data."""
     host: str = DEFAULT_HOST
-    """The host that serves the model; without it that of the model's maker."""
+    """The host that serves the model; without it, or with auto, that of the model's maker."""
     model: str = ""
     """The model's id; with a command, it may be left out: it is the model of the first call."""
     tokens: TOKEN_SOURCES | None = None
@@ -186,8 +186,9 @@ class Scenario(Strict):
     @model_validator(mode="before")
     @classmethod
     def _host_of_model(cls, data: Any) -> Any:
-        is_open = isinstance(data, dict) and "host" not in data and isinstance(data.get("model"), str)
-        return {**data, "host": host_of_model(data["model"]) or DEFAULT_HOST} if is_open else data
+        if not isinstance(data, dict) or data.get("host", AUTO_HOST) != AUTO_HOST:
+            return data
+        return {**data, "host": host_of(None, AUTO_HOST, str(data.get("model") or ""))}
 
     @property
     def first(self) -> str:
