@@ -46,7 +46,8 @@ def test_a_bill_says_that_the_input_is_unknown(run_case: Run) -> None:
 
 
 def test_an_imported_recording_says_the_same(run_case: Run) -> None:
-    run_case(OUTPUT_ONLY, "import", "log.jsonl", "-o", "all.jsonl")
+    imported = run_case(OUTPUT_ONLY, "import", "log.jsonl", "-o", "all.jsonl")
+    assert imported.returncode == 3 and f"3 calls not in the billed dollars: {NO_INPUT}" in imported.stderr
     assert json.loads(run_case(OUTPUT_ONLY, "bill", "all.jsonl", "--json").stdout)["unpriced"][0]["calls"] == 3
 
 

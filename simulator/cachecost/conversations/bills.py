@@ -18,6 +18,7 @@ from cachecost.providers.usage import Usage
 APART = ("compaction", "advisor_message")
 """Passes that the usage of a call leaves out of its sums, and that are charged (Claude docs, `usage.iterations`)."""
 USUAL = Options()
+NO_INPUT = "the usage has no input tokens, so what was sent is unknown; `cachecost replay` estimates it"
 
 
 class BillTotal(msgspec.Struct):
@@ -42,7 +43,10 @@ class BillTotal(msgspec.Struct):
     def add(self, call: RecordedCall) -> None:
         """Add a call to the sums."""
         self.calls += 1
-        if call.billed is None or call.has_failed:
+        if call.has_failed:
+            return
+        if call.billed is None:
+            self.unpriced.update([NO_INPUT] if self.prices and call.output_billed is not None else [])
             return
         parts = [("", call.billed)]
         if call.iterations:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
 from cachecost.conversations.billed_calls import BilledCall
+from cachecost.conversations.bills import NO_INPUT
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import Options, PriceBook
 from cachecost.providers.quotes import PER_TOKEN, Prices, Quote
@@ -18,7 +19,6 @@ from cachecost.providers.usage import ZERO
 
 SECONDS_A_DAY = 86400
 Mode = tuple[str, ...]
-NO_INPUT = "the usage has no input tokens, so what was sent is unknown; `cachecost replay` estimates it"
 
 
 @dataclass(slots=True)
