@@ -78,7 +78,7 @@ def test_the_usage_is_what_the_calls_say_it_is_and_the_passes_that_it_leaves_out
 
 def test_what_has_no_price_is_told_and_the_rest_is_added_up() -> None:
     made = bill(call(SENT), call(SENT, "claude-opus-46"), call(SENT, "claude-opus-46"), call(SENT, host="moon"))
-    assert (made.dollars, made.usage.output_tokens) == (Decimal("0.025"), 4_000)
+    assert (made.dollars, made.usage.input_tokens) == (Decimal("0.025"), 20_000)
     (model, two), (host, one) = made.unpriced.items()
     assert (two, one) == (2, 1)
     assert "claude-opus-46" in model and "did you mean 'claude-opus-4-6'?" in model and "'moon'" in host
