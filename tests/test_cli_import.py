@@ -41,7 +41,7 @@ def test_a_log_without_its_words_replays_to_the_same_bytes(tmp_path: Path) -> No
 
 
 def test_what_has_no_price_is_said_and_the_exit_code_is_3(tmp_path: Path) -> None:
-    log_file(tmp_path, row(0, "claude-opus-46", usage={"output_tokens": 100}))
+    log_file(tmp_path, row(0, "claude-opus-46", usage={"input_tokens": 9, "output_tokens": 100}))
     made = run_here("import", "log.jsonl", "-o", "out.jsonl", "--json", cwd=tmp_path)
     assert made.returncode == 3 and (tmp_path / "out.jsonl").exists()
     assert made.stderr.startswith("1 call not in the billed dollars: ") and "claude-opus-46" in made.stderr
@@ -49,7 +49,7 @@ def test_what_has_no_price_is_said_and_the_exit_code_is_3(tmp_path: Path) -> Non
 
 
 def test_prices_are_those_of_the_calls_day_unless_another_is_given(tmp_path: Path) -> None:
-    log_file(tmp_path, row(0, usage={"output_tokens": 100}))
+    log_file(tmp_path, row(0, usage={"input_tokens": 9, "output_tokens": 100}))
     made = run_here("import", "log.jsonl", "-o", "out.jsonl", "--json", "--as-of", "2025-01-01", cwd=tmp_path)
     assert made.returncode == 3 and "2025-01-01" in made.stderr
 

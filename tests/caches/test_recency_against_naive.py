@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from trees import Tree
 
+from cachecost.caches.chains import FROM_BEST
 from cachecost.caches.recency import Recency
 
 Token = tuple[tuple[str, ...], int]
@@ -34,19 +35,29 @@ class Plain:
         readable_at, started = self.ready[token]
         return "unreadable" if now < readable_at or now <= started else "live"
 
-    def send(self, blocks: tuple[str, ...], now: float, readable_at: float, life_s: float, most: int | None) -> int:
+    def send(
+        self,
+        blocks: tuple[str, ...],
+        now: float,
+        readable_at: float,
+        life_s: float,
+        most: int | None,
+        refreshes: bool = True,
+    ) -> int:
         tokens = tokens_of(blocks)
         states = [self.state(token, now, life_s) for token in tokens]
-        for token, state in zip(tokens, states, strict=True):
-            if state in ("absent", "expired"):
-                self.ready[token] = (readable_at, now)
-            elif state == "unreadable":
+        read = len(list(takewhile(lambda state: state == "live", states)))
+        for place, (token, state) in enumerate(zip(tokens, states, strict=True)):
+            if state == "unreadable":
                 self.ready[token] = min(self.ready[token], (readable_at, now))
-            self.touched[token] = now
+            elif place >= read:
+                self.ready[token] = (readable_at, now)
+            if refreshes or place >= read:
+                self.touched[token] = now
         self.order = [token for token in self.order if token not in tokens] + tokens[::-1]
         while most is not None and len(self.order) > most:
             del self.touched[self.order.pop(0)]
-        return len(list(takewhile(lambda state: state == "live", states)))
+        return read
 
 
 def tokens_of(blocks: tuple[str, ...]) -> list[Token]:
@@ -65,30 +76,36 @@ FIRST_TOKENS = [0, 0, 0, 1, 4, 7, 20]
 class Both:
     """The two models, asked the same."""
 
-    def __init__(self, life_s: float, capacity: int | None) -> None:
-        self.life_s, self.capacity = life_s, capacity
+    def __init__(self, life_s: float, capacity: int | None, refreshes: bool = True) -> None:
+        self.life_s, self.capacity, self.refreshes = life_s, capacity, refreshes
         self.tree, self.recency, self.plain = Tree(), Recency(), Plain()
         self.now = 0.0
 
     def send(self, blocks: tuple[str, ...], first_token: float) -> None:
-        moments = (self.now, self.now + first_token, self.life_s, self.capacity)
+        moments = (self.now, self.now + first_token, self.life_s, self.capacity, self.refreshes)
         assert self.recency.send(self.tree.end(*blocks), *moments) == self.plain.send(blocks, *moments)
         assert self.recency.tokens == len(self.plain.order)
 
     def look(self, blocks: tuple[str, ...], later: float) -> None:
         if tokens := tokens_of(blocks):
             end, now = self.tree.end(*blocks), self.now + later
-            assert self.recency.state(end, now, self.life_s) == self.plain.state(tokens[-1], now, self.life_s)
+            states = [self.plain.state(token, now, self.life_s) for token in tokens]
+            assert self.recency.state(end, now, self.life_s) == max(states, key=FROM_BEST.index)
 
 
 class RecencyAgainstPlain(RuleBasedStateMachine):
     """Conversations grow and fork, calls overlap, time passes: each token is read, kept and dead alike."""
 
-    @initialize(life=st.sampled_from(LIVES), capacity=st.sampled_from(CAPACITIES), moved=st.sampled_from(MOVED))
-    def start(self, life: float, capacity: int | None, moved: int) -> None:
+    @initialize(
+        life=st.sampled_from(LIVES),
+        capacity=st.sampled_from(CAPACITIES),
+        moved=st.sampled_from(MOVED),
+        refreshes=st.booleans(),
+    )
+    def start(self, life: float, capacity: int | None, moved: int, refreshes: bool) -> None:
         self.patched = pytest.MonkeyPatch()
         self.patched.setattr("cachecost.caches.recency.MOST_MOVED", moved)
-        self.both = Both(life, capacity)
+        self.both = Both(life, capacity, refreshes)
         self.sent: list[tuple[str, ...]] = [()]
 
     def teardown(self) -> None:
@@ -117,13 +134,14 @@ RecencyAgainstPlain.TestCase.settings = settings(max_examples=50, stateful_step_
 TestRecencyAgainstPlain = RecencyAgainstPlain.TestCase
 
 
+@pytest.mark.parametrize("refreshes", [True, False])
 @pytest.mark.parametrize("moved", MOVED)
-def test_many_long_ways(moved: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_long_ways(moved: int, refreshes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the machine above, evenly spread: trees with forks of forks, which it seldom gets to."""
     monkeypatch.setattr("cachecost.caches.recency.MOST_MOVED", moved)
     for seed in range(120):
         chance = Random(seed)
-        both, sent = Both(chance.choice(LIVES), chance.choice(CAPACITIES)), [("a:1", "b:3")]
+        both, sent = Both(chance.choice(LIVES), chance.choice(CAPACITIES), refreshes), [("a:1", "b:3")]
         for _ in range(25):
             before = chance.choice(sent[-6:])
             fork = len(before) - chance.choice([0, 0, 0, 1, 2, 3])

@@ -320,5 +320,5 @@ def test_a_file_that_states_the_defaults_changes_no_output(folder: Path) -> None
     settings(text)
     after = [run_here(*line.split()) for line in LINES]
     assert [vars(one) for one in after] == [vars(one) for one in before]
-    settings(text.replace('host = "anthropic"', 'host = "bedrock"'))
+    settings(text.replace('host = "auto"', 'host = "bedrock"'))
     assert first_host("models --json") == "bedrock"

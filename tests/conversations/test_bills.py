@@ -40,7 +40,7 @@ def bill(*calls: RecordedCall, **fields: Any) -> BillTotal:
         (Usage(read=1_000), "0.0005"),
         (Usage(write_5m=1_000), "0.00625"),
         (Usage(write_1h=1_000), "0.01"),
-        (Usage(output_tokens=1_000), "0.025"),
+        (Usage(input_tokens=1_000, output_tokens=1_000), "0.03"),
         (Usage(1_000, 1_000, 1_000, 1_000, 1_000), "0.04675"),
     ],
 )
@@ -49,7 +49,7 @@ def test_each_class_has_its_price(usage: Usage, dollars: str) -> None:
     assert (made.calls, made.usage, made.dollars) == (2, usage + usage, 2 * Decimal(dollars))
 
 
-OUTPUT = Usage(output_tokens=1_000)
+SENT = Usage(input_tokens=5_000)
 
 
 @pytest.mark.parametrize(
@@ -61,24 +61,24 @@ OUTPUT = Usage(output_tokens=1_000)
         ({"model": "claude-sonnet-4-6"}, "0.015"),
         ({"status": 200}, "0.025"),
         ({"status": 529}, "0"),
-        ({"iterations": (Iteration("message", OUTPUT),)}, "0.025"),
-        ({"iterations": (Iteration("compaction", OUTPUT), Iteration("message", OUTPUT))}, "0.05"),
-        ({"iterations": (Iteration("advisor_message", OUTPUT, SIMPLE["sonnet"]),)}, "0.04"),
+        ({"iterations": (Iteration("message", SENT),)}, "0.025"),
+        ({"iterations": (Iteration("compaction", SENT), Iteration("message", SENT))}, "0.05"),
+        ({"iterations": (Iteration("advisor_message", SENT, SIMPLE["sonnet"]),)}, "0.04"),
     ],
 )
 def test_how_it_was_called_counts(fields: dict[str, Any], dollars: str) -> None:
-    assert bill(call(OUTPUT, **fields)).dollars == Decimal(dollars)
+    assert bill(call(SENT, **fields)).dollars == Decimal(dollars)
 
 
 def test_the_usage_is_what_the_calls_say_it_is_and_the_passes_that_it_leaves_out() -> None:
-    passes = (Iteration("compaction", MILLION), Iteration("message", OUTPUT))
-    made = bill(call(OUTPUT, iterations=passes), call(None), call(OUTPUT, status=500))
-    assert (made.calls, made.usage) == (3, OUTPUT + MILLION)
+    passes = (Iteration("compaction", MILLION), Iteration("message", SENT))
+    made = bill(call(SENT, iterations=passes), call(None), call(SENT, status=500))
+    assert (made.calls, made.usage) == (3, SENT + MILLION)
 
 
 def test_what_has_no_price_is_told_and_the_rest_is_added_up() -> None:
-    made = bill(call(OUTPUT), call(OUTPUT, "claude-opus-46"), call(OUTPUT, "claude-opus-46"), call(OUTPUT, host="moon"))
-    assert (made.dollars, made.usage.output_tokens) == (Decimal("0.025"), 4_000)
+    made = bill(call(SENT), call(SENT, "claude-opus-46"), call(SENT, "claude-opus-46"), call(SENT, host="moon"))
+    assert (made.dollars, made.usage.input_tokens) == (Decimal("0.025"), 20_000)
     (model, two), (host, one) = made.unpriced.items()
     assert (two, one) == (2, 1)
     assert "claude-opus-46" in model and "did you mean 'claude-opus-4-6'?" in model and "'moon'" in host
@@ -86,13 +86,13 @@ def test_what_has_no_price_is_told_and_the_rest_is_added_up() -> None:
 
 def test_without_prices_there_are_no_dollars() -> None:
     made = BillTotal()
-    made.add(call(OUTPUT, "claude-opus-46"))
-    assert (made.usage, made.dollars, dict(made.unpriced)) == (OUTPUT, 0, {})
+    made.add(call(SENT, "claude-opus-46"))
+    assert (made.usage, made.dollars, dict(made.unpriced)) == (SENT, 0, {})
 
 
 def test_the_host_of_calls_that_name_none_can_be_told() -> None:
-    assert bill(call(OUTPUT), host="moon").unpriced
-    assert not bill(call(OUTPUT, host="anthropic"), host="moon").unpriced
+    assert bill(call(SENT), host="moon").unpriced
+    assert not bill(call(SENT, host="anthropic"), host="moon").unpriced
 
 
 def test_a_days_end_is_midnight_utc() -> None:

@@ -34,6 +34,7 @@ from conversations.cline_store import (
     task,
     text,
 )
+from served_hosts import served_by
 
 BEFORE = 1761955199.0
 """2025-10-31T23:59:59Z."""
@@ -90,7 +91,7 @@ def test_roo_code_names_the_model_in_what_it_sends(tmp_path: Path) -> None:
     request = sent("user", text("<environment_details><model>claude-opus-4-6</model></environment_details>"), at=50)
     path = task(tmp_path, [started(100, (5003, 0, 5000, 60))], extension=ROO, api_conversation_history=[request])
     (call,) = session_file(path).calls
-    assert (call.model, call.host, call.tokens) == ("claude-opus-4-6", "anthropic", (3, 0, 5000, 0, 60))
+    assert (call.model, served_by(call), call.tokens) == ("claude-opus-4-6", "anthropic", (3, 0, 5000, 0, 60))
 
 
 def test_a_task_without_a_model_has_that_of_the_list_of_tasks(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from conversations.session_stores import (
     shape,
     write_lines,
 )
+from served_hosts import served_by
 
 NAME = "rollout-2026-11-20T10-00-00-t-1.jsonl"
 
@@ -253,12 +254,12 @@ def test_an_interrupted_answer_is_history_of_the_next_request(tmp_path: Path) ->
         ("mine", "o4-mini", "openai"),
         ("mine", "claude-opus-5-5", "anthropic"),
         ("mine", "qwen3-coder-plus", "qwen"),
-        ("mine", "llama", ""),
+        ("mine", "llama", "anthropic"),
     ],
 )
 def test_the_host_is_the_provider_or_the_model_s_maker(tmp_path: Path, provider: str, model: str, host: str) -> None:
     rows = [codex_meta(model_provider=provider), codex_context(1, model), *codex_session()[2:]]
-    assert {call.host for call in read(tmp_path, *rows)[1].calls} == {host}
+    assert {served_by(call) for call in read(tmp_path, *rows)[1].calls} == {host}
 
 
 def test_a_service_tier_that_changes_the_price(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.crush.bill import session_files
 from cachecost.conversations.readers.crush.reader import calls, sniff
 from cachecost.conversations.readers.detect import detect
+from served_hosts import served_by
 
 START = 1_772_877_600
 """2026-03-07T10:00:00Z, in seconds."""
@@ -79,7 +80,7 @@ def blocks(call: RecordedCall) -> list[tuple[str, list[str]]]:
 def test_each_answer_is_a_call_without_a_bill(tmp_path: Path, columns: str, unit: int) -> None:
     path = database(tmp_path, TURN, columns=columns, unit=unit)
     first, second = calls(path)
-    assert (first.billed, first.request.model, first.host, first.session) == (
+    assert (first.billed, first.request.model, served_by(first), first.session) == (
         None,
         "claude-opus-4-6",
         "anthropic",

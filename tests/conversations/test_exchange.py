@@ -201,7 +201,12 @@ CLOUD = "https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/us-e
         ),
         ("https://bedrock-runtime.us-east-1.amazonaws.com/anthropic/v1/messages", BODY, "bedrock", "claude-opus-4-6"),
         ("https://aws-external-anthropic.us-east-1.api.aws/v1/messages", BODY, "anthropic", "claude-opus-4-6"),
-        ("https://x.execute-api.us-east-1.amazonaws.com/v1/messages", BODY, None, "claude-opus-4-6"),
+        (
+            "https://x.execute-api.us-east-1.amazonaws.com/v1/messages",
+            BODY,
+            "x.execute-api.us-east-1.amazonaws.com",
+            "claude-opus-4-6",
+        ),
         ("https://acme.services.ai.azure.com/anthropic/v1/messages", BODY, "foundry", "claude-opus-4-6"),
         (
             "https://openrouter.ai/api/v1/messages",

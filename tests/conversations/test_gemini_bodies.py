@@ -231,7 +231,7 @@ def test_an_answer_in_one_piece_or_streamed(answer: bytes) -> None:
     [
         (f"{GEMINI}:streamGenerateContent?alt=sse", "gemini"),
         (f"{VERTEX}:generateContent", "vertex"),
-        (f"https://gateway.example/v1/models/{MODEL}:generateContent", None),
+        (f"https://gateway.example/v1/models/{MODEL}:generateContent", "gateway.example"),
         (f"/v1beta/models/{MODEL}:generateContent", None),
     ],
 )

@@ -29,6 +29,7 @@ from conversations.session_stores import (
     shape,
     write_lines,
 )
+from served_hosts import served_by
 
 NAME = "chats/session-2026-11-20T10-00-g-1.jsonl"
 
@@ -40,7 +41,7 @@ def read(folder: Path, *rows: Row, name: str = NAME) -> tuple[list[RecordedCall]
 def test_a_session_of_two_calls(tmp_path: Path) -> None:
     (first, second), billed = read(tmp_path, *gemini_session())
     assert (first.billed, second.billed) == (Usage(800, 0, 0, 0, 25), Usage(200, 700, 0, 0, 10))
-    assert (first.host, first.request.model, first.session, first.id) == ("gemini", "gemini-2.5-pro", "g-1", "a1")
+    assert (served_by(first), first.request.model, first.session, first.id) == ("gemini", "gemini-2.5-pro", "g-1", "a1")
     assert [(call.line, call.start - START, call.end and call.end - START) for call in billed.calls] == [
         (5, 1, 3),
         (8, 4.5, 6),

@@ -15,6 +15,7 @@ from cachecost.conversations.input_files import quiet
 from cachecost.conversations.readers.litellm.reader import calls, sniff
 from cachecost.prompts.blocks import Block
 from cachecost.providers.usage import Usage
+from served_hosts import served_by
 
 START = 1772877600.0
 """2026-03-07T10:00:00Z"""
@@ -207,16 +208,14 @@ def test_a_call_of_the_responses_api(tmp_path: Path) -> None:
         ("vertex_ai/claude-opus-4-5@20251101", "vertex_ai", ("claude-opus-4-5@20251101", "google-cloud")),
         ("openrouter/anthropic/claude-opus-4.6", "openrouter", ("claude-opus-4.6", "openrouter")),
         ("hosted_vllm/org/model", "hosted_vllm", ("org/model", "vllm")),
-        ("claude-opus-4-6", "openai", ("claude-opus-4-6", None)),
+        ("claude-opus-4-6", "openai", ("claude-opus-4-6", "anthropic")),
         ("azure/mine", "azure", ("mine", "azure")),
-        ("org/model", "", ("org/model", None)),
+        ("org/model", "", ("org/model", "anthropic")),
     ],
 )
-def test_the_provider_becomes_the_host(
-    tmp_path: Path, model: str, provider: str, expected: tuple[str, str | None]
-) -> None:
+def test_the_provider_becomes_the_host(tmp_path: Path, model: str, provider: str, expected: tuple[str, str]) -> None:
     (call,) = read(tmp_path, payload(model=model, custom_llm_provider=provider))
-    assert (call.request.model, call.host) == expected
+    assert (call.request.model, served_by(call)) == expected
 
 
 # --------------------------------------------------------------------------------------------- whole files

@@ -17,6 +17,7 @@ from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.openai.reader import calls, sniff
 from cachecost.conversations.readers.request_log import reader as request_log
 from cachecost.providers.usage import Usage
+from served_hosts import served_by
 
 Row = dict[str, Any]
 MODEL = "gpt-5.6-sol"
@@ -119,7 +120,7 @@ def test_requests_with_their_answers(tmp_path: Path) -> None:
     first, second = read(log(tmp_path, *rows))
     assert [first.billed, second.billed] == [Usage(3, 0, 4_064, 0, 9), Usage(3, 4_064, 20, 0, 9)]
     assert [first.timestamp, second.timestamp] == [AT.format(0), AT.format(7)]
-    assert (second.start, second.line, second.host, second.id) == (START + 7, 2, "openai", "chatcmpl-7")
+    assert (second.start, second.line, served_by(second), second.id) == (START + 7, 2, "openai", "chatcmpl-7")
     assert (second.status, second.session, second.is_batch, second.first_token_s) == (None, "", False, 0.0)
     assert second.request.model == MODEL
     assert [block.content for block in second.request.system.blocks] == [{"type": "text", "text": "Be brief."}]
@@ -166,15 +167,15 @@ def test_usage_may_stand_beside_the_answer(tmp_path: Path) -> None:
         ("openai/o3", {}, "o3", "openai"),
         ("gpt-5.6-sol", {"prompt_filter_results": []}, "gpt-5.6-sol", "azure"),
         ("claude-opus-4-6", {"prompt_filter_results": []}, "claude-opus-4-6", "foundry"),
-        ("claude-opus-4-6", {}, "claude-opus-4-6", None),
+        ("claude-opus-4-6", {}, "claude-opus-4-6", "anthropic"),
         ("anthropic/claude-opus-4-6", {}, "claude-opus-4-6", "anthropic"),
         ("anthropic/claude-opus-4.6", {"id": "gen-1", "provider": "Google"}, "claude-opus-4.6", "openrouter"),
         ("deepseek/deepseek-chat", {}, "deepseek-chat", "deepseek"),
     ],
 )
-def test_who_served_it(tmp_path: Path, model: str, more: Row, named: str, host: str | None) -> None:
+def test_who_served_it(tmp_path: Path, model: str, more: Row, named: str, host: str) -> None:
     (call,) = read(log(tmp_path, pair({**chat(), "model": model}, {**completion(), **more})))
-    assert (call.request.model, call.host) == (named, host)
+    assert (call.request.model, served_by(call)) == (named, host)
 
 
 def test_a_model_that_only_the_answer_names(tmp_path: Path) -> None:
@@ -367,7 +368,7 @@ def test_a_batch_in_one_file(tmp_path: Path) -> None:
         (5, None, None),
     ]
     assert found[2].billed == Usage(100, 900, 0, 0, 9)
-    assert all(call.is_batch and call.host == "openai" for call in found)
+    assert all(call.is_batch and served_by(call) == "openai" for call in found)
     assert said == [
         f"{path}: 1 request without a result: no usage",
         f"{path}: skipped 1 entry: not a model call",
@@ -528,7 +529,9 @@ def test_a_log_is_known_by_how_it_begins(first: Any, reason: str | None) -> None
         assert sniff(line[:-1]) == reason
 
 
-@pytest.mark.parametrize(("url", "host"), [(CHAT_URL, "deepseek"), ("https://my.proxy/v1/chat/completions", "")])
+@pytest.mark.parametrize(
+    ("url", "host"), [(CHAT_URL, "deepseek"), ("https://my.proxy/v1/chat/completions", "my.proxy")]
+)
 def test_the_url_tells_the_host_where_there_is_no_answer(url: str, host: str, tmp_path: Path) -> None:
     usage = {"prompt_tokens": 500, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 128}}
     path = log(tmp_path, pair(chat(GO, {"role": "tool", "content": "5"}, model="deepseek-chat"), url=url, usage=usage))
@@ -556,7 +559,7 @@ def test_calls_of_the_messages_api_among_others_are_read_as_they_were_sent(tmp_p
     ours = [{"request": row["request"], "usage": usage, "timestamp": row["timestamp"]} for row in rows[1:]]
     first, *others = read(log(tmp_path, *rows))
     sent = list(request_log.calls(log(tmp_path, *ours, name="ours.jsonl")))
-    assert first.host == "openai"
+    assert served_by(first) == "openai"
     for call, same in zip(others, sent, strict=True):
         system_of = [[block.digest for block in one.request.system.blocks] for one in (call, same)]
         assert system_of[0] == system_of[1] != []

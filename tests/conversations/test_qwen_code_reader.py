@@ -27,6 +27,7 @@ from conversations.session_stores import (
     shape,
     write_lines,
 )
+from served_hosts import served_by
 
 NAME = "chats/q-1.jsonl"
 SIDE = {"subagent_id": "ex-1", "subagent_name": "explorer"}
@@ -40,7 +41,7 @@ def read(folder: Path, *rows: Row, name: str = NAME) -> tuple[list[RecordedCall]
 def test_a_session_of_two_calls(tmp_path: Path) -> None:
     (first, second), billed = read(tmp_path, *qwen_session())
     assert (first.billed, second.billed) == (Usage(800, 0, 0, 0, 30), Usage(132, 768, 0, 0, 20))
-    assert (first.host, first.request.model, first.session, first.id) == ("qwen", "qwen3.7-plus", "q-1", "r-e1")
+    assert (served_by(first), first.request.model, first.session, first.id) == ("qwen", "qwen3.7-plus", "q-1", "r-e1")
     assert (first.first_token_s, first.line) == (0.5, 2)
     assert [(call.start - START, call.end and call.end - START) for call in billed.calls] == [(1, 3), (5.5, 7.5)]
     assert [(call.before, call.events, call.has_thinking) for call in billed.calls] == [
@@ -177,14 +178,14 @@ def test_claude_s_writes_are_missed_and_that_is_said(tmp_path: Path) -> None:
         ("openai", "qwen3.7-plus", "qwen"),
         ("qwen-oauth", "coder-model", "qwen"),
         ("gemini", "gemini-2.5-pro", "gemini"),
-        ("vertex-ai", "gemini-2.5-pro", "google-cloud"),
+        ("vertex-ai", "gemini-2.5-pro", "vertex"),
         ("openai", "deepseek-chat", "deepseek"),
-        ("openai", "llama", ""),
+        ("openai", "llama", "anthropic"),
     ],
 )
 def test_the_host_is_the_protocol_s_or_the_maker_s(tmp_path: Path, auth: str, model: str, host: str) -> None:
     row = qwen_response("e1", "u1", 3, (800, 0, 30), auth_type=auth, model=model)
-    assert [call.host for call in read(tmp_path, qwen_user("u1", None, 1), row)[1].calls] == [host]
+    assert [served_by(call) for call in read(tmp_path, qwen_user("u1", None, 1), row)[1].calls] == [host]
 
 
 def test_a_damaged_line_is_listed_and_the_others_count(tmp_path: Path) -> None:

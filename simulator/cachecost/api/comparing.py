@@ -29,6 +29,7 @@ from cachecost.base.times import day_of
 from cachecost.conversations.model import Conversation
 from cachecost.ledger.margin import margin
 from cachecost.ledger.results import Comparison, Ledger
+from cachecost.providers.hosts import host_of
 from cachecost.providers.rules import data_date
 from cachecost.simulation.engine import AS_RECORDED
 from cachecost.simulation.strategy_ledger import replay_strategy
@@ -101,8 +102,10 @@ def compare(
     setup = comparison_setup(recorded, **options)
     rules = {name: str(value) for name, value in (options.get("rules") or {}).items()}
     day = setup.day or _last_day(ledgers) or data_date(setup.host)
-    models = ", ".join(dict.fromkeys(row.model for ledger in ledgers for row in ledger.rows))
-    return Result(Comparison("", setup.host, setup.model or models, day, rules, ledgers, ledgers[0].strategy))
+    names = list(dict.fromkeys(row.model for ledger in ledgers for row in ledger.rows))
+    models = ", ".join(names)
+    host = host_of(None, setup.host, setup.model or next(iter(names), ""))
+    return Result(Comparison("", host, setup.model or models, day, rules, ledgers, ledgers[0].strategy))
 
 
 def _last_day(ledgers: Sequence[Ledger]) -> date | None:

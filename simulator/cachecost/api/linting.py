@@ -14,6 +14,7 @@ from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.recordings import Source, calls_in, read_source
 from cachecost.api.setup import day_from
 from cachecost.base.formatting import count_text, tokens
+from cachecost.providers.hosts import AUTO_HOST
 from cachecost.tokens.factory import AUTO
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def lint(
     request: Mapping[str, Any] | Source,
     next_request: Mapping[str, Any] | None = None,
     *,
-    host: str = "anthropic",
+    host: str = AUTO_HOST,
     as_of: date | str | None = None,
     tokens: str = AUTO,
     margin: int = MARGIN,

@@ -14,6 +14,7 @@ from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.schema_errors import one_of
 from cachecost.conversations.model import Conversation
 from cachecost.providers.assumptions import assumptions_from
+from cachecost.providers.hosts import AUTO_HOST
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook, data_date
@@ -54,7 +55,7 @@ class ModelOptions(CountOptions, total=False):
 def setup_of(
     *,
     as_of: date | str | None = None,
-    host: str = "anthropic",
+    host: str = AUTO_HOST,
     rules: Mapping[str, object] | None = None,
     prices: str | Path | None = None,
 ) -> ReplaySetup:
@@ -68,7 +69,7 @@ def comparison_setup(
     *,
     model: str | None = None,
     as_of: date | str | None = None,
-    host: str = "anthropic",
+    host: str = AUTO_HOST,
     tokens: str | None = None,
     rules: Mapping[str, object] | None = None,
     prices: str | Path | None = None,
@@ -120,9 +121,9 @@ def _check_counter(tokens: str | None) -> str | None:
 
 
 def host_from(host: str) -> str:
-    """The host, if it has rules. Raises InputError."""
-    if host not in hosts():
-        raise InputError([Fault("host:", one_of(list(hosts()), host))])
+    """The host, if it has rules, or AUTO_HOST. Raises InputError."""
+    if host not in (known := [*hosts(), AUTO_HOST]):
+        raise InputError([Fault("host:", one_of(known, host))])
     return host
 
 

@@ -27,7 +27,7 @@ BEFORE_TIME = float("-inf")
 
 
 class CacheEntry(msgspec.Struct, eq=False):
-    """A cached prefix. Times are seconds; `touched` is the start of the call that wrote or read it last.
+    """A cached prefix. Times are seconds; `touched` is the start of the call that wrote or refreshed it last.
 
     `minimum` is the length in tokens that it must reach, or it was never written (rule 8). It is checked at each
     lookup, since the length of the same prefix may be known more exactly in a later call.
@@ -40,9 +40,9 @@ class CacheEntry(msgspec.Struct, eq=False):
     touched: float
     readable_at: float
 
-    def touch(self, start: float) -> None:
-        """The call that starts at `start` reads the entry, or refreshes it."""
-        if start > self.touched:
+    def read(self, start: float, rules: ModelRules) -> None:
+        """The call that starts at `start` reads the entry, which refreshes it where the rules say so (rule 12)."""
+        if rules.refreshes_on_read and start > self.touched:
             self.touched = start
 
     def state(self, now: float) -> State:
@@ -67,7 +67,7 @@ def refresh_before_hit(entry: CacheEntry | None, ttl: str, hit_ttl: str, start: 
     if assumption == "ignore":
         return None
     if entry is not None and entry.state(start) == "live":
-        entry.touch(start)  # touches the entry that was hit a second time, which changes nothing
+        entry.read(start, rules)  # the entry that was hit a second time, which changes nothing
         return None
     return shorter_ttl(ttl, hit_ttl, rules) if assumption == "rewrite" else None
 
@@ -235,7 +235,7 @@ class PrefixCache:
     ) -> None:
         hit, entry = found
         rules, start = writer.rules, writer.start
-        entry.touch(start)
+        entry.read(start, rules)
         for breakpoint in breakpoints:
             if breakpoint.prefix.depth <= hit.depth:
                 before = self._entries.get(_key(breakpoint.prefix, breakpoint.ttl, rules.assumptions))

@@ -9,12 +9,14 @@ from cachecost.prompts.blocks import Prefix
 
 Moment = tuple[float, float]
 """When tokens can be read (seconds), and the start of the call that sent them: never at that start itself (rule 11)."""
+FROM_BEST: tuple[State, ...] = ("live", "unreadable", "expired", "absent")
 READ_BEFORE: Moment = (float("-inf"), float("-inf"))
 
 
 @dataclass(slots=True)
 class ChainStep:
-    """Tokens up to `end` that were last sent by the same call, the `call`-th, which started at `touched` (seconds)."""
+    """Tokens up to `end` that were last sent by the same call, the `call`-th. `touched` is when the call that wrote or
+    refreshed them started (seconds)."""
 
     end: int
     call: int
@@ -32,7 +34,8 @@ class Chain:
     """Prefixes that each extend the one before, from `start` tokens on, where they diverge from `parent`.
 
     `steps` are their cached tokens, the deepest first. A call that sends a prefix sends everything before it, so less
-    deep tokens were sent later, can be read earlier and expire later: the whole state is a short staircase.
+    deep tokens were sent later, can be read earlier and, if reads refresh, expire later: the whole state is a short
+    staircase.
     """
 
     __slots__ = ("fork", "last", "number", "parent", "queued", "start", "steps")
@@ -54,36 +57,48 @@ class Chain:
 
     def state(self, tokens: int, now: float, life_s: float) -> State:
         """The state of the first `tokens` of the prompt."""
-        step = next((step for step in reversed(self.steps) if step.end >= tokens), None)
-        return step.state(now, life_s) if step else "absent"
+        worst = FROM_BEST[0]
+        for step in reversed(self.steps):
+            worst = max(worst, step.state(now, life_s), key=FROM_BEST.index)
+            if step.end >= tokens:
+                return worst
+        return "absent"
 
-    def send(self, upto: int, call: int, now: float, ready: Moment, life_s: float) -> int:
+    def send(
+        self,
+        upto: int,
+        call: int,
+        now: float,
+        ready: Moment,
+        life_s: float,
+        refreshes: bool = True,
+        is_reached: bool = True,
+    ) -> int:
         """Record a call that sends the tokens up to `upto`. Returns how far they could be read; `start`: not at all.
 
-        Live tokens are refreshed. Tokens that cannot be read yet become readable when they would have, or with this
-        call if that is earlier.
+        Live tokens are refreshed, if reads do that. Tokens that cannot be read yet become readable when they would
+        have, or with this call if that is earlier. What expired, and all after it, is written again; without
+        `is_reached` everything is.
         """
         live = self.start
         pieces: list[ChainStep] = []
         while self.steps:
             step = self.steps[-1]
             state, end = step.state(now, life_s), min(step.end, upto)
-            if state == "live":
+            is_reached = is_reached and state == "live"
+            if is_reached:
                 live = end
+                _extend(pieces, ChainStep(end, call, now if refreshes else step.touched, READ_BEFORE))
             elif state == "unreadable" and step.ready < ready:
                 pieces.append(ChainStep(end, call, now, step.ready))
+            else:
+                _extend(pieces, ChainStep(end, call, now, ready))
             if step.end > upto:
                 break
             self.steps.pop()
-        self._put(live, pieces, ChainStep(upto, call, now, ready))
-        return live
-
-    def _put(self, live: int, pending: list[ChainStep], new: ChainStep) -> None:
-        readable = [ChainStep(live, new.call, new.touched, READ_BEFORE)] if live > self.start else []
-        pieces = [*readable, *pending]
-        if not pieces or pieces[-1].end < new.end:
-            pieces.append(new)
+        _extend(pieces, ChainStep(upto, call, now, ready))
         self.steps += reversed(pieces)
+        return live
 
     def split(self, number: int, at: Prefix) -> Chain:
         """End this chain at `at`. Returns the rest as a chain that diverges from it there."""
@@ -104,3 +119,14 @@ class Chain:
         if step.end == begin:
             del self.steps[0]
         return dropped
+
+
+def _extend(pieces: list[ChainStep], step: ChainStep) -> None:
+    """Add a step after `pieces`; the last of them goes on where nothing else differs."""
+    last = pieces[-1] if pieces else None
+    if last and last.end >= step.end:
+        return
+    if last and (last.touched, last.ready) == (step.touched, step.ready):
+        last.end = step.end
+    else:
+        pieces.append(step)

@@ -35,7 +35,7 @@ class ExplicitObjectCache:
             return Outcome(0, 0, 0, total, None, ())
         tokens, entry = sizes.of(breakpoint.prefix), self._objects.get(breakpoint.prefix)
         if entry and entry.state(start) == "live":
-            entry.touched = start if rules.refreshes_on_read else entry.touched
+            entry.read(start, rules)
             return Outcome(tokens, 0, 0, total - tokens, breakpoint.prefix, (breakpoint,))
         ttl_s = rules.ttl_s[breakpoint.ttl]
         self._objects[breakpoint.prefix] = new_entry(rules, breakpoint.ttl, ttl_s, start, start + first_token_s)

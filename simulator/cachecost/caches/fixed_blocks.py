@@ -1,8 +1,9 @@
 """Automatic caches of every prefix, in fixed-size blocks of tokens (OpenAI before GPT-5.6, xAI, Mistral, vLLM …).
 
 A call reads the longest prefix that an earlier call of the same model sent, if it has not expired (each call refreshes
-everything it sends) and was not evicted for lack of capacity. It can be read from the earlier call's first token.
-Writes are free, and breakpoints have no effect.
+everything it sends, unless the rules say that reads do not) and was not evicted for lack of capacity. It can be read
+from the earlier call's first token. Writes are free, and breakpoints have no
+effect.
 
 Prompts that diverge within a block of content share only the blocks before it: common text at the start of two
 different blocks is not detected. The capacity counts tokens; an engine that keeps whole blocks of `step_tokens` needs
@@ -49,7 +50,9 @@ class FixedBlockCache:
         """Read what is cached of `prompt`. Times are seconds; calls come in the order they start."""
         sent = self._of(rules)
         known = self._history(rules).add_call(prompt.end) if _uses_history(rules) else NO_PRIOR_PROMPT
-        matched = sent.send(prompt.end, start, start + first_token_s, ttl_s_of(rules), rules.capacity_tokens)
+        matched = sent.send(
+            prompt.end, start, start + first_token_s, ttl_s_of(rules), rules.capacity_tokens, rules.refreshes_on_read
+        )
         if not matched:
             self._tails[prompt.end] = tail_of(prompt)
             return build_outcome(prompt, sizes, 0, None, rules)

@@ -6,8 +6,9 @@ nothing, and then A+D reads A.
 (DeepSeek's guide to context caching, 2026: sliding-window attention needs the state at the very end of a unit. It
 also keeps units at intervals of an unpublished length; those are not simulated.)
 
-A read refreshes the unit that was read; a call refreshes the units where it ends or diverges. An answer becomes a unit
-when a later request sends it back. Prompts that diverge within a block diverge before it.
+A read refreshes the unit that was read; a call refreshes the units where it ends or diverges; neither where the rules
+say that reads do not refresh. An answer becomes a unit when a later request sends it back. Prompts that diverge within
+a block diverge before it.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ class FixedUnitCache:
         """Refresh a live unit, keep one that another call makes readable sooner, and write any other."""
         unit = self._units.get(node)
         state = unit.state(start) if unit else "absent"
-        if unit and (state == "live" or (state == "unreadable" and unit.readable_at <= readable_at)):
+        if unit and state == "live":
+            unit.read(start, rules)
+        elif unit and state == "unreadable" and unit.readable_at <= readable_at:
             unit.touched = start
         else:
             self._units[node] = new_entry(rules, "5m", ttl_s_of(rules), start, readable_at)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from cachecost.caches.breakpoints import State
-from cachecost.caches.chains import Chain
+from cachecost.caches.chains import FROM_BEST, Chain
 from cachecost.prompts.blocks import Prefix
 
 MOST_MOVED = 32
@@ -30,19 +30,28 @@ class Recency:
         self._of: dict[Prefix, Chain] = {}
         self._oldest: list[Oldest] = []
 
-    def send(self, end: Prefix, now: float, readable_at: float, life_s: float, capacity: int | None = None) -> int:
+    def send(
+        self,
+        end: Prefix,
+        now: float,
+        readable_at: float,
+        life_s: float,
+        capacity: int | None = None,
+        refreshes: bool = True,
+    ) -> int:
         """Record a call whose prompt ends at `end`. Returns how many of its tokens it reads. Times are seconds.
 
         `capacity` is a limit in tokens: the least recently sent are evicted first, the last tokens of a call before
-        its first ones.
+        its first ones. Without `refreshes`, what a call reads expires as if it had not.
         """
         self._calls += 1
         found = 0
-        for chain, upto in _way(self._chain(end), end.tokens):
-            before = chain.cached_end
-            live = chain.send(upto, self._calls, now, (readable_at, now), life_s) if upto > chain.start else 0
+        way = [(chain, upto) for chain, upto in _way(self._chain(end), end.tokens) if upto > chain.start]
+        for chain, upto in reversed(way):
+            before, is_reached = chain.cached_end, found == chain.start
+            live = chain.send(upto, self._calls, now, (readable_at, now), life_s, refreshes, is_reached)
             self.tokens += chain.cached_end - before
-            found = max(found, live if live > chain.start else 0)
+            found = live if is_reached else found
             self._queue(chain)
         if capacity is not None:
             self._shrink(capacity)
@@ -51,9 +60,9 @@ class Recency:
     def state(self, prefix: Prefix, now: float, life_s: float) -> State:
         """The state of the tokens of `prefix`."""
         chain = self._of.get(prefix)
-        while chain is not None and chain.start >= prefix.tokens:
-            chain = chain.parent
-        return chain.state(prefix.tokens, now, life_s) if chain else "absent"
+        way = _way(chain, prefix.tokens) if chain else ()
+        states = [one.state(upto, now, life_s) for one, upto in way if upto > one.start]
+        return max(states, key=FROM_BEST.index, default="absent")
 
     def _chain(self, end: Prefix) -> Chain:
         """The chain of `end`. New blocks extend a chain that ends where they start, or start a new one."""

@@ -10,6 +10,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.conversations.calls import Call
 from cachecost.live.clock import today
+from cachecost.providers.hosts import host_of
 from cachecost.providers.prices import Options, PriceBook
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.served_models import last_day
@@ -28,7 +29,7 @@ class ModelDays:
         self._days: dict[tuple[str, str], date] = {}
 
     def add(self, call: Call) -> None:
-        key = (call.host or self._host, call.request.model)
+        key = (host_of(call.host, self._host, call.request.model), call.request.model)
         if call.day is not None and call.day > self._days.get(key, date.min):
             self._days[key] = call.day
 

@@ -26,6 +26,7 @@ from cachecost.commands.options import (
     write_rows,
 )
 from cachecost.commands.supported_calls import print_left_out
+from cachecost.providers.hosts import AUTO_HOST
 
 if TYPE_CHECKING:
     from cachecost.analysis.lint import LintFinding, RequestLoader
@@ -37,7 +38,6 @@ LARGEST_BODY = 64 << 20
 """A larger file is a log: the API takes no more than 32 MB."""
 MOST_PATHS = 3
 """Recordings that a command in the output names; more of them are LOG…"""
-DEFAULT_HOST = "anthropic"
 IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions", "response", "url", "timestamp"})
 """Keys that a recording has and a body has not."""
 
@@ -138,7 +138,7 @@ class _LintRun:
         if self.recorded_calls < 2:
             return ""
         paths = [str(path) for path in self.recordings]
-        options = [*_unless("--host", self.host, DEFAULT_HOST), *_unless("--format", self.format_, "auto")]
+        options = [*_unless("--host", self.host, AUTO_HOST), *_unless("--format", self.format_, "auto")]
         shown = shlex.join([*paths[:MOST_PATHS], *options])
         return f"cachecost explain {shown}" if len(paths) <= MOST_PATHS else "cachecost explain LOG…"
 

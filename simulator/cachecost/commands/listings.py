@@ -61,7 +61,7 @@ def _print_parts(breakpoints: bool, changes: bool, as_json: bool) -> None:
 def models(as_json: bool, shared: SharedOptions) -> None:
     """List the models of a host with their rules and prices (USD per 10^6 tokens) on one day."""
     setup = shared.setup
-    rows = list(model_rows(setup.rules, setup.host))
+    rows = list(model_rows(setup.rules, shared.one_host))
     priced = [(row, price_of(row, setup.prices)) for row in rows]
     if as_json:
         return _print_json("models", [{**_plain(row), "prices": _plain(price)} for row, price in priced])
@@ -128,7 +128,7 @@ def rules(assumptions: bool, as_json: bool, shared: SharedOptions) -> None:
     """
     if assumptions:
         return _print_assumptions(list(assumption_rows()), as_json)
-    rows = list(rule_rows(shared.host))
+    rows = list(rule_rows(shared.one_host))
     if as_json:
         return _print_json("rules", rows)
     return print_table("", RULE_COLUMNS, _rule_lines(rows), ("source", "confidence", "to", "from", "seen"))

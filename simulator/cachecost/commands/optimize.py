@@ -32,6 +32,7 @@ from cachecost.commands.recorded_scenarios import load_recorded
 from cachecost.commands.supported_calls import only_supported
 from cachecost.commands.work_bar import CALL, WorkBar, work_bar
 from cachecost.providers.assumptions import show_assumption
+from cachecost.providers.hosts import AUTO_HOST
 
 if TYPE_CHECKING:
     from cachecost.analysis.optimum.optimum import Optimum
@@ -163,7 +164,7 @@ def _replay_options(shared: SharedOptions, tokens: str | None) -> str:
     """The options of a replay under the same rules and prices, with a blank before each."""
     words = [f"--rule {rule}" for rule in shared.rule]
     words += [f"--tokens {tokens}"] if tokens else []
-    host = None if shared.host == "anthropic" else shared.host
+    host = None if shared.host == AUTO_HOST else shared.host
     given = {"--rules": shared.rules_file, "--prices": shared.prices, "--as-of": shared.as_of, "--host": host}
     words += [f"{name} {value}" for name, value in given.items() if value is not None]
     return "".join(f" {word}" for word in words)

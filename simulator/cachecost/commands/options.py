@@ -17,6 +17,7 @@ from cachecost.commands.help import SharedOption
 from cachecost.commands.output_paths import PagePath
 from cachecost.commands.project_defaults import is_from_file
 from cachecost.providers.assumptions import assumptions_from
+from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts
@@ -36,7 +37,12 @@ class SharedOptions:
     rules_file: Path | None = None
     prices: Path | None = None
     as_of: date | None = None
-    host: str = "anthropic"
+    host: str = AUTO_HOST
+
+    @property
+    def one_host(self) -> str:
+        """The host where there is no call whose own host it could be."""
+        return host_of(None, self.host, "")
 
     @cached_property
     def assumptions(self) -> dict[str, str]:
@@ -93,11 +99,12 @@ as_of_option = click.option(
 host_option = click.option(
     "--host",
     cls=SharedOption,
-    type=NameChoice(hosts()),
+    type=NameChoice((*hosts(), AUTO_HOST)),
     metavar="HOST",
-    default="anthropic",
+    default=AUTO_HOST,
     show_default=True,
-    help=f"Host; in a log, that of calls that name none. One of {', '.join(hosts())}.",
+    help="Host; in a log, that of calls of which neither the recording nor an address says it. auto takes that of the "
+    f"model's maker. One of {', '.join(hosts())}.",
 )
 
 
@@ -243,7 +250,7 @@ def scenario_options(path: Path, tokens: str | None, shared: SharedOptions) -> S
     options that the scenario at `path` sets itself.
     """
     given = {"tokens": tokens, "prices": shared.prices, "as_of": shared.as_of}
-    given["host"] = None if shared.host == "anthropic" else shared.host
+    given["host"] = None if shared.host == AUTO_HOST else shared.host
     if names := [name for name, value in given.items() if value is not None and not is_from_file(name)]:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in names)
         raise click.UsageError(f"{options}: not with a scenario; set it in {path}")

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+from cachecost.providers.hosts import maker_of
+
 SUFFIXES = (".py", ".ts", ".mts", ".tsx", ".js", ".mjs", ".cjs")
 SKIPPED = (
     *("node_modules", "site-packages", "venv", "env", "__pycache__", "dist", "build", "target", "vendor", "coverage"),
@@ -27,11 +29,9 @@ LIBRARIES = {
 }
 """Client libraries by the host that they call; "" where the model decides."""
 HOSTS = {name: host for host, names in LIBRARIES.items() for name in names}
-MAKERS = {"claude": "anthropic", "gpt": "openai", "o": "openai", "gemini": "gemini"}
-"""Hosts of models by the beginning of their names."""
 PYTHON_IMPORT = re.compile(r"^\s*(?:from\s+([\w.]+)\s+import\s+([\w, ]+)|import\s+([\w.]+))", re.M)
 SCRIPT_IMPORT = re.compile(r"""(?:\bfrom|\brequire\(|\bimport\(?)\s*["']([^"'\n]+)["']""")
-MODEL = re.compile(r"""["'`](?:[a-z_]+[/:])?((claude|gpt|gemini)-[\w.-]+|(o)[134](?:-[a-z]+)?)["'`]""")
+MODEL = re.compile(r"""["'`](?:[a-z_]+[/:])?((?:claude|gpt|gemini)-[\w.-]+|o[134](?:-[a-z]+)?)["'`]""")
 STARTS = re.compile(r"__name__\s*==\s*[\"']__main__|\bsys\.stdin\b|\binput\(|\bsys\.argv\b|\bargparse\b")
 
 
@@ -75,7 +75,7 @@ class SourceFile:
     def models(self) -> Iterator[tuple[str, str, int]]:
         """Every name of a model that stands in quotes, with its maker's host and its line."""
         for found in MODEL.finditer(self.text):
-            yield found[1], MAKERS[found[2] or found[3]], self.text.count("\n", 0, found.start()) + 1
+            yield found[1], maker_of(found[1]), self.text.count("\n", 0, found.start()) + 1
 
 
 def read_sources(root: Path) -> list[SourceFile]:

@@ -35,6 +35,7 @@ from cachecost.commands.work_bar import WorkBar, work_bar
 from cachecost.conversations.bills import BillTotal
 from cachecost.conversations.logs import Logs
 from cachecost.ledger.rows import NOT_EVALUATED, has_unevaluated
+from cachecost.providers.hosts import host_of
 from cachecost.providers.rules import data_date
 
 if TYPE_CHECKING:
@@ -103,12 +104,13 @@ def replay(
     if model and not strategies and not ranks:
         raise click.UsageError("--model: expected --strategy or --all too; without them each call keeps its own model")
     if capacities:
-        _check_capacities(shared.host, bool(strategies) or ranks)
+        _check_capacities(shared.one_host, bool(strategies) or ranks)
     bill = BillTotal(shared.setup.prices, shared.host)
     if model and shared.as_of is None:
-        day = data_date(shared.host)
+        host = host_of(None, shared.host, model)
+        day = data_date(host)
         of_the_day = f"{model}: rules and prices of {day}; --as-of DATE for another day"
-        note = retirement_note(shared.host, model, day) or of_the_day
+        note = retirement_note(host, model, day) or of_the_day
         print_diagnostic(note)
         shared = replace(shared, as_of=day)
     read = logs_from(logs, format_)
@@ -195,7 +197,7 @@ def _write_page(job: ReplayJob, ledgers: Sequence[Ledger], path: Path) -> None:
     page = replay_page(
         job.logs.name,
         ledgers,
-        setup.host,
+        host_of(None, setup.host, ledgers[0].rows[0].model),
         setup.day,
         {**own, **job.shared.assumptions},
         setup.prices.versions,

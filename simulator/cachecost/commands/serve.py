@@ -24,6 +24,7 @@ from cachecost.commands.output_paths import OutputPath
 from cachecost.live.clock import CLOCKS, Clock, clock_from
 from cachecost.live.log import CallLog
 from cachecost.live.server.faults import FORM, FaultSchedule, faults_from
+from cachecost.providers.hosts import host_of
 from cachecost.providers.rules import data_date
 from cachecost.tokens.ctok_ import require_ctok
 
@@ -189,7 +190,7 @@ def _serve_state(options: _Options, meter: Meter, log: CallLog | None) -> Server
         options.clock,
         log,
         options.faults,
-        models_of(setup.rules, setup.host),
+        models_of(setup.rules, host_of(None, setup.host, "")),
         options.first_token_s,
         options.seed,
         print_diagnostic,

@@ -23,6 +23,7 @@ from cachecost.commands.options import SharedOptions
 from cachecost.commands.session_input import read_session_files
 from cachecost.commands.work_bar import work_bar
 from cachecost.conversations.input_files import input_path
+from cachecost.providers.hosts import AUTO_HOST
 from cachecost.views.run.files import CALLS, RESULT
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class ViewOptions:
         shared = self.shared
         named: list[tuple[str, object]] = [
             ("--format", None if self.format_ == "auto" else self.format_),
-            ("--host", None if shared.host == "anthropic" else shared.host),
+            ("--host", None if shared.host == AUTO_HOST else shared.host),
             ("--as-of", shared.as_of),
             ("--prices", shared.prices),
             ("--rules", shared.rules_file),

@@ -10,6 +10,7 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import RecordedCall
+from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import Options, PriceBook, ways_of
 from cachecost.providers.quotes import Prices
 from cachecost.providers.usage import Usage
@@ -17,6 +18,7 @@ from cachecost.providers.usage import Usage
 APART = ("compaction", "advisor_message")
 """Passes that the usage of a call leaves out of its sums, and that are charged (Claude docs, `usage.iterations`)."""
 USUAL = Options()
+NO_INPUT = "the usage has no input tokens, so what was sent is unknown; `cachecost replay` estimates it"
 
 
 class BillTotal(msgspec.Struct):
@@ -27,7 +29,7 @@ class BillTotal(msgspec.Struct):
     """
 
     prices: PriceBook | None = None
-    host: str = "anthropic"
+    host: str = AUTO_HOST
     calls: int = 0
     usage: Usage = msgspec.field(default_factory=Usage)
     unpriced: Counter[str] = msgspec.field(default_factory=Counter)
@@ -41,7 +43,10 @@ class BillTotal(msgspec.Struct):
     def add(self, call: RecordedCall) -> None:
         """Add a call to the sums."""
         self.calls += 1
-        if call.billed is None or call.has_failed:
+        if call.has_failed:
+            return
+        if call.billed is None:
+            self.unpriced.update([NO_INPUT] if self.prices and call.output_billed is not None else [])
             return
         parts = [("", call.billed)]
         if call.iterations:
@@ -71,4 +76,4 @@ class BillTotal(msgspec.Struct):
     def _prices(self, call: RecordedCall, model: str, usage: Usage, book: PriceBook) -> Prices:
         params = call.request.params
         options = Options(call.is_batch, **ways_of(params)) if params or call.is_batch else USUAL
-        return book.quote(call.host or self.host, model, call.day, options).of(usage.total_input)
+        return book.quote(host_of(call.host, self.host, model), model, call.day, options).of(usage.total_input)

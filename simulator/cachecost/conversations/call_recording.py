@@ -224,7 +224,7 @@ class _CallWriter:
             "automatic": request.automatic,
             "fault": free.fault(request.fault) if free and request.fault else request.fault,
             "message_thread": _message_thread(request, free),
-            "usage": None if call.billed is None else _tokens(call.billed),
+            "usage": None if (usage := call.returned_usage) is None else _tokens(usage),
             "iterations": [_iteration(one, free) for one in call.iterations] or None,
             "response": response or None,
         }

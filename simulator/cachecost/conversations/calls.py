@@ -150,6 +150,8 @@ class RecordedCall(Call):
     agent: str = ""
     lengths: KnownLengths | None = None
     before: int = 0
+    output_billed: int | None = None
+    """The output tokens of a usage without input tokens: as every call has input, it is no bill (`billed` is None)."""
     file: str = ""
     line: int = 0
 
@@ -160,6 +162,9 @@ class RecordedCall(Call):
             _set(made, "request", replace(request, answering_model=request.model))
         if self.day is None and self.timestamp is not None:
             _set(made, "day", day_of(self.start))
+        if self.billed is not None and not self.billed.total_input and not self.iterations:
+            _set(made, "output_billed", self.billed.output_tokens)
+            _set(made, "billed", None)
         if self.output_tokens is None:
             _set(made, "output_tokens", self._output_tokens())
 
@@ -167,12 +172,17 @@ class RecordedCall(Call):
         """What the bill says, or the blocks of the response where their lengths are known; None: unknown."""
         if self.iterations and self.pass_bills:
             return sum(bill.output_tokens for bill in self.pass_bills)
-        if self.billed:
-            return self.billed.output_tokens
+        if self.billed or self.output_billed:
+            return self.billed.output_tokens if self.billed else self.output_billed
         if self.lengths is not None and self.lengths.output is not None:
             return self.lengths.output
         lengths = [block.tokens for block in self.response]
         return sum(filter(None, lengths)) if lengths and None not in lengths else None
+
+    @property
+    def returned_usage(self) -> Usage | None:
+        """The usage that came back, also one that says nothing of the input."""
+        return self.billed if self.output_billed is None else Usage(output_tokens=self.output_billed)
 
     @property
     def has_failed(self) -> bool:

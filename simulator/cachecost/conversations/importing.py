@@ -28,6 +28,7 @@ from cachecost.conversations.recording import Content
 from cachecost.conversations.sessions import CallTree
 from cachecost.conversations.unknown_blocks import UnknownBlocks
 from cachecost.prompts.blocks import Block
+from cachecost.providers.hosts import AUTO_HOST
 from cachecost.providers.prices import PriceBook
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class ImportOptions:
     licence: str | None = None
     warn: Warn = quiet
     prices: PriceBook | None = None
-    host: str = "anthropic"
+    host: str = AUTO_HOST
     redact: bool = False
     round_to: int = 1
     key_file: Path | None = None

@@ -30,7 +30,8 @@ class RecordedSessions:
         return [self.add(call) for call in calls]
 
     def add(self, call: RecordedCall) -> BilledCall | None:
-        if call.billed is None or call.has_failed:
+        returned = call.returned_usage
+        if returned is None or call.has_failed:
             return None
         path = call.file or self.path
         key = (path, call.session)
@@ -38,7 +39,7 @@ class RecordedSessions:
         if file is None:
             file = self._files[key] = SessionFile(path, REQUESTS, call.project, [])
             file.has_requests = not call.is_bill_only
-        made = _billed_call(call, call.billed, len(file.calls) + 1)
+        made = _billed_call(call, returned, len(file.calls) + 1)
         made.before = self._before(key, call)
         file.calls.append(made)
         return made

@@ -18,8 +18,8 @@ one, makes a wrong bill. The conventions, with their sources (November 2026):
   counts of any provider; whether the output includes the thoughts shows in the total.
 - langfuse (`usageDetails`; documentation, SDK 5.0): each kind is a bucket of its own, so the input excludes them;
   but what a client sent flat is stored as sent. Where a `total` was sent and equals input + output, the input
-  includes them (@langfuse/openai 4). Where Langfuse added the total up itself nothing tells (its pydantic-ai
-  path), and the documented reading holds.
+  includes them (@langfuse/openai 4). Where Langfuse added the total up itself, only an input that is hardly more
+  than what was cached tells (its pydantic-ai path); else the documented reading holds.
 - otel (`gen_ai.usage.*`, OpenInference `llm.token_count.*`, the AI SDK's `ai.usage.*`) and ai-sdk: the semantic
   conventions include them since January 2026. Before, instrumentations of Anthropic and Bedrock often did not: an
   input smaller than what was cached, or a total that only the sum of all explains, says that it excludes them;
@@ -39,6 +39,9 @@ from cachecost.conversations.usage_names import DETAILS, SHAPES, Names, UsageSha
 from cachecost.conversations.wire_usage import parse_usage
 from cachecost.prompts.wire import BareWord, NotAMessage
 from cachecost.providers.usage import Usage
+
+MOST_AFTER_BREAKPOINT = 64
+"""Tokens that follow the last breakpoint of a request at most; of a short cached prefix, this part of its length."""
 
 
 def usage_from(raw: Mapping[str, Any], path: str = "usage", shape: str = "auto") -> Usage:
@@ -162,8 +165,18 @@ class _UsageCounts:
     def _reading(self) -> tuple[bool, bool]:
         """(whether input includes the cached tokens, whether `more_output` is additional to output)."""
         if self.shape.doubtful:
-            return self._convention()
-        return self._by_total() if self.shape.total_decides else (self.shape.includes, True)
+            includes, apart = self._convention()
+        elif self.shape.total_decides:
+            includes, apart = self._by_total()
+        else:
+            return self.shape.includes, True
+        return includes or self._repeats_cache, apart
+
+    @property
+    def _repeats_cache(self) -> bool:
+        """Whether the input is the cached tokens and the few after the last breakpoint: then it includes them, though
+        the kinds were declared, or added up, as if it did not (langfuse/langfuse#12306)."""
+        return 0 <= self.input - self.cached <= min(MOST_AFTER_BREAKPOINT, self.cached // MOST_AFTER_BREAKPOINT)
 
     def _by_total(self) -> tuple[bool, bool]:
         """As documented, with `more_output` inside output, unless only another reading adds up to the total."""

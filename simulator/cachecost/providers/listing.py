@@ -145,12 +145,13 @@ def _rows_of(host: str | None) -> frozenset[int]:
     return frozenset(id(rows) for _, _, rows in _histories(catalogue(host))) if host else frozenset()
 
 
-def assumption_rows(host: str | None = None) -> Iterator[AssumptionRow]:
-    """Every assumption that affects `host` (None: any host), with its values and sources, in the rulebook's order."""
+def assumption_rows(*hosts: str) -> Iterator[AssumptionRow]:
+    """Every assumption that affects one of `hosts` (none: any host), with its values and sources, in the rulebook's
+    order."""
     sources = assumption_table()["sources"]
     for entry in assumption_table()["assumption"]:
         only_on = tuple(entry.get("only_on", ()))
-        if host and only_on and host not in only_on:
+        if hosts and only_on and not {*hosts} & {*only_on}:
             continue
         on = tuple(_host_default(row, sources) for row in entry.get("on", ()))
         readings = tuple(_reading(reading, sources, on) for reading in entry["values"])

@@ -11,7 +11,8 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.limits import is_amount, is_tokens
-from cachecost.providers.pricefile import DEFAULT_HOST, sheet_of
+from cachecost.providers.hosts import DEFAULT_HOST
+from cachecost.providers.pricefile import sheet_of
 from cachecost.providers.pricerows import ANY_MODEL, PriceRow, Sheet
 from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.toml_text import TomlLines, read_toml

@@ -27,6 +27,7 @@ from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.limits import is_tokens
 from cachecost.base.structs import value
 from cachecost.providers.assumptions import read_assumptions
+from cachecost.providers.hosts import DEFAULT_HOST
 from cachecost.providers.rulefile import ANY, Model, catalogue, hosts
 from cachecost.providers.toml_text import TomlLines, read_toml
 
@@ -35,7 +36,6 @@ LEAST = {"minimum_tokens": 0, "capacity_tokens": 1, "step_tokens": 1}
 VALUES = tuple(LEAST)
 TABLES = ("data", "assumptions", *VALUES, "evidence")
 VALUE_KEYS = ("host", "model", "value", "from", "source")
-DEFAULT_HOST = "anthropic"
 NO_SWITCHES: Mapping[str, Any] = {}
 
 

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cachecost.providers.hosts import DEFAULT_HOST
 from cachecost.providers.pricerows import (
     ANY_MODEL,
     Holiday,
@@ -30,8 +31,6 @@ FOLDER = Path(__file__).with_name("prices")
 SHIPPED_TABLE = FOLDER / "genai-prices.json"
 OVERLAY = FOLDER / "overlay.toml"
 HOSTS = FOLDER / "hosts.toml"
-
-DEFAULT_HOST = "anthropic"
 
 
 @cache

@@ -13,11 +13,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
-from cachecost.base.errors import CannotEvaluate, nearest
-from cachecost.providers.pricefile import DEFAULT_HOST, load_shipped
+from cachecost.base.errors import CannotEvaluate
+from cachecost.providers.hosts import DEFAULT_HOST, host_of
+from cachecost.providers.pricefile import load_shipped
 from cachecost.providers.pricerows import ANY_MODEL, Modifier, Peak, PriceRow, PriceSubstitute, Sheet
 from cachecost.providers.quotes import ModelPricing, ObjectStorage, Prices, Quote
-from cachecost.providers.rulefile import Catalogue, Model, catalogue, hosts
+from cachecost.providers.rulefile import Catalogue, Model, catalogue, hosts, unknown_host
 
 __all__ = ["NoPrice", "PriceBook", "Prices", "ways_of"]
 
@@ -123,6 +124,7 @@ class PriceBook:
 
     def quote(self, host: str, model: str, day: date | None, options: Options, moment: datetime | None = None) -> Quote:
         """The prices of a call for every prompt length; arguments and errors as those of `prices`."""
+        host = host_of(None, host, model)
         peak = self._peak(host, model, moment) if moment and host in self._with_peaks else None
         key = (host, model, self._as_of or day, options, peak)
         quote = self._quotes.get(key)
@@ -175,7 +177,7 @@ class PriceBook:
     def _resolve(self, host: str, name: str, day: date | None) -> tuple[Model, date]:
         """The model of `name`, and the day whose rows apply."""
         if host not in hosts():
-            raise CannotEvaluate(f"no prices for host '{host}'{nearest(host, hosts())}; known: {', '.join(hosts())}")
+            raise unknown_host("prices", host)
         book = catalogue(host)
         model = book.model(name, day)
         when = day or book.data_date

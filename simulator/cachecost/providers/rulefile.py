@@ -13,6 +13,7 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, nearest, nearest_name
 from cachecost.base.structs import value
+from cachecost.providers.hosts import own_name
 from cachecost.providers.naming import Naming
 from cachecost.providers.ruleparse import NO_ALIASES, NO_READINGS, NO_ROWS, ParsedRules, Rows, parse
 from cachecost.providers.rulerows import AliasRow, AssumptionRows, DatedRow, Model, RefutedRow, Rule, Source
@@ -55,6 +56,8 @@ class Catalogue:
         Raises CannotEvaluate naming the nearest.
         """
         found = self._known(name, day) or self._spelt(name, day) or self._named_by_user(name)
+        if found is None and (own := own_name(name)) != name:
+            found = self._known(own, day) or self._spelt(own, day)
         if found is None:
             raise CannotEvaluate(f"unknown model '{name}' on host {self.host}{near_model(self.host, name)}")
         return found
@@ -147,10 +150,17 @@ def hosts() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob("*.toml") if path.stem not in NO_HOST))
 
 
+def unknown_host(what: str, host: str) -> CannotEvaluate:
+    """That nothing is known of a host: a name that is mistyped, or the machine of a recording."""
+    if "." in host:
+        return CannotEvaluate(f"no {what} for host '{host}': name the host behind it with --host")
+    return CannotEvaluate(f"no {what} for host '{host}'{nearest(host, hosts())}; known: {', '.join(hosts())}")
+
+
 def catalogue(host: str) -> Catalogue:
     """The rule file of `host`, read once. Raises CannotEvaluate for a host that has none."""
     if host not in hosts():
-        raise CannotEvaluate(f"no rules for host '{host}'{nearest(host, hosts())}; known: {', '.join(hosts())}")
+        raise unknown_host("rules", host)
     return _load(host)
 
 

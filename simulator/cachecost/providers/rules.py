@@ -15,12 +15,12 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate, OtherCache
 from cachecost.base.structs import value
 from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions
+from cachecost.providers.hosts import AUTO_HOST, DEFAULT_HOST, host_of
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.rulefile import Catalogue, Model, catalogue
 
 __all__ = ["Assumptions", "HiddenTokens", "ModelRules", "RuleBook", "assumptions_from", "data_date", "read_assumptions"]
 
-DEFAULT_HOST = "anthropic"
 NEEDED = ("minimum_tokens", "context_window", "scope", "ttl_s")
 """Rules that every host states; each is a field of ModelRules under the same name."""
 WHERE_STATED = (
@@ -284,12 +284,12 @@ class RuleBook:
         return self.assumptions.capacity_tokens > 0 or any(row.rule == "capacity_tokens" for row in self.own.rows)
 
     def rules(self, host: str, model: str, day: date | None = None) -> ModelRules:
-        """Rules of `model` (id or alias) on `host` on `day`; `as_of` wins over `day`.
+        """Rules of `model` (id or alias) on `host` (AUTO_HOST: by the model's name) on `day`; `as_of` wins over `day`.
 
         Without either, the date of the shipped data decides. Raises CannotEvaluate for an unknown
         host or model (naming the nearest), for a day before its release and for a rule without a row.
         """
-        key = (host, model, self.as_of or day)
+        key = (host_of(None, host, model), model, self.as_of or day)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._resolve(*key)
@@ -378,4 +378,4 @@ def _read_range(book: Catalogue, model: Model, day: date) -> StatedRange | None:
 
 def data_date(host: str = DEFAULT_HOST) -> date:
     """The date of the shipped rule data."""
-    return catalogue(host).data_date
+    return catalogue(DEFAULT_HOST if host == AUTO_HOST else host).data_date

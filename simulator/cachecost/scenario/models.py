@@ -9,6 +9,7 @@ from pydantic.config import JsonDict
 
 from cachecost.base.errors import Fault
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way
+from cachecost.providers.hosts import AUTO_HOST, DEFAULT_HOST, host_of
 from cachecost.scenario.assumed import AssumptionSpec
 from cachecost.scenario.conversation_models import ConversationSource
 from cachecost.scenario.field_types import (
@@ -147,8 +148,8 @@ class Scenario(Strict):
     """The question it answers, for the report."""
     as_of: Day = None
     """Rules and prices of this day; shipped is the date of the shipped rule data."""
-    host: str = "anthropic"
-    """The host that serves the model."""
+    host: str = DEFAULT_HOST
+    """The host that serves the model; without it, or with auto, that of the model's maker."""
     model: str = ""
     """The model's id; with a command, it may be left out: it is the model of the first call."""
     tokens: TOKEN_SOURCES | None = None
@@ -181,6 +182,13 @@ class Scenario(Strict):
 
     _loaded_variants: tuple[tuple[str, Scenario], ...] = PrivateAttr(default=())
     _placed: PlacedValue | None = PrivateAttr(default=None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _host_of_model(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or data.get("host", AUTO_HOST) != AUTO_HOST:
+            return data
+        return {**data, "host": host_of(None, AUTO_HOST, str(data.get("model") or ""))}
 
     @property
     def first(self) -> str:

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from cachecost.base.errors import CannotEvaluate, Fault
 from cachecost.base.schema_errors import one_of
 from cachecost.base.yaml_text import PlacedValue, Way
+from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.rulefile import Catalogue, catalogue, hosts
 from cachecost.scenario.ways import get
-
-DEFAULT_HOST = "anthropic"
 
 
 def unknown_names(placed: PlacedValue) -> Iterator[Fault]:
     """A fault for the host, if there are no rules for it, else one for each model that it does not have."""
-    host = get(placed, ("host",), DEFAULT_HOST)
+    host = get(placed, ("host",), AUTO_HOST)
+    if host == AUTO_HOST:
+        host = host_of(None, AUTO_HOST, str(get(placed, ("model",), "")))
     if not isinstance(host, str):
         return
     if host not in hosts():

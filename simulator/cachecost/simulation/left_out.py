@@ -11,6 +11,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
+from cachecost.providers.hosts import host_of
 from cachecost.providers.rules import LOOKBACK_CACHES, ModelRules
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload
@@ -47,7 +48,7 @@ def supported_calls(workload: Workload, command: str) -> SupportedCalls:
         if rules.is_supported(call):
             kept.append(replace(call, number=call.number or number))
         else:
-            left_out[call.request.model, call.host or workload.setup.host] += 1
+            left_out[call.request.model, host_of(call.host, workload.setup.host, call.request.model)] += 1
     if not left_out:
         return SupportedCalls(workload, left_out)
     if not rules.has_supported:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.assumptions import assumptions_from
+from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.tokens.factory import CALIBRATED, FILLER, counter_name, make_counter
@@ -57,7 +58,7 @@ class ReplaySetup:
 
     rules: RuleBook
     prices: PriceBook
-    host: str = "anthropic"
+    host: str = AUTO_HOST
     tokens: str = FILLER
     model: str | None = None
     bills: Sequence[RecordedCall] = ()
@@ -97,7 +98,7 @@ class ReplaySetup:
 
     def rules_for(self, call: Call) -> ModelRules:
         """The rules of a call's model on its host and day. Raises CannotEvaluate."""
-        return self.rules.rules(call.host or self.host, call.request.model, call.day)
+        return self.rules.rules(host_of(call.host, self.host, call.request.model), call.request.model, call.day)
 
     def build_strategy(self, spec: StrategySpec | str) -> Strategy:
         """The strategy, for the model and host of this setup. Raises CannotEvaluate."""

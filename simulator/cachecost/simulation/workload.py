@@ -17,6 +17,7 @@ from cachecost.conversations.logs import Logs, read_logs
 from cachecost.conversations.model import Conversation
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.assumptions import assumptions_from
+from cachecost.providers.hosts import host_of
 from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, data_date
@@ -55,6 +56,11 @@ class Workload:
         of a call. Raises CannotEvaluate for an unknown counter."""
         return kind(self.setup, self.strategy, cache, preparer or self.setup.preparer(), hosts)
 
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The hosts of the calls."""
+        return frozenset(host_of(call.host, self.setup.host, call.request.model) for call in self.calls)
+
     def expect(self, replays: int) -> None:
         """An analysis expects so many replays more. Nobody is told, unless the workload is watched."""
 
@@ -67,7 +73,7 @@ class Workload:
         some = False
         for host, model, day in dict.fromkeys((call.host, call.request.model, call.day) for call in self.calls):
             try:
-                rules = self.setup.rules.rules(host or self.setup.host, model, day)
+                rules = self.setup.rules.rules(host_of(host, self.setup.host, model), model, day)
             except CannotEvaluate as error:
                 unknown[str(error)] = None
                 continue

@@ -19,6 +19,7 @@ from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import Answerer
 from cachecost.live.server.state import ServerState
 from cachecost.providers.assumptions import assumptions_from
+from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, data_date
 from cachecost.simulation.setup import ReplaySetup
@@ -38,7 +39,7 @@ class SimulatedAPI:
         folder: Path,
         *,
         as_of: date | str | None = None,
-        host: str = "anthropic",
+        host: str = AUTO_HOST,
         tokens: str = "tiktoken",
         rules: Mapping[str, object] | None = None,
         prices: str | Path | None = None,
@@ -62,7 +63,7 @@ class SimulatedAPI:
             self._meter,
             self._clock,
             self._log,
-            models=models_of(self._setup.rules, host),
+            models=models_of(self._setup.rules, host_of(None, host, "")),
             say=self._faults.append,
         )
         self._address: str | None = None

@@ -66,4 +66,6 @@ def state_after(call: BilledCall, before: CachedPrefix | None, rules: ModelRules
         tokens = call.total_input
     thought = call.has_thinking or bool(before and before.has_thinking and "human" not in call.events)
     ttl_s = rules.ttl_s if rules is not None else UNKNOWN_TTLS
-    return CachedPrefix(tokens, ttl, hour_tokens, call.start, ttl_s, thought)
+    keeps_age = read and before is not None and rules is not None and not rules.refreshes_on_read
+    touched = before.touched if keeps_age and before else call.start  # what was read expires first, and all after it
+    return CachedPrefix(tokens, ttl, hour_tokens, touched, ttl_s, thought)

@@ -10,6 +10,8 @@ from decimal import Decimal
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
 from cachecost.conversations.billed_calls import BilledCall
+from cachecost.conversations.bills import NO_INPUT
+from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import Options, PriceBook
 from cachecost.providers.quotes import PER_TOKEN, Prices, Quote
 from cachecost.providers.rules import ModelRules, RuleBook
@@ -28,13 +30,13 @@ class CallPrices:
 
     book: PriceBook
     rules: RuleBook
-    host: str = "anthropic"
+    host: str = AUTO_HOST
     _quotes: dict[tuple[str, str, int | None, Mode], Quote | str] = field(default_factory=dict)
     _rules: dict[tuple[str, str, int | None], ModelRules | None] = field(default_factory=dict)
 
     def prices(self, call: BilledCall) -> Prices | None:
-        """The prices of a call; None where none is known."""
-        return self.prices_of(call, call.model, call.total_input)
+        """The prices of a call; None where none is known, or nothing of its input."""
+        return self.prices_of(call, call.model, call.total_input) if call.total_input else None
 
     def prices_of(self, call: BilledCall, model: str, total_input: int) -> Prices | None:
         """As `prices`, of a pass of another model ("": the call's) and length."""
@@ -51,12 +53,18 @@ class CallPrices:
 
     def why_unpriced(self, call: BilledCall) -> Sequence[str]:
         """Why a call, or a pass of it of another model, has no price; empty if all has one."""
+        if not call.total_input:
+            return (NO_INPUT,)
         models = dict.fromkeys([call.model, *(model or call.model for model, _ in call.extra)])
         return [self._why(call, model) for model in models if self.prices_of(call, model, 0) is None]
 
     def _why(self, call: BilledCall, model: str) -> str:
         quote = self._quote(call, model)
-        return quote if isinstance(quote, str) else f"no price known for {model} on host {call.host or self.host}"
+        return (
+            quote
+            if isinstance(quote, str)
+            else f"no price known for {model} on host {host_of(call.host, self.host, model)}"
+        )
 
     def _quote(self, call: BilledCall, model: str) -> Quote | str:
         key = (call.host, model, None if call.start is None else int(call.start // SECONDS_A_DAY), call.modes)
@@ -69,7 +77,7 @@ class CallPrices:
         modes = call.modes
         options = Options("batch" in modes, "fast" in modes, "us" in modes, "flex" in modes)
         try:
-            return self.book.quote(call.host or self.host, model, day_of_call(call), options)
+            return self.book.quote(host_of(call.host, self.host, model), model, day_of_call(call), options)
         except CannotEvaluate as error:
             return str(error)
 
@@ -78,7 +86,9 @@ class CallPrices:
         key = (call.host, call.model, None if call.start is None else int(call.start // SECONDS_A_DAY))
         if key not in self._rules:
             try:
-                self._rules[key] = self.rules.rules(call.host or self.host, call.model, day_of_call(call))
+                self._rules[key] = self.rules.rules(
+                    host_of(call.host, self.host, call.model), call.model, day_of_call(call)
+                )
             except CannotEvaluate:
                 self._rules[key] = None
         return self._rules[key]

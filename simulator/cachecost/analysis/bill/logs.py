@@ -60,7 +60,7 @@ def bills_of_calls(calls: Sequence[RecordedCall], setup: ReplaySetup, prices: Ca
 
 def _is_known(call: RecordedCall, setup: ReplaySetup) -> bool:
     """Whether a replay can say what the call should have read."""
-    if call.why_unknown or call.is_bill_only:
+    if call.why_unknown or call.is_bill_only or call.billed is None:
         return False
     try:
         return setup.rules_for(call).uses_breakpoints

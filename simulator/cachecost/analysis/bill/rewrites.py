@@ -52,7 +52,8 @@ def find_rewrites(file: SessionFile, rules_of: FindRules, last_of: dict[str, Las
         if earlier is not None and not call.is_summed:
             lost, tolerance = earlier.state.tokens - call.read, _tolerance(rules)
             if lost <= tolerance:
-                earlier.state.touch(at)
+                if rules is None or rules.refreshes_on_read:
+                    earlier.state.touch(at)
             elif call.written + call.tokens[0] > tolerance:  # else the prompt is shorter and nothing was paid
                 yield _rewrite(call, earlier, rules)
         static.append(_static_tokens(call, earlier, static[call.before]))

@@ -108,7 +108,7 @@ class BillRow:
     _sums: dict[int, TokenSum] = field(default_factory=dict)
     _extra: list[Decimal] = field(default_factory=lambda: list(NO_DOLLARS))
 
-    def add(self, call: BilledCall, found: Prices | None, prices: CallPrices, is_sum_known: bool = False) -> None:
+    def add(self, call: BilledCall, found: Prices | None, is_sum_known: bool = False) -> None:
         """Count a call, whose prices are `found`. What it lacks is in the sum of its session, where that is known."""
         total = self._sums.get(id(found))
         if total is None:
@@ -125,13 +125,11 @@ class BillRow:
             self.last = start if self.last is None or start > self.last else self.last
         if call.model not in self.models:
             self.models.append(call.model)
-        if call.extra:
-            self._add_extra(call, prices)
 
-    def _add_extra(self, call: BilledCall, prices: CallPrices) -> None:
-        """The passes that the usage leaves out of its sums."""
-        for model, tokens in call.extra:
-            found = prices.prices_of(call, model or call.model, sum(tokens[:4]))
+    def add_passes(self, call: BilledCall, prices: CallPrices, model: str = "") -> None:
+        """Count the passes that the usage of a call leaves out of its sums; of one `model` where it is named."""
+        for served, tokens in call.extra:
+            found = prices.prices_of(call, served, sum(tokens[:4])) if model in ("", served or call.model) else None
             if found:
                 self._add_amounts(found.amounts(Usage(*tokens)))
 
@@ -242,7 +240,12 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
         row = rows.get(key)
         if row is None:
             row = rows[key] = _first_row(key, by, file, call)
-        row.add(call, found, prices, call.session in summed)
+        row.add(call, found, call.session in summed)
+        if by != "model":
+            row.add_passes(call, prices)
+        else:
+            for model in dict.fromkeys(model or call.model for model, _ in call.extra):
+                rows.setdefault(model, BillRow(model)).add_passes(call, prices, model)
         sessions.add(call.session or file.path)
         if found is None or call.extra:
             unpriced.update(prices.why_unpriced(call))

@@ -125,7 +125,7 @@ def _filed(findings: Sequence[Finding], calls: Sequence[Call]) -> list[Finding]:
 
 def _flips(traffic: Workload, explanation: Explanation) -> Iterator[str]:
     """A sentence for each value of an assumption that leads to other causes or other dollars."""
-    for switch in assumption_rows(traffic.setup.host):
+    for switch in assumption_rows(*traffic.hosts):
         for reading in switch.readings[1:] if switch.number is None else ():
             under = explain(traffic.with_assumptions({switch.name: reading.value}))
             if _answer(under) != _answer(explanation):

@@ -38,6 +38,7 @@ from cachecost.base.times import day_of, iso
 from cachecost.conversations.readers.claude_code.transcript import TranscriptStep
 from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
+from cachecost.providers.hosts import AUTO_HOST, host_of, host_of_message
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
@@ -71,7 +72,7 @@ class _StepPrediction:
 
 
 def check_steps(
-    steps: Sequence[TranscriptStep], source: str, rules: RuleBook, prices: PriceBook, host: str = "anthropic"
+    steps: Sequence[TranscriptStep], source: str, rules: RuleBook, prices: PriceBook, host: str = AUTO_HOST
 ) -> tuple[list[Judgement], list[tuple[str, str]]]:
     """(judgements, what could not be judged: file:line and words) of a transcript or its content-free form."""
     check = _TranscriptCheck(steps, source, rules, prices, host)
@@ -95,7 +96,8 @@ class _TranscriptCheck(RecordingCheck):
     def check_step(self, number: int, step: TranscriptStep) -> None:
         """Predict a step from other bills, then compare with its own. Raises CannotEvaluate for an unknown model."""
         day = None if step.answered is None else day_of(step.answered)
-        rules = self.rules.rules(self.host, step.model, day)
+        host = host_of(host_of_message(step.id), self.host, step.model)
+        rules = self.rules.rules(host, step.model, day)
         before = self.states[step.before] if step.before else None
         prediction = _predict(step, before, rules)
         usage = _usage(prediction, before, self.next.get(step.number))

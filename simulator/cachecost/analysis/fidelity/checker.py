@@ -35,6 +35,7 @@ from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.host_prompts import HostPrompts
 from cachecost.prompts.refusals import refusal
 from cachecost.prompts.render import Prompt
+from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
@@ -103,7 +104,7 @@ class FidelityChecker:
         rules: RuleBook,
         prices: PriceBook,
         counter_for: Callable[[str], TokenCounter],
-        host: str = "anthropic",
+        host: str = AUTO_HOST,
         calibrated: bool = True,
     ) -> None:
         self.calibrated = calibrated
@@ -148,7 +149,9 @@ class _LogCheck(RecordingCheck):
 
         Raises CannotEvaluate for a model that is not known.
         """
-        rules = self.checker.rules.rules(call.host or self.checker.host, call.request.model, call.day)
+        rules = self.checker.rules.rules(
+            host_of(call.host, self.checker.host, call.request.model), call.request.model, call.day
+        )
         case = self._case(number, call, rules)
         if case is None:
             return
@@ -159,7 +162,8 @@ class _LogCheck(RecordingCheck):
 
     def _case(self, number: int, call: RecordedCall, rules: ModelRules) -> _Case | None:
         if call.has_failed or call.billed is None:
-            self.skip(call.line, "it failed" if call.has_failed else "it has no usage")
+            without = "it has no usage" if call.output_billed is None else "its usage has no input tokens"
+            self.skip(call.line, "it failed" if call.has_failed else without)
         if call.why_unknown and not call.has_failed:
             self.skip(call.line, call.why_unknown)
         if call.has_failed or call.why_unknown:

@@ -18,6 +18,7 @@ from cachecost.ledger.results import AssumptionSupport, Fidelity, Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.counting import TokenCounter
 from cachecost.providers.assumptions import read_assumptions
+from cachecost.providers.hosts import host_of
 from cachecost.providers.listing import assumption_rows
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
@@ -71,9 +72,8 @@ class Validation:
     def readings(self) -> Iterator[AssumptionSupport]:
         """How many calls are exactly right under each value of each assumption, defaults first."""
         places = {(one.host, one.source) for one in self.fidelity().judgements}
-        hosts = {self.setup.host, *(host for host, _ in places)}
-        assumptions = {switch.name: switch for host in sorted(hosts) for switch in assumption_rows(host)}
-        for switch in (one for one in assumptions.values() if one.number is None and one.name != WARM_START):
+        hosts = {host_of(None, self.setup.host, ""), *(host for host, _ in places)}
+        for switch in (one for one in assumption_rows(*hosts) if one.number is None and one.name != WARM_START):
             only = {source for host, source in places if host in switch.only_on}
             logs = [log for log in self.logs if str(log) in only] if switch.only_on else self.logs
             for reading in switch.readings:

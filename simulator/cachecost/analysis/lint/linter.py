@@ -22,6 +22,7 @@ from cachecost.analysis.lint.request_loader import RequestLoader
 from cachecost.analysis.lint.settling import settle
 from cachecost.analysis.lint.tails import check_last_breakpoint, check_lookback
 from cachecost.prompts.blocks import Prefix
+from cachecost.providers.hosts import AUTO_HOST
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.factory import AUTO
 
@@ -160,7 +161,7 @@ def lint(
     request_body: Body,
     next_body: Body | None = None,
     *,
-    host: str = "anthropic",
+    host: str = AUTO_HOST,
     as_of: date | str | None = None,
     tokens: str = AUTO,
     margin: int = MARGIN,

@@ -14,6 +14,7 @@ from cachecost.base.errors import CannotEvaluate, OtherCache
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.sessions import CallTree, Turn
 from cachecost.prompts.blocks import Thread
+from cachecost.providers.hosts import host_of
 from cachecost.simulation.left_out import LeftOut
 
 Head = tuple[str, str | None, str, str, str, bytes, bytes]
@@ -49,7 +50,7 @@ def lint_log(calls: Iterable[RecordedCall], label: str, loader: RequestLoader, m
         try:
             known[number] = loader.call(call, label or call.file, call.number or number)
         except OtherCache as error:
-            left_out[call.request.model, call.host or loader.host] += 1
+            left_out[call.request.model, host_of(call.host, loader.host, call.request.model)] += 1
             others.setdefault(str(error), []).append(call.number or number)
         except CannotEvaluate as error:
             wrong.setdefault(str(error), []).append(call.number or number)

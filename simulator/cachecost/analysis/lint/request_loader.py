@@ -23,7 +23,8 @@ from cachecost.prompts.refusals import SentBreakpoints, accepts_breakpoint, sent
 from cachecost.prompts.render import Prompt, Renderer
 from cachecost.prompts.request import Breakpoint, Request, block_at
 from cachecost.prompts.wire import NotAMessage, breakpoint_fault, content_blocks, own_breakpoint
-from cachecost.providers.rules import DEFAULT_HOST, ModelRules, RuleBook
+from cachecost.providers.hosts import AUTO_HOST, host_of
+from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.tokens.calibrated import BilledLengths
 from cachecost.tokens.factory import make_counter
 
@@ -56,7 +57,7 @@ class RequestLoader:
             api = api_of(body) or "messages"
             where = "" if api == "messages" else f"a request of {NAMES[api]}: "
             raise InputError([Fault(label, f"{where}{fault}")]) from None
-        host = bare.host if bare.host and self.host == DEFAULT_HOST else self.host
+        host = bare.host if bare.host and self.host == AUTO_HOST else self.host
         try:
             return size_breakpoints(self._load(label, None, request, self._rules.rules(host, request.model), faults))
         except CannotEvaluate as error:
@@ -70,7 +71,7 @@ class RequestLoader:
         Raises CannotEvaluate for an unknown model.
         """
         request = call.request
-        rules = self._rules.rules(call.host or self.host, request.model, call.day)
+        rules = self._rules.rules(host_of(call.host, self.host, request.model), request.model, call.day)
         faults = ((_block_path(request.fault), request.fault),) if request.fault else ()
         loaded = self._load(label, number, request, rules, faults, call.workspace)
         bill = bill_of(call)

@@ -10,6 +10,7 @@ from cachecost.analysis.next_message.state import SessionState
 from cachecost.base.structs import value
 from cachecost.conversations.billed_calls import BilledCall
 from cachecost.prompts.host_cache_keys import effort_layer
+from cachecost.providers.hosts import host_of
 from cachecost.providers.quotes import PER_TOKEN, Quote
 from cachecost.providers.usage import ZERO, Usage
 
@@ -50,7 +51,7 @@ def models_in(prices: CallPrices) -> FindModel:
     def find(call: BilledCall, model: str = "") -> BilledModel:
         asked = replace_model(call, model) if model else call
         rules, quote = prices.rules_of(asked), prices.quote(asked)
-        host = call.host or prices.host
+        host = host_of(call.host, prices.host, asked.model)
         if rules is None:
             return BilledModel(asked.model, host, quote)
         return BilledModel(

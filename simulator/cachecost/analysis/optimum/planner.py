@@ -266,7 +266,8 @@ class Planner:
         depth = hit.depth if hit else 0
         read = self._entries.alive(hit, sent) if hit else None
         if hit and read:
-            self._entries.held[hit] = HeldBlock(sent.start, read.ttl, READABLE, False)
+            touched = sent.start if sent.rules.refreshes_on_read else read.touched
+            self._entries.held[hit] = HeldBlock(touched, read.ttl, READABLE, False)
         event = self._choices.events.get(sent)
         for breakpoint in step.breakpoints:
             if breakpoint.prefix.depth > depth:
@@ -284,7 +285,8 @@ class Planner:
     def _shallow(self, breakpoint: BreakpointPrefix, read: HeldBlock, sent: BareCall, event: CallPass | None) -> None:
         alive = self._entries.alive(breakpoint.prefix, sent)
         if alive:
-            self._entries.held[breakpoint.prefix] = HeldBlock(sent.start, alive.ttl, READABLE, False)
+            touched = sent.start if sent.rules.refreshes_on_read else alive.touched
+            self._entries.held[breakpoint.prefix] = HeldBlock(touched, alive.ttl, READABLE, False)
         else:
             shorter: TTL = "1h" if breakpoint.ttl == read.ttl == "1h" else "5m"
             self._entries.held[breakpoint.prefix] = self._write_entry(sent, event, shorter)

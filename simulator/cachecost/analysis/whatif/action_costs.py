@@ -17,6 +17,7 @@ from cachecost.conversations.calls import Call, derive_call
 from cachecost.ledger.results import CallRow
 from cachecost.prompts.blocks import Layer, Message, Thread, given_block
 from cachecost.prompts.request import Breakpoint, Request
+from cachecost.providers.hosts import host_of
 from cachecost.providers.served_models import must_be_served, withdrawn
 
 MOST_CALLS = 100
@@ -50,7 +51,7 @@ def price_actions(
 
 def _assumed(profile: RecordingProfile, switch: SettingChange, before: Call) -> str:
     """What the change takes for granted; that its model is retired by today, where it is."""
-    host = before.host or profile.traffic.setup.host
+    host = host_of(before.host, profile.traffic.setup.host, before.request.model)
     gone = withdrawn(host, switch.model, profile.today) if switch.model and profile.today else ""
     return "; ".join(part for part in (gone, switch.assumption) if part)
 
@@ -61,7 +62,8 @@ def _must_be_served(profile: RecordingProfile, switch: SettingChange, before: Ca
         return
     traffic = profile.traffic
     try:
-        must_be_served(before.host or traffic.setup.host, switch.model, traffic.setup.day or before.day)
+        host = host_of(before.host, traffic.setup.host, before.request.model)
+        must_be_served(host, switch.model, traffic.setup.day or before.day)
     except CannotEvaluate as error:
         raise CannotEvaluate(f"--action {switch.name}: {error}") from None
 

@@ -37,7 +37,7 @@ BY_PRICE = frozenset({"model", "batch", "us"})
 
 def other_assumptions(traffic: Workload) -> Iterator[tuple[str, str]]:
     """Every other value of an assumption that can matter to some call, as (assumption, value)."""
-    for switch in assumption_rows(traffic.setup.host):
+    for switch in assumption_rows(*traffic.hosts):
         if switch.number is None and any(map(PLAYS.get(switch.name, lambda call: True), traffic.calls)):
             now = str(getattr(traffic.setup.rules.assumptions, switch.name)).lower()
             yield from ((switch.name, one.value) for one in switch.readings if one.value.lower() != now)

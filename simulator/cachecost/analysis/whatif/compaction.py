@@ -14,6 +14,7 @@ from cachecost.conversations.calls import Call, derive_call
 from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, given_block
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.request import Breakpoint
+from cachecost.providers.hosts import host_of
 from cachecost.simulation.workload import Workload
 
 LIMITS = (50_000, 100_000, 150_000, 200_000, 400_000)
@@ -105,7 +106,7 @@ class _RewrittenConversation:
 
     def _counter(self, call: Call) -> TokenCounter | None:
         try:
-            host = call.host or self.traffic.setup.host
+            host = host_of(call.host, self.traffic.setup.host, call.request.model)
             return self.traffic.setup.counter(
                 self.traffic.setup.rules.rules(host, call.request.model, call.day).generation
             )

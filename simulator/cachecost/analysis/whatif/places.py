@@ -16,6 +16,7 @@ from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.request import Request
+from cachecost.providers.hosts import host_of
 from cachecost.providers.rulefile import Model, catalogue
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.served_models import list_models, must_be_served, withdrawn
@@ -45,7 +46,7 @@ class MainModel:
         totals: dict[tuple[str, str], Decimal] = {}
         last: dict[tuple[str, str], MainModel] = {}
         for number, call in enumerate(traffic.calls, 1):
-            host = call.host or traffic.setup.host
+            host = host_of(call.host, traffic.setup.host, call.request.model)
             try:
                 rules = traffic.setup.rules.rules(host, call.request.model, call.day)
             except CannotEvaluate:
@@ -120,7 +121,7 @@ def _current(main: MainModel, today: date | None) -> list[Model]:
 
 
 def _to_model(call: Call, traffic: Workload, main: MainModel, name: str) -> Call:
-    host = call.host or traffic.setup.host
+    host = host_of(call.host, traffic.setup.host, call.request.model)
     try:
         mine = traffic.setup.rules.rules(host, call.request.model, call.day).model
     except CannotEvaluate:
@@ -154,7 +155,7 @@ def to_host(call: Call, traffic: Workload, host: str) -> Call:
     """
     model = call.request.model
     try:
-        model = catalogue(call.host or traffic.setup.host).model(model, call.day).name
+        model = catalogue(host_of(call.host, traffic.setup.host, model)).model(model, call.day).name
         rules = traffic.setup.rules.rules(host, model, call.day)
     except CannotEvaluate:
         return replace(call, host=host, request=replace(call.request, model=model))

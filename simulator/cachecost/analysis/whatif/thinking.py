@@ -11,6 +11,7 @@ from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Message, Thread
 from cachecost.prompts.request import Request
+from cachecost.providers.hosts import host_of
 from cachecost.simulation.workload import Workload
 
 ASSUMED = (
@@ -67,7 +68,7 @@ class ThinkingRemover:
         later = self._answers.get(call.request.thread)
         blocks = call.simulated_response or (later.blocks if later else ())
         try:
-            host = call.host or self._traffic.setup.host
+            host = host_of(call.host, self._traffic.setup.host, call.request.model)
             generation = self._traffic.setup.rules.rules(host, call.request.model, call.day).generation
             counter = self._traffic.setup.counter(generation)
             return sum(counter.block(block) for block in blocks if block.is_thinking)

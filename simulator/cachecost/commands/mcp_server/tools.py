@@ -26,6 +26,7 @@ from cachecost.commands.mcp_server.answers import (
 )
 from cachecost.commands.mcp_server.captured_command import NoAnswer, run_for_json
 from cachecost.conversations.input_files import is_url
+from cachecost.providers.hosts import AUTO_HOST
 from cachecost.providers.rulefile import near_model
 
 Paths = Annotated[list[str], Field(min_length=1, description="Files or folders with logs or sessions.")]
@@ -111,7 +112,7 @@ def lint_request(
         list[dict[str, Any]], Field(description="Bodies of the Messages API, in the order in which they are sent.")
     ] = [],  # noqa: B006
     paths: Annotated[list[str], Field(description="Instead: files with a body each, or request logs.")] = [],  # noqa: B006
-    host: str = "anthropic",
+    host: str = AUTO_HOST,
     limit: Limit = 50,
 ) -> LintAnswer:
     """Check requests before they are sent: what the API refuses, and what breaks or misses the prompt cache.

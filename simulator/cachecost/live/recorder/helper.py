@@ -15,6 +15,7 @@ from threading import Thread
 
 from cachecost.live.callbacks import ignore
 from cachecost.providers.assumptions import assumptions_from
+from cachecost.providers.hosts import AUTO_HOST
 from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -41,7 +42,7 @@ class HelperOptions:
     own: str | None = None
     prices: str | None = None
     as_of: str | None = None
-    host: str = "anthropic"
+    host: str = AUTO_HOST
     earlier_bytes: int = 0
     prints: bool = True
     digest: bool = False

@@ -27,6 +27,7 @@ from cachecost.prompts.refusals import THREAD_NOT_FOUND, sent_breakpoints
 from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, answer_blocks
+from cachecost.providers.hosts import AUTO_HOST
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import SimulatedCall, Simulation
@@ -148,7 +149,7 @@ class Meter:
         """The host of a call of `model` in the API of `maker`: that of the setup where it was chosen and has the model,
         since many hosts speak the APIs of others; else the maker."""
         chosen = self._setup.host
-        return chosen if chosen != ANTHROPIC and self._has_model(chosen, model) else maker
+        return chosen if chosen not in (AUTO_HOST, ANTHROPIC) and self._has_model(chosen, model) else maker
 
     def models(self, host: str) -> Sequence[Mapping[str, Any]]:
         """The models of a host on the setup's day, newest first, as /v1/models has them."""

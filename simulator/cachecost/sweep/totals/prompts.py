@@ -9,6 +9,7 @@ from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix, Thread
 from cachecost.prompts.render import Renderer
 from cachecost.providers.assumptions import Assumptions
+from cachecost.providers.hosts import host_of
 from cachecost.providers.own_rules import OwnRules
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.simulation.setup import ReplaySetup
@@ -77,7 +78,7 @@ class PromptStore:
 
     def side(self, host: str | None, model: str, workspace: str) -> ModelPrompts:
         """The prompts for a model in a workspace. Raises CannotEvaluate for one that is not known, Unusual."""
-        key = (host or self.setup.host, model, workspace)
+        key = (host_of(host, self.setup.host, model), model, workspace)
         if key not in self._sides:
             rules = self._book.rules(key[0], model)
             if not rules.uses_breakpoints:

@@ -112,7 +112,7 @@ class _TotalsWalk:
         """Rule 13: the hit and what stands before it are refreshed, or written again at no charge."""
         found, depth = self._entries[hit], self._depths[hit]
         assert found is not None
-        found.touch(now)
+        found.read(now, rules.rules)
         for write, ttl in zip(writes, rules.ttls, strict=True):
             if self._depths[write] <= depth:
                 again = refresh_before_hit(self._entries[write], ttl, found.ttl, now, rules.rules)

@@ -41,7 +41,7 @@ def what_if_object(
     difference = found.cost - found.basis
     main = profile.main
     facts = ScenarioFacts(
-        main.host if main else replay.workload.setup.host,
+        main.host if main else sorted(replay.workload.hosts)[0],
         main.rules.model if main else replay.session.calls[0].call.model,
         (pings_worth(profile.prices) if profile.prices else None) or 0,
     )

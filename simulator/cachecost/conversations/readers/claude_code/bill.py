@@ -39,6 +39,7 @@ from cachecost.conversations.readers.claude_code.bill_lines import (
     piece_types,
 )
 from cachecost.conversations.readers.claude_code.record_kinds import BOUNDARIES, MAIN_KINDS, THINKING
+from cachecost.providers.hosts import host_of_message
 
 CLIENT = "claude-code"
 CUT_OFF = "the last line is cut off (still being written?): skipped"
@@ -244,6 +245,7 @@ class TranscriptBill:
             found = self._start_step(line, message, message.usage, number, (chain, step, time, before_time))
             self.state.step_of[key] = found
             self.state.calls[-1].id = key.rstrip() if message.id else ""
+            self.state.calls[-1].host = host_of_message(message.id or "") or ""
         self._extend_step(found, message, message.usage, time)
         return found
 

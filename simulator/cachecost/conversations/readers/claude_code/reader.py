@@ -38,6 +38,7 @@ from cachecost.prompts.blocks import (
 )
 from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.providers.clients.placement import message_breakpoints
+from cachecost.providers.hosts import host_of_message
 
 LACKS = "transcripts lack system prompt, tools and breakpoints: sized by the bill, breakpoints by client version"
 sniff = sniff_lines
@@ -99,6 +100,7 @@ class _TranscriptCalls:
             self._request(partial, thread),
             start or 0.0,
             timestamp=None if start is None else iso(start),
+            host=host_of_message(step.id),
             first_token_s=0.0 if step.after is None or step.answered is None else max(0.0, step.answered - step.after),
             billed=step.usage,
             is_batch="batch" in step.modes,

@@ -25,8 +25,8 @@ from cachecost.conversations.readers.cline.records import (
     to_seconds,
 )
 from cachecost.conversations.readers.common.notes import ReaderNotes
-from cachecost.conversations.readers.common.provider_hosts import parse_provider_model
 from cachecost.conversations.readers.common.stored_calls import StoredCall
+from cachecost.providers.hosts import parse_model_name
 
 ENDING = ".messages.json"
 MISSING = "of calls that are no longer stored"
@@ -120,7 +120,7 @@ class SdkCalls:
     def _new_call(self, message: SdkMessage, number: int, manifest: SdkManifest, call: StoredCall) -> StoredCall:
         told = message.model_info
         model, provider = (told.id, told.provider) if told and told.id else (manifest.model, manifest.provider)
-        call.model, call.host = parse_provider_model(model, provider)
+        call.model, call.host = parse_model_name(model, provider)
         call.end = to_seconds(message.ts)
         call.start = self._time if self._time is not None else call.end
         call.before, call.is_cut = self._last, "compaction" in self._events

@@ -35,8 +35,8 @@ from cachecost.conversations.readers.cline.records import (
     to_seconds,
 )
 from cachecost.conversations.readers.common.notes import ReaderNotes
-from cachecost.conversations.readers.common.provider_hosts import parse_provider_model
 from cachecost.conversations.readers.common.stored_calls import StoredCall
+from cachecost.providers.hosts import parse_model_name
 from cachecost.providers.usage import Usage
 
 LOG, SENT = "ui_messages.json", "api_conversation_history.json"
@@ -133,7 +133,7 @@ class TaskCalls:
     def _new_call(
         self, message: UiMessage, info: CallInfo, usage: Usage, model: str, provider: str, start: float | None
     ) -> StoredCall:
-        own, host = parse_provider_model(model, provider)
+        own, host = parse_model_name(model, provider)
         call = StoredCall(own, usage, host, start, before=self._last, new_chars=self._chars)
         if self._last is not None and (self._last.model, self._last.host) != (own, host):
             self._events.add("model")

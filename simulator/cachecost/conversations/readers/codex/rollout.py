@@ -28,7 +28,6 @@ import msgspec
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
 from cachecost.conversations.readers.codex import lines
-from cachecost.conversations.readers.common.model_names import host_of, parse_model_name
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.session_calls import (
     Piece,
@@ -39,6 +38,7 @@ from cachecost.conversations.readers.common.session_calls import (
     time_of,
 )
 from cachecost.conversations.usage_shapes import usage_from
+from cachecost.providers.hosts import AUTO_HOST, host_of, parse_model_name
 from cachecost.providers.rules import RuleBook
 
 SUMMARY = "summary"
@@ -260,7 +260,8 @@ class Rollout:
     def _add_call(self, line: lines.Line, number: int, told: Mapping[str, Any], known: str, most: int = 0) -> None:
         """Add a call, unless it is larger than `most` tokens (0: not known), or than the model's context window."""
         usage, end = usage_from(told, "usage", "openai"), self._end(line)
-        host, rules = _host(self._meta.model_provider or "", self._model), None
+        stated, rules = parse_model_name(self._model, self._meta.model_provider or "")[1], None
+        host = host_of(stated, AUTO_HOST, self._model)
         with suppress(CannotEvaluate):
             rules = RULES.rules(host, self._model, None if end is None else day_of(end))
         window = most or (max(self._window, rules.context_window) if rules else 0)
@@ -274,7 +275,7 @@ class Rollout:
         call = SessionCall(before + 1, number, self._model, usage, end if start is None else start, end, before)
         call.events, call.agent, call.thread = self._events, agent, meta.id if agent else ""
         call.session, call.id, call.version = meta.session_id or meta.id, known, meta.cli_version or ""
-        call.host = host
+        call.host = stated or ""
         charges_writes = rules is not None and rules.matching == "breakpoint"
         if charges_writes and usage.input_tokens and told.get("cache_write_input_tokens") is None:
             self._notes.add("call", NO_WRITES)
@@ -346,8 +347,3 @@ def _agent(meta: lines.Meta) -> str:
     if name:
         return str(name)
     return source if isinstance(source, str) else str(next(iter(source), "sub-agent"))
-
-
-def _host(provider: str, model: str) -> str:
-    _, known = parse_model_name(model, provider.replace("amazon-", ""))
-    return known or host_of(model)

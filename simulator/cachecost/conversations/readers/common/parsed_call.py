@@ -12,6 +12,7 @@ from cachecost.conversations.readers.common.message_threads import MessageThread
 from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import answer_blocks, content_blocks
+from cachecost.providers.hosts import host_of_message
 from cachecost.providers.usage import Usage
 
 
@@ -62,7 +63,7 @@ class CallBuilder:
             start,
             parsed.seen_on if parsed.timestamp is None else None,
             parsed.timestamp,
-            parsed.host,
+            parsed.host or host_of_message(parsed.answer_id or parsed.id),
             parsed.workspace,
             parsed.first_token_s,
             response=response,

@@ -24,6 +24,7 @@ from cachecost.conversations.readers.common.session_calls import Piece, Session,
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, given_block
 from cachecost.prompts.request import Breakpoint, Request
 from cachecost.prompts.wire import NotAMessage, block_of
+from cachecost.providers.hosts import maker_of
 from cachecost.providers.usage import Usage
 
 BYTES_PER_TOKEN = 4
@@ -96,7 +97,7 @@ class SessionRequests:
         head = self._heads.get(call.thread)
         if head is None:
             head = self._heads[call.thread] = self._head(call, thread)
-        breakpoints = tuple(_breakpoints(head, thread)) if call.host == "anthropic" else ()
+        breakpoints = tuple(_breakpoints(head, thread)) if (call.host or maker_of(call.model)) == "anthropic" else ()
         return Request(call.model, thread, system=head, breakpoints=breakpoints, params=_params(call))
 
     def _messages(self, pieces: Sequence[Piece]) -> list[Message]:

@@ -14,7 +14,6 @@ from typing import Any
 from cachecost.base.limits import is_number
 from cachecost.base.times import known_time
 from cachecost.conversations.json_object import parse_json
-from cachecost.conversations.readers.common.provider_hosts import parse_provider_model
 from cachecost.conversations.readers.common.stored_calls import StoredCall
 from cachecost.conversations.readers.crush.store import (
     FIRST_MILLISECONDS,
@@ -23,6 +22,7 @@ from cachecost.conversations.readers.crush.store import (
     CrushStore,
     parts_of,
 )
+from cachecost.providers.hosts import parse_model_name
 
 Body = dict[str, Any]
 TITLE = "title-"
@@ -76,7 +76,7 @@ def _session_calls(session: CrushSession, *, is_agent: bool) -> Iterator[StoredC
 
 
 def _new_call(message: CrushMessage, chain: _MessageChain) -> StoredCall:
-    model, host = parse_provider_model(message.model, message.provider)
+    model, host = parse_model_name(message.model, message.provider)
     if chain.last is not None and (chain.last.model, chain.last.host) != (model, host):
         chain.events.add("model")
     times = [part.get("time") for part in parts_of(message, "finish")]

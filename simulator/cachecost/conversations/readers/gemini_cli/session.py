@@ -20,10 +20,10 @@ from pathlib import Path
 
 import msgspec
 
-from cachecost.conversations.readers.common.model_names import host_of
 from cachecost.conversations.readers.common.session_calls import Piece, Session, SessionCall, last_of, piece_of, time_of
 from cachecost.conversations.readers.gemini_cli import lines
 from cachecost.conversations.usage_shapes import usage_from
+from cachecost.providers.hosts import maker_of
 from cachecost.providers.usage import Usage
 
 MODEL = "gemini"
@@ -198,7 +198,7 @@ class _Calls:
         call = SessionCall(last + 1, entry.line, entry.model, usage, self._start(entry), entry.time, before)
         call.events, call.is_cut, call.id = self._events, self._is_cut, entry.id
         call.session, call.thread, call.agent = self._name, self._thread, "subagent" if self._thread else ""
-        call.host = host_of(entry.model) or MODEL
+        call.host = "" if maker_of(entry.model) else MODEL
         answered = [] if self._is_cut or at < 0 else [piece for piece in self._live[at].pieces if piece.kind == "tools"]
         results = answered if not _has_results(request) else []
         call.request = [*_as_results(results), *(piece for one in request for piece in one.pieces)]

@@ -19,7 +19,6 @@ from typing import Any
 
 from cachecost.base.limits import json_value
 from cachecost.base.times import day_of, iso, seconds
-from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.readers.common.parsed_call import ParsedCall
 from cachecost.conversations.readers.http.answers import HttpAnswer, answer_of
 from cachecost.conversations.readers.http.bodies import Misplaced, decode_content, json_object
@@ -29,6 +28,7 @@ from cachecost.conversations.readers.http.routes import NO_CALL, UNREAD, Route, 
 from cachecost.conversations.readers.openai.chat import from_chat
 from cachecost.conversations.readers.openai.responses import from_responses
 from cachecost.prompts.wire import NotAMessage
+from cachecost.providers.hosts import parse_model_name
 
 INTERLEAVED = "interleaved-thinking"
 NO_ANSWER = "no answer"
@@ -145,15 +145,16 @@ def _messages_body(
 ) -> tuple[dict[str, Any], str | None]:
     """(the Messages body, the host); the model is the body's own, the URL's, or the answer's."""
     written = str(sent.get("model") or "") or ("" if route.is_opaque else route.model) or answer.model or route.model
-    model, host = parse_model_name(written, route.host or "")
+    model, prefix = parse_model_name(written, route.host or "")
+    host = route.host_for(model, prefix)
     sent = {**sent, "model": model or None}
     if route.api == "converse":
-        return from_converse(sent, model), route.host or host
+        return from_converse(sent, model), host
     if route.api == "gemini":
-        return from_generate_content(sent, model), route.host or host
+        return from_generate_content(sent, model), host
     if route.api == "messages":
-        return {**betas, **sent}, route.host or host
-    return (from_chat if route.api == "chat" else from_responses)(sent), route.host or host
+        return {**betas, **sent}, host
+    return (from_chat if route.api == "chat" else from_responses)(sent), host
 
 
 def _digest(request: bytes) -> str:

@@ -1,8 +1,7 @@
-"""Finds the API, the host and the model of an HTTP request: the API from its path, the host from its name.
+"""Finds the API, the host and the model of an HTTP request: the API from its path, the host from its machine.
 
 Read in November 2026: Anthropic's pages on Claude on AWS, Google Cloud and Microsoft Foundry, Amazon's on the
-Messages API and Converse on Bedrock. An unknown name (a proxy, a gateway, a private server) leaves the host
-unknown; the path still shows the API.
+Messages API and Converse on Bedrock. The path shows the API of an unknown machine, too.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote
+
+from cachecost.providers.hosts import host_at, host_names, serving_host
 
 Api = Literal["messages", "chat", "responses", "converse", "gemini"]
 
@@ -21,36 +22,6 @@ UNREAD = "unsupported model API"
 
 URL = re.compile(r"(?:[a-z][a-z0-9+.-]*://(?P<name>[^/?#]*))?(?P<path>[^?#]*)", re.IGNORECASE)
 """A scrubbed address is not a valid URL (`https://[KEY]/…`), so this is not stricter."""
-HOSTS = {
-    "anthropic": re.compile(r"api\.anthropic\.com|aws-external-anthropic\..*"),
-    "bedrock": re.compile(r"(.*\.)?bedrock-(runtime|mantle)[-.].*"),
-    "google-cloud": re.compile(r"(.*[-.])?aiplatform\.(.*\.)?googleapis\.com"),
-    "foundry": re.compile(r".*\.services\.ai\.azure\.com"),
-    "azure": re.compile(r"(.*\.)?(openai|cognitiveservices)\.azure\.com"),
-    "openrouter": re.compile(r"(.*\.)?openrouter\.ai"),
-    "openai": re.compile(r"(.*\.)?(api\.openai\.com|chatgpt\.com)"),
-    "gemini": re.compile(r"generativelanguage\.googleapis\.com"),
-    "deepseek": re.compile(r"api\.deepseek\.com"),
-    "xai": re.compile(r"(.*\.)?api\.x\.ai"),
-    "mistral": re.compile(r"api\.mistral\.ai"),
-    "qwen": re.compile(r".*\.aliyuncs\.com"),
-    "minimax": re.compile(r"api\.minimaxi?\.(io|com)"),
-    "moonshot": re.compile(r"api\.moonshot\.ai"),
-    "zai": re.compile(r"api\.z\.ai"),
-    "groq": re.compile(r"api\.groq\.com"),
-    "together": re.compile(r"api\.together\.(xyz|ai)"),
-    "fireworks": re.compile(r"api\.fireworks\.ai"),
-    "cerebras": re.compile(r"api\.cerebras\.ai"),
-}
-"""Our host, by the name in the URL. Claude Platform on AWS is Anthropic's own; Bedrock is Amazon's. The mainland's
-platforms of Moonshot and Z.ai charge other prices and are none of these."""
-BY_API: dict[tuple[str, Api], str] = {
-    ("foundry", "chat"): "azure",
-    ("foundry", "responses"): "azure",
-    ("google-cloud", "gemini"): "vertex",
-    ("google-cloud", "chat"): "vertex",
-}
-"""Machines that serve Claude and other makers' models: the host of the latter, by the API."""
 LEFT_OUT = {
     COUNTS: re.compile(r".*/(count[_-]tokens|input_tokens)|.*/count-tokens(@\w+)?:rawPredict|.*:countTokens"),
     BATCHES: re.compile(r".*/(messages/batches|v1/batches|model-invocation-job)(/.*)?|.*:batchGenerateContent"),
@@ -83,11 +54,21 @@ ANSWER_HEAD = 4096
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a model call went. `model` is "" if it is not in the URL, `host` is None if it is unknown."""
+    """Where a model call went. `model` is "" if it is not in the URL.
+
+    `host` is the one that the path or a known machine shows, None where neither does; `machine` is the name in the URL.
+    """
 
     api: Api
     host: str | None
     model: str = ""
+    machine: str = ""
+
+    def host_for(self, model: str, prefix: str | None = None) -> str | None:
+        """The host of a call of `model`, whose name may have a host's `prefix`; an unknown machine has its own name."""
+        if self.host is not None:
+            return serving_host(self.host, model) or self.machine
+        return prefix or host_at(self.machine, model)
 
     @property
     def is_opaque(self) -> bool:
@@ -106,9 +87,10 @@ def route_of(method: str, url: str) -> Route | str:
             return kind
     for api, host, pattern in CALLS:
         if match := pattern.fullmatch(path):
-            served_by = _host(found["name"] or "") or host
-            served_by = BY_API.get((served_by, api), served_by) if served_by else None
-            return Route(api, served_by, unquote(match.groupdict().get("model") or ""))
+            machine = found["name"] or ""
+            at = host_at(machine)
+            served_by = at if at in host_names() else host
+            return Route(api, served_by, unquote(match.groupdict().get("model") or ""), machine)
     return NO_CALL
 
 
@@ -117,8 +99,3 @@ def route_of_answer(url: str, answer: bytes) -> Route | None:
     if "/" in url:
         return None
     return next((Route(api, None) for api, pattern in ANSWERS if pattern.search(answer, 0, ANSWER_HEAD)), None)
-
-
-def _host(name: str) -> str | None:
-    machine = name.rpartition("@")[2].partition(":")[0].lower()
-    return next((host for host, pattern in HOSTS.items() if pattern.fullmatch(machine)), None)

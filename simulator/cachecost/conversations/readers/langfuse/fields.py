@@ -8,9 +8,9 @@ from typing import Any
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.dialects import parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty
-from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import show_found
+from cachecost.providers.hosts import parse_model_name
 from cachecost.providers.usage import Usage
 
 USAGES = ("usageDetails", "usage_details", "usage")

@@ -9,16 +9,14 @@ from cachecost.base.times import iso
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.dialects import Body, answer_of, body_from, parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty
-from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.readers.common.traces import as_text
 from cachecost.conversations.readers.langsmith.langchain_messages import answer_blocks, body_from_request, plain
 from cachecost.prompts.wire import NotAMessage, show_found
+from cachecost.providers.hosts import parse_model_name
 
 THREADS = ("session_id", "thread_id", "conversation_id")
 """Keys of the metadata that LangSmith groups traces by."""
 MODELS = ("model", "model_name", "model_id", "deployment_name", "azure_deployment")
-PROVIDERS = {"google_vertexai": "vertexai", "google_anthropic_vertex": "vertexai", "google_genai": "gemini"}
-"""LangChain's names of providers, where other tools use another name."""
 Mapped = Mapping[str, Any]
 
 
@@ -40,7 +38,7 @@ class LangSmithRun:
         found = [*asked, self.metadata.get("ls_model_name"), *answered, self.outputs.get("model")]
         provider = str(self.metadata.get("ls_provider") or "")
         model = next((name for name in found if isinstance(name, str) and name), "")
-        return parse_model_name(model, PROVIDERS.get(provider, provider))
+        return parse_model_name(model, provider)
 
     def session(self) -> str:
         """The id of the conversation, else of the trace."""

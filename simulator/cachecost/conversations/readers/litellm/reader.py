@@ -30,7 +30,6 @@ from cachecost.conversations.readers.common.dialects import (
 )
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
-from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
@@ -39,6 +38,7 @@ from cachecost.conversations.readers.openai.chat import from_chat
 from cachecost.conversations.readers.openai.responses import from_responses
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage
+from cachecost.providers.hosts import parse_model_name
 from cachecost.providers.usage import Usage
 
 EXPECTED = "a LiteLLM log"

@@ -13,13 +13,14 @@ from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.json_values import array_at
-from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
+from cachecost.conversations.readers.http.routes import Route, route_of
 from cachecost.conversations.readers.openai.chat import from_chat, from_chat_message
 from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage, show_found
+from cachecost.providers.hosts import maker_of, parse_model_name
 from cachecost.providers.usage import Usage
 
 T = TypeVar("T")
@@ -27,7 +28,6 @@ Body = Mapping[str, Any]
 CHAT, RESPONSE, MESSAGE = "chat.completion", "response", "message"
 LATEST = 253_402_300_799
 """The last second of the year 9999, the upper bound of a time in seconds."""
-OWN_MODELS = re.compile(r"(ft:)?(gpt-|chatgpt-|o\d|codex-|computer-use-)")
 NO_CHAT = re.compile(r"text-embedding-|(omni|text)-moderation-")
 REFUSED = 400
 STATUS = {"rate_limit_exceeded": 429, "insufficient_quota": 429, "server_error": 500, "invalid_api_key": 401}
@@ -54,6 +54,7 @@ class OpenAIExchange:
     first_token_s: float = 0.0
     status: int | None = None
     host: str = ""
+    url: str = ""
     session: str = ""
     workspace: str = ""
     is_batch: bool = False
@@ -85,7 +86,7 @@ class ExchangeParser:
         if body is None:
             return None
         told_model = body["model"] or one.answer.get("model")
-        model, host = _host(told_model, one.answer) if isinstance(told_model, str) else (told_model, None)
+        model, host = _host(told_model, one) if isinstance(told_model, str) else (told_model, None)
         self._note_tier(one)
         told = ParsedCall(
             body={**body, "model": model},
@@ -203,15 +204,15 @@ def _status(answer: Body) -> int | None:
     return number or next((STATUS[one] for one in told if isinstance(one, str) and one in STATUS), REFUSED)
 
 
-def _host(model: str, answer: Body) -> tuple[str, str | None]:
-    """(the model's own id, the host if the answer or the id shows it)."""
-    if "prompt_filter_results" in answer:
-        own = parse_model_name(model)[0]
-        return own, "azure" if OWN_MODELS.match(own) else "foundry"
-    if str(answer.get("id")).startswith("gen-") and "provider" in answer:
+def _host(model: str, one: OpenAIExchange) -> tuple[str, str | None]:
+    """(the model's own id, the host if the address, the answer or the id shows it)."""
+    if "prompt_filter_results" in one.answer:
+        return parse_model_name(model, "azure" if maker_of(model) == "openai" else "foundry")
+    if str(one.answer.get("id")).startswith("gen-") and "provider" in one.answer:
         return parse_model_name(model, "openrouter")
-    own, host = parse_model_name(model)
-    return own, host or ("openai" if OWN_MODELS.match(own) else None)
+    own, prefix = parse_model_name(model)
+    route = route_of("POST", one.url)
+    return own, route.host_for(own, prefix) if isinstance(route, Route) else prefix
 
 
 def _conversation_id(body: Body) -> str:

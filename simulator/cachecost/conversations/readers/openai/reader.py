@@ -32,7 +32,6 @@ from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.json_documents import must_hold, objects
 from cachecost.conversations.readers.common.parsed_call import CallBuilder
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.http.routes import Route, route_of
 from cachecost.conversations.readers.openai.batch import OpenAIBatch
 from cachecost.conversations.readers.openai.exchange import CHAT, RESPONSE, ExchangeParser, OpenAIExchange, time_of
 from cachecost.conversations.readers.openai.realtime import FIRST, RealtimeSession, is_event
@@ -158,15 +157,11 @@ def _logged_exchange(row: JsonObject) -> Iterator[OpenAIExchange]:
         time=row.moment("timestamp"),
         first_token_s=row.number("first_token_s") or 0.0,
         status=row.whole("status"),
-        host=row.text("host", "") or _host_in(row.text("url", "")),
+        host=row.text("host", ""),
+        url=row.text("url", ""),
         session=row.text("session", ""),
         workspace=row.text("workspace", ""),
     )
-
-
-def _host_in(url: str) -> str:
-    route = route_of("POST", url)
-    return (route.host or "") if isinstance(route, Route) else ""
 
 
 def _in_time(entries: list[JsonObject]) -> list[JsonObject]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from cachecost.base.limits import is_tokens
-from cachecost.conversations.readers.common.provider_hosts import parse_provider_model
+from cachecost.providers.hosts import parse_model_name
 from cachecost.providers.usage import Usage
 
 Number = int | float | None
@@ -181,4 +181,4 @@ def _count(number: Number, name: str) -> int:
 
 def model_of(record: MessageRecord) -> tuple[str, str | None]:
     """(model, host) of an assistant message."""
-    return parse_provider_model(record.model_id, record.provider_id)
+    return parse_model_name(record.model_id, record.provider_id)

@@ -53,7 +53,8 @@ def _billed_calls(calls: Iterable[RecordedCall], found: TelemetryFile) -> Iterat
     has_failed, was_compacted = set[str](), False
     number = 0
     for call in calls:
-        if call.billed is None:
+        returned = call.returned_usage
+        if returned is None:
             has_failed.add(call.agent)
             continue
         number += 1
@@ -64,7 +65,7 @@ def _billed_calls(calls: Iterable[RecordedCall], found: TelemetryFile) -> Iterat
         events += ("compaction",) if was_compacted and not call.agent and before else ()
         has_failed.discard(call.agent)
         was_compacted = call.agent == COMPACT or (was_compacted and bool(call.agent))
-        made = _billed_call(number, call, call.billed, event, before, events)
+        made = _billed_call(number, call, returned, event, before, events)
         last[call.agent] = made, event
         yield made
 

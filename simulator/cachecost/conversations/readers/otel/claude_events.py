@@ -18,6 +18,7 @@ from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.traces import status_in
 from cachecost.conversations.readers.otel.spans import OtelSpan
+from cachecost.providers.hosts import host_of_provider
 from cachecost.providers.usage import Usage
 
 PREFIX = "claude_code."
@@ -25,7 +26,6 @@ REQUEST, ERROR, SPAN = "api_request", "api_error", "llm_request"
 MAIN = ("sdk", "main")
 """Sources of the main thread, besides those that begin with `repl_main_thread`."""
 AGENTS = ("agent:builtin:", "agent:")
-HOSTS = {"bedrock": "bedrock", "vertex": "google-cloud", "foundry": "foundry"}
 NO_TTL = "with writes that are not split by TTL: taken as 5m"
 
 
@@ -118,7 +118,7 @@ def _parse_call(
         session=at.text("session.id", ""),
         agent=_agent(at),
         id=at.text("request_id", "") or at.text("client_request_id", ""),
-        host=HOSTS.get(at.text("anthropic.provider", "")),
+        host=host_of_provider(at.text("anthropic.provider", "")),
         first_token_s=_number(at, "ttft_ms") / 1000,
         is_fast=at.data.get("speed") == "fast",
         effort=at.text("effort", ""),

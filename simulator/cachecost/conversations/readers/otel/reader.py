@@ -23,7 +23,6 @@ from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.common.call_order import by_start
 from cachecost.conversations.readers.common.dialects import parse_json_text
 from cachecost.conversations.readers.common.json_documents import must_hold
-from cachecost.conversations.readers.common.model_names import parse_model_name
 from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.common.peek import top_keys
@@ -35,10 +34,13 @@ from cachecost.conversations.readers.otel.model_calls import Attributes, model_c
 from cachecost.conversations.readers.otel.spans import OtelSpan, spans
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage
+from cachecost.providers.hosts import host_at, host_names, parse_model_name
 from cachecost.providers.usage import Usage
 
 EXPECTED = "OpenTelemetry spans"
 USAGE = ("gen_ai.usage.", "llm.token_count.", "llm.usage.", "ai.usage.")
+METADATA, AI_WRITTEN = "ai.response.providerMetadata", "ai.usage.inputTokenDetails.cacheWriteTokens"
+"""Where the AI SDK has what its own fields lack: version 5 the writes and the provider's usage."""
 MODELS = (
     *("gen_ai.request.model", "llm.request.model_name", "llm.model_name"),
     *("gen_ai.response.model", "llm.response.model_name"),
@@ -47,7 +49,6 @@ PROVIDERS = ("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.syste
 SESSIONS = ("gen_ai.conversation.id", "session.id", "traceloop.association.properties.session_id")
 FIRST_TOKEN = ("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token")
 STATUS = ("http.response.status_code", "http.status_code", "error.type")
-ADDRESSES = {"openrouter.ai": "openrouter", "api.anthropic.com": "anthropic", "amazonaws.com": "bedrock"}
 CONTENT = ("gen_ai.input.messages", "gen_ai.prompt", "input.value")
 
 
@@ -142,7 +143,7 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> ParsedCall:
         answer=answer_of_span(attributes, span.events),
         timestamp=iso(span.start),
         first_token_s=_seconds(attributes),
-        host=_address(attributes) or host,
+        host=_host(attributes, model, host),
         status=status,
         session=_first(attributes, SESSIONS) or span.trace,
         id=_first(attributes, ("gen_ai.response.id",)) or f"{span.trace}/{span.id}",
@@ -157,6 +158,16 @@ def _usage(attributes: Attributes) -> Usage | None:
     if isinstance(own, Mapping) and "cache_creation" in own:
         return usage_from(own, "output.value.usage", "anthropic")
     told = {name: _number(value) for name, value in attributes.items() if name.startswith(USAGE)}
+    metadata = parse_json_text(attributes.get(METADATA))
+    by_provider = metadata.values() if isinstance(metadata, Mapping) else ()
+    for one in (found for found in by_provider if isinstance(found, Mapping)):
+        raw = one.get("usage")
+        if isinstance(raw, Mapping) and "input_tokens" in raw:
+            return usage_from(raw, f"{METADATA}.usage", "anthropic")
+        written = one.get("cacheCreationInputTokens") or (
+            raw.get("cacheWriteInputTokens") if isinstance(raw, Mapping) else 0
+        )
+        told |= {AI_WRITTEN: written} if written and not told.get(AI_WRITTEN) else {}
     return usage_from(told, "usage", "otel") if told else None
 
 
@@ -171,9 +182,10 @@ def _status(span: OtelSpan) -> int:
     return next((int(one) for one in told if one.isdecimal() and 400 <= int(one) <= 599), status_in(" ".join(errors)))
 
 
-def _address(attributes: Attributes) -> str | None:
-    address = str(attributes.get("server.address") or "")
-    return next((host for end, host in ADDRESSES.items() if address.endswith(end)), None)
+def _host(attributes: Attributes, model: str, provider: str | None) -> str | None:
+    """The host of a span. An instrumentation calls each server of a protocol by the name of its client library."""
+    at = host_at(str(attributes.get("server.address") or ""), model)
+    return at if at in host_names() or (provider in (None, "openai", "anthropic") and at) else provider
 
 
 def _seconds(attributes: Attributes) -> float:

@@ -22,15 +22,15 @@ from typing import Any
 
 import msgspec
 
-from cachecost.conversations.readers.common.model_names import host_of
 from cachecost.conversations.readers.common.session_calls import Piece, Session, SessionCall, last_of, piece_of, time_of
 from cachecost.conversations.readers.qwen_code import lines
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.wire import NotAMessage
+from cachecost.providers.hosts import host_of_provider, maker_of
 from cachecost.providers.usage import Usage
 
-HOSTS = {"anthropic": "anthropic", "gemini": "gemini", "vertex-ai": "google-cloud", "qwen-oauth": "qwen"}
-"""The host of each `auth_type`; for "openai" (any server with that protocol) the host of the model's maker."""
+ANY_SERVER = "openai"
+"""The `auth_type` of every server with that protocol."""
 API_RESPONSE = "qwen-code.api_response"
 UNKNOWN_MODEL = "unknown"
 NO_WRITES = "Qwen Code does not store cache writes: they count as uncached input, before version 0.24 maybe not at all"
@@ -104,7 +104,8 @@ class QwenSession:
         start = None if end is None else end - took
         call = self._new_call(record, number, event.model, usage, start, end)
         call.has_content, call.first_token_s = False, _milliseconds(event.ttft_ms, "ttft_ms")
-        call.host = HOSTS.get(event.auth_type or "") or host_of(call.model)
+        if event.auth_type != ANY_SERVER:
+            call.host = host_of_provider(event.auth_type or "", call.model) or ""
         if event.subagent_id or event.subagent_name:
             self._of_agent(call, record, event.subagent_id or "", event.subagent_name or "")
         else:
@@ -144,7 +145,6 @@ class QwenSession:
     ) -> SessionCall:
         call = SessionCall(len(self.session.calls) + 1, number, model or UNKNOWN_MODEL, usage, start, end)
         call.session, call.version = record.session or "", record.version or ""
-        call.host = host_of(call.model)
         self.session.calls.append(call)
         return call
 
@@ -169,7 +169,7 @@ class QwenSession:
     def finish(self) -> Session:
         """The session, after the last line."""
         self.session.link()
-        if any(call.host == "anthropic" for call in self.session.calls):
+        if any((call.host or maker_of(call.model)) == "anthropic" for call in self.session.calls):
             self.session.notes.append(NO_WRITES)
         return self.session
 

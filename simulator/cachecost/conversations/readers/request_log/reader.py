@@ -27,6 +27,7 @@ from cachecost.prompts.exact_json import decode, out_of_limits
 from cachecost.prompts.intake import CannotContinue, Intake, MessageTrail, not_a_message
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, answer_blocks
+from cachecost.providers.hosts import host_of_message
 
 MOST_FAULTS = 20
 
@@ -182,7 +183,7 @@ class RequestLog:
         timestamp, status = raw.parse("timestamp"), raw.parse("status", int)
         usage, path = raw.usage_and_path()
         by_url = raw.complete_body()
-        host = raw.parse("host") or by_url
+        host = raw.parse("host") or by_url or host_of_message(raw.answer_id())
         start, request = self._starts.next(timestamp), self.intake.request(raw.request, before)
         response = self._response(raw, request)
         billed = parse_usage(usage, path) if usage is not None else None

@@ -65,17 +65,18 @@ class RawRow(msgspec.Struct):
             body.anthropic_beta = self.anthropic_beta
         if bytes(self.url) == b"null":
             return None
-        from cachecost.conversations.readers.common.model_names import parse_model_name
         from cachecost.conversations.readers.http.routes import Route, route_of
+        from cachecost.providers.hosts import parse_model_name
 
         route = route_of("POST", self.parse("url"))
         if not isinstance(route, Route):
             return None
         if not route.model or bytes(body.model) not in (b"null", b'""'):
-            return route.host
-        model, host = parse_model_name(route.model, route.host or "")
+            named = load(bytes(body.model), "request.model")
+            return route.host_for(named if isinstance(named, str) else "")
+        model, prefix = parse_model_name(route.model, route.host or "")
         body.model = msgspec.Raw(msgspec.json.encode(model))
-        return route.host or host
+        return route.host_for(model, prefix)
 
     def commit_day(self) -> date | None:
         """The day by which the call was recorded."""
@@ -119,8 +120,11 @@ class RawRow(msgspec.Struct):
         return any(PASS_TYPES.search(part) for part in (self.response, self.response_content))
 
     def answer_id(self) -> str:
-        response = load(bytes(self.response), "response")
-        return str(response.get("id") or "") if isinstance(response, Mapping) else ""
+        try:
+            found = _decode_answer(self.response).id
+        except msgspec.DecodeError:
+            return ""
+        return found if isinstance(found, str) else ""
 
     def answer(self) -> list[Mapping[str, Any]]:
         """The wire objects of the answer; none if what was logged as an answer is no list of blocks."""
@@ -132,3 +136,10 @@ class RawRow(msgspec.Struct):
             return content_blocks(content or [], "response.content")
         except NotAMessage:
             return []
+
+
+class _Answer(msgspec.Struct):
+    id: Any = None
+
+
+_decode_answer = msgspec.json.Decoder(_Answer).decode
