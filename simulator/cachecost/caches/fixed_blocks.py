@@ -65,7 +65,7 @@ class FixedBlockCache:
 
     def note_answer(self, prompt: Prompt, rules: ModelRules, tokens: int) -> None:
         """The answer to the latest call with this prompt was billed with so many tokens."""
-        if _uses_history(rules):
+        if _uses_history(rules) and not rules.keeps_reasoning:  # with it, what comes back is shorter than its bill
             self._history(rules).note_answer(prompt.end, tokens)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
