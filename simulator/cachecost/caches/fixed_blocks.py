@@ -80,7 +80,8 @@ class FixedBlockCache:
 
 
 def _uses_history(rules: ModelRules) -> bool:
-    return rules.keeps_answers or rules.keeps_unreasoned_answers or rules.opener_tokens > 0
+    ends_anywhere = rules.matching == "grid" and rules.step_tokens == 1
+    return rules.keeps_answers or rules.keeps_unreasoned_answers or rules.opener_tokens > 0 or ends_anywhere
 
 
 def _at(end: Prefix, tokens: int) -> Prefix:
