@@ -8,8 +8,7 @@ from typing import Any
 
 from cachecost.tokens.images import unknown
 from cachecost.tokens.parts import FILE, GUESSED, BlockParts, Content, Reader, guess, merge_parts, nonzero
-from cachecost.tokens.pdf import read_pdf
-from cachecost.tokens.pdf_text import text_of
+from cachecost.tokens.pdf import Pdf, read_pdf
 from cachecost.tokens.pixels import decode_base64, image_size
 from cachecost.tokens.sizes import image_fact, page_fact
 
@@ -112,15 +111,13 @@ def _blocks(value: Any, parts_of: Reader) -> Iterator[BlockParts]:
 
 
 def _pages(data: bytes) -> BlockParts:
-    pdf = read_pdf(data)
+    pdf, assumed = read_pdf(data), unknown()
     if pdf is None:
-        told = unknown()
-        facts = {page_fact(*told.page): told.pages, "unseen": told.pages * told.characters, GUESSED: 1}
-        return BlockParts((), facts)
-    page, (text, left) = page_fact(pdf.width, pdf.height), text_of(data, pdf)
-    if pdf.characters is None and not text:
-        return BlockParts((), {page: pdf.pages, "unseen": pdf.pages * unknown().characters, GUESSED: 1})
-    return BlockParts((text,) if text else (), {page: pdf.pages} | nonzero(unseen=left))
+        pdf = Pdf({assumed.page: assumed.pages}, "", None)
+    pages = {page_fact(*size): number for size, number in pdf.pages.items()}
+    if pdf.unread is None:
+        return BlockParts((), {**pages, "unseen": sum(pages.values()) * assumed.characters, GUESSED: 1})
+    return BlockParts((pdf.text,) if pdf.text else (), pages | nonzero(unseen=pdf.unread))
 
 
 def _sentences(parts: BlockParts) -> int:
