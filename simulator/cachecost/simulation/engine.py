@@ -150,7 +150,8 @@ class Simulation:
         )
         outcomes, cause = looked.outcomes, looked.cause
         if isinstance(call, RecordedCall) and call.billed is not None:
-            outcomes = [with_shared_prefix(one, rules) for one in outcomes]
+            if rules.shared_prefix_most_tokens:
+                outcomes = [with_shared_prefix(one, rules) for one in outcomes]
             if call.billed.output_tokens:
                 self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens)
         if call.most_read is not None:

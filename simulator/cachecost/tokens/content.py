@@ -80,7 +80,7 @@ def hidden_content(block: Block) -> str:
         items = [one for one in inner if isinstance(one, Mapping)] if isinstance(inner, list) else []
         if not any(holds_file(str(one.get("type")), one) for one in items):
             return ""
-    return "a file that no rule counts"
+    return "a file whose tokens no rule gives"
 
 
 def well_formed(text: str) -> str:
