@@ -9,7 +9,7 @@ from itertools import islice
 
 from cachecost.analysis.optimum.assumptions import AssumptionResult, compare_assumptions
 from cachecost.analysis.optimum.exact import PlanSlot, exact, is_small
-from cachecost.analysis.optimum.extras import proposals
+from cachecost.analysis.optimum.extras import proposals, train_slots
 from cachecost.analysis.optimum.future_use import FutureUse
 from cachecost.analysis.optimum.latency import LatencyFit, PrefillLoad, fit_of, load_of
 from cachecost.analysis.optimum.lower_bound import LowerBound, cheapest
@@ -49,6 +49,7 @@ HABITS = (
 MOST_PROPOSALS, MOST_CALLS_TIMES_PROPOSALS = 60, 60_000
 LEAST_BASES, MOST_CALLS_TIMES_BASES = 2, 1_500
 """To how many plans keep-alives are added: to all of up to 150 calls, fewer of longer recordings."""
+MOST_TRIES_WITH_PINGS = 20_000
 RULE_CALLS = 16
 """Up to so many calls the cheapest rule that knows only the past is looked for as well, as a plan to start from."""
 COMPARED, MANY_CALLS = 3, 600
@@ -249,8 +250,10 @@ class _Finder:
     def _prove_plan(self, plan: list[PlanStep], usd: Decimal) -> tuple[list[PlanStep], bool]:
         if usd <= self._limit:
             return plan, usd == self._limit
-        if self._pings or not is_small(self._evaluator):
+        if not is_small(self._evaluator):
             return plan, False
+        if self._pings:  # the times of keep-alives and pre-warming are not all tried, so that nothing is proved
+            return exact(self._evaluator, train_slots(self._evaluator), usd, MOST_TRIES_WITH_PINGS).steps or plan, False
         found = exact(self._evaluator, [PlanSlot(PlanStep(sent, ())) for sent in self._evaluator.sent], usd)
         return found.steps or plan, found.is_finished
 
