@@ -1,4 +1,4 @@
-"""The cheapest legal plan found, its lower bound, and how far every built-in placement is from both."""
+"""The cheapest legal plan that a heuristic search finds, its lower bound, and how far every built-in placement is from both."""
 
 from __future__ import annotations
 
@@ -60,9 +60,10 @@ COMPARED, MANY_CALLS = 3, 600
 class Optimum:
     """What `cachecost optimize` found. USD with answers, which no plan changes (`answers_usd`).
 
-    `plan` is the cheapest legal plan: each call with its breakpoints, and keep-alive and pre-warming calls in order
+    `plan` is the cheapest legal plan that was found: each call with its breakpoints, and keep-alive and pre-warming calls in order
     of start; `usd` is its simulated cost. `lower_bound` is proven. `recorded_usd` is None if the
-    calls had no breakpoints. `is_optimal`: no legal plan is cheaper. `depends_on`: assumptions with a value under
+    calls had no breakpoints. `is_optimal`: it is proved that no legal plan is cheaper (with keep-alives only where it costs
+    what the lower bound is). `depends_on`: assumptions with a value under
     which a preset is cheaper.
     """
 
