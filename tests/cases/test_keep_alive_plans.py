@@ -6,6 +6,7 @@ import random
 from decimal import Decimal
 
 import pytest
+from case_files import Run, json_of
 
 from cachecost.analysis.optimum.exact import exact
 from cachecost.analysis.optimum.extras import train_slots
@@ -18,7 +19,6 @@ from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
-from case_files import Run, json_of
 
 CASE = "55-plan-with-keep-alives"
 START = 1_794_000_000.0
@@ -47,7 +47,7 @@ def log(seed: int, calls: int, pauses: tuple[int, ...], model: str = "") -> list
 
 
 def check(found: Optimum, calls: list[Call]) -> PlanEvaluator:
-    """A plan that costs what it says, no more than presets and rule, no less than its bound; proved only at the bound."""
+    """A plan costs what it says, no more than presets and rule, and no less than its bound; it is proved only there."""
     evaluator = PlanEvaluator.of(calls, terms())
     assert evaluator.cost(found.plan) == found.usd
     assert found.lower_bound_usd <= found.usd <= found.best_preset.usd

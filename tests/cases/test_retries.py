@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from case_files import Run, json_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.strategies.even_sampling import FailedAttempts
-from case_files import Run, json_of
 
 CASE = "54-retry-rate"
 QUESTIONS = 36
@@ -33,7 +33,9 @@ def test_a_scenario_pays_for_the_expected_retries(run_case: Run) -> None:
     assert max(each) < 1.1 * min(each), "a retry costs what another one costs"
 
 
-@pytest.mark.parametrize(("rate", "expected"), [(0, 0), (0.05, 2), (0.1, 4), (0.25, 11), (0.5, 27), (0.75, 47), (1, 72)])
+@pytest.mark.parametrize(
+    ("rate", "expected"), [(0, 0), (0.05, 2), (0.1, 4), (0.25, 11), (0.5, 27), (0.75, 47), (1, 72)]
+)
 def test_retries_of_36_questions(rate: float, expected: int) -> None:
     assert retries(rate, QUESTIONS) == expected
 

@@ -1,4 +1,4 @@
-"""What a bill counts and no request shows: searches on the provider's side, files that no rule counts, kept reasoning."""
+"""What a bill counts and no request shows: searches of the provider, files that no rule counts, kept reasoning."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_files import Run, json_of, rows_of, run_in
 
 from cachecost.conversations.readers.http.converse import from_converse_blocks
 from cachecost.conversations.readers.http.gemini import from_generate_content
 from cachecost.prompts.wire import block_of
 from cachecost.tokens.content import hidden_content, parts_of
 from cachecost.tokens.factory import make_counter
-from case_files import Run, json_of, rows_of, run_in
 
 SEARCH, VIDEO, REASONING = "17-search-follow-up", "18-video-bytes", "19-xai-reasoning-kept"
 BYTES = b64encode(bytes(range(256)) * 120).decode()
@@ -33,7 +33,10 @@ def test_a_search_does_not_size_what_the_request_shows(run_case: Run) -> None:
     found = json.loads(done.stdout)
     assert (done.returncode, found["calls"], found["predicted_usd"]) == (3, 0, None), "nothing of it can be judged"
     assert ["a web search on the provider's side" in one["why"] for one in found["not_judged"]] == [True, True]
-    assert [tokens for tokens, _ in inputs(rows_of(run_case(SEARCH, "replay", "log.jsonl", "--json")))] == [50_084, 11_348]
+    assert [tokens for tokens, _ in inputs(rows_of(run_case(SEARCH, "replay", "log.jsonl", "--json")))] == [
+        50_084,
+        11_348,
+    ]
 
 
 def response(number: int, tokens: int, *items: dict[str, Any]) -> dict[str, Any]:
@@ -167,7 +170,9 @@ def test_what_each_model_of_xai_keeps(tmp_path: Path, run_case: Run, model: str,
     text = (tmp_path / REASONING / "cassette.yaml").read_text().replace("grok-4-fast-reasoning", model)
     text = text.replace('"model": "grok-4-fast"', f'"model": "{model}"')
     if "non-reasoning" in model:
-        text = text.replace('"reasoning_tokens": 93', '"reasoning_tokens": 0').replace('"total_tokens": 480', '"total_tokens": 387')
+        text = text.replace('"reasoning_tokens": 93', '"reasoning_tokens": 0').replace(
+            '"total_tokens": 480', '"total_tokens": 387'
+        )
     text = text.replace('"cached_tokens": 481', f'"cached_tokens": {read}')
     (tmp_path / "cassette.yaml").write_text(text)
     found = json_of(run_in(tmp_path, "validate", "cassette.yaml", "--json"))

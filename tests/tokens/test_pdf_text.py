@@ -87,7 +87,10 @@ A4, WIDE = (595, 842), (1600, 900)
         (with_pages(A4, words="x = y + [z] {k} | #1"), Pdf({A4: 1}, "x = y + [z] {k} | #1")),
         (rewritten(with_pages(A4, A4, words="Ducks."), lambda it: it.remove_page(0)), Pdf({A4: 1}, "Ducks.")),
         (rewritten(with_pages(A4), lambda it: it.add_blank_page(*WIDE)), Pdf({A4: 1, WIDE: 1})),
-        (rewritten(with_pages(WIDE), lambda it: setattr(it.pages[0], "cropbox", RectangleObject((0, 0, *A4)))), Pdf({A4: 1})),
+        (
+            rewritten(with_pages(WIDE), lambda it: setattr(it.pages[0], "cropbox", RectangleObject((0, 0, *A4)))),
+            Pdf({A4: 1}),
+        ),
         (with_pages(A4, words="Ducks.") + b"<< /Type /Pages /Count 900 >>", Pdf({A4: 1}, "Ducks.")),
         (b"%PDF-1.7 << /Type /Pages /Count 9 >>\n" + with_pages(A4), Pdf({A4: 1})),
     ],

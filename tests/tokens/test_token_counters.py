@@ -246,7 +246,8 @@ def test_reasoning_that_only_the_signature_holds_counts() -> None:
 
 def test_an_unknown_kind_counts_as_its_json_and_is_told() -> None:
     counter = make_counter("tiktoken", "claude-3")
-    assert 10 < counter.block(block_of("user", {"type": "of_tomorrow", "source": {"type": "url", "url": "https://x"}})) < 60
+    source = {"type": "url", "url": "https://x"}
+    assert 10 < counter.block(block_of("user", {"type": "of_tomorrow", "source": source})) < 60
     assert counter.guessed_kinds == ("of_tomorrow",)  # type: ignore[attr-defined]
 
 

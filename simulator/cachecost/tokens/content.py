@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from json import dumps
-from typing import Any
 
 from cachecost.prompts.blocks import THINKING, Block, compact
 from cachecost.prompts.plain_blocks import packed_content
 from cachecost.tokens.media import document, holds_file, image, search_result, unruled_file
-from cachecost.tokens.parts import FILE, NO_FACTS, BlockParts, Content, guess, merge_parts, nonzero
+from cachecost.tokens.parts import FILE, BlockParts, Content, guess, merge_parts, nonzero
 from cachecost.tokens.prose import prose_of_texts
 from cachecost.tokens.provider_tools import known_tool
 from cachecost.tokens.server_tools import is_server_result, server_result

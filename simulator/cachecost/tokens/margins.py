@@ -32,7 +32,8 @@ FITTED = ("text", "tools", "results", "format", "thinking", "image", "pdf", "ser
 their results · tools of an MCP server, whose definitions are billed and not in the request · what nothing published
 tells."""
 UNSEEN = ("unseen_image", "unseen_pdf", "unseen_file")
-"""What only a URL or a file id names, and files that no rule counts: a range of what was recorded, as bills of single files tell no distribution."""
+"""What only a URL or a file id names, and files that no rule counts: a range of what was recorded, as bills of single
+files tell no distribution."""
 KINDS = (*FITTED, *UNSEEN)
 SERVER_CALLS = ("server_tool_use",)
 MCP = ("mcp_tool_use", "mcp_tool_result")

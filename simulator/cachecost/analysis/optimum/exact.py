@@ -1,8 +1,8 @@
 """The exact optimum of small cases: every legal set of breakpoints in every call, unless a bound rules it out.
 
-Plans are extended call by call; keep-alives are made where they may be, a train of them as a whole. Of plans that leave the cache equal for all remaining calls only the cheapest is kept.
-A plan is dropped when its cost so far, plus the lower bound of the remaining calls from what is cached, is no less than
-the best known plan.
+Plans are extended call by call; keep-alives are made where they may be, a train of them as a whole. Of plans that
+leave the cache equal for all remaining calls only the cheapest is kept. A plan is dropped when its cost so far, plus
+the lower bound of the remaining calls from what is cached, is no less than the best known plan.
 """
 
 from __future__ import annotations

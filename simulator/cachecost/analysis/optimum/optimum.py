@@ -1,4 +1,4 @@
-"""The cheapest legal plan that a heuristic search finds, its lower bound, and how far every built-in placement is from both."""
+"""The cheapest legal plan that a heuristic search finds, its lower bound, and how far each preset is from both."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from cachecost.analysis.optimum.extras import proposals, train_slots
 from cachecost.analysis.optimum.future_use import FutureUse
 from cachecost.analysis.optimum.latency import LatencyFit, PrefillLoad, fit_of, load_of
 from cachecost.analysis.optimum.lower_bound import LowerBound, cheapest
+from cachecost.analysis.optimum.online_rule import cheapest_rule
 from cachecost.analysis.optimum.plan_evaluator import (
-    BareCall,
-    Breakpoints,
     PlanEvaluator,
     PlanStep,
     StepResult,
@@ -24,7 +23,6 @@ from cachecost.analysis.optimum.plan_evaluator import (
     simulation_of,
 )
 from cachecost.analysis.optimum.plan_run import PlanRun
-from cachecost.analysis.optimum.online_rule import cheapest_rule
 from cachecost.analysis.optimum.planner import Choices, PlannedCall, Planner, PlannerOptions, calls_in_order
 from cachecost.analysis.optimum.presets import PresetResult, cheapest_first, try_presets
 from cachecost.analysis.optimum.search import TriedPlan, improve_plan
@@ -60,11 +58,10 @@ COMPARED, MANY_CALLS = 3, 600
 class Optimum:
     """What `cachecost optimize` found. USD with answers, which no plan changes (`answers_usd`).
 
-    `plan` is the cheapest legal plan that was found: each call with its breakpoints, and keep-alive and pre-warming calls in order
-    of start; `usd` is its simulated cost. `lower_bound` is proven. `recorded_usd` is None if the
-    calls had no breakpoints. `is_optimal`: it is proved that no legal plan is cheaper (with keep-alives only where it costs
-    what the lower bound is). `depends_on`: assumptions with a value under
-    which a preset is cheaper.
+    `plan` is the cheapest legal plan that was found: each call with its breakpoints, and keep-alive and pre-warming
+    calls in order of start; `usd` is its simulated cost. `lower_bound` is proven. `recorded_usd` is None if the calls
+    had no breakpoints. `is_optimal`: it is proved that no legal plan is cheaper, which with keep-alives only a plan at
+    the lower bound is. `depends_on`: assumptions with a value under which a preset is cheaper.
     """
 
     plan: list[PlanStep]
@@ -189,7 +186,7 @@ class _Finder:
         ways, taken = (False, True) if self._pings else (False,), list(filter(self._are_taken, HABITS))
         for pings in ways:
             ttls = TTLCosts(least, pings)
-            planned = []
+            planned = list[tuple[Decimal, int, Choices]]()
             for choices in (Choices(future, ttls, habits) for habits in taken):
                 steps, cost = self._planned(choices)
                 self._progress("planned breakpoints", len(ways) * len(taken))
