@@ -7,9 +7,9 @@ from io import BytesIO
 from typing import Any
 
 import pytest
-from files_of_images import base64, pdf
+from files_of_images import base64, pdf, with_pages
 from pypdf import PdfWriter
-from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject, RectangleObject
+from pypdf.generic import RectangleObject
 
 from cachecost.tokens import pdf as pdf_module
 from cachecost.tokens.content import BlockParts, parts_of
@@ -35,28 +35,6 @@ def with_a_font_of_its_own() -> bytes:
 def text_in(data: bytes) -> str:
     found = read_pdf(data)
     return found.text if found else ""
-
-
-@cache
-def with_pages(*sizes: tuple[int, int], words: str = "") -> bytes:
-    """A file that pypdf wrote, its pages of these sizes."""
-    writer = PdfWriter()
-    for width, height in sizes:
-        page = writer.add_blank_page(width, height)
-        font = {"/F": {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}}
-        page[NameObject("/Resources")] = _named({"/Font": font})
-        content = DecodedStreamObject()
-        content.set_data(f"BT /F 12 Tf 40 {height - 40} Td ({words}) Tj ET".encode())
-        page[NameObject("/Contents")] = writer._add_object(content)
-    file = BytesIO()
-    writer.write(file)
-    return file.getvalue()
-
-
-def _named(value: dict[str, Any] | str) -> Any:
-    if isinstance(value, str):
-        return NameObject(value)
-    return DictionaryObject({NameObject(key): _named(inner) for key, inner in value.items()})
 
 
 def rewritten(data: bytes, change: Callable[[PdfWriter], Any]) -> bytes:

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from files_of_images import base64, pdf, png
+from files_of_images import base64, png, with_pages
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,7 +34,7 @@ SCHEMA = {"type": "object", "properties": {"path": {"type": "string", "descripti
 READ = {"name": "read", "description": "Read a file", "input_schema": SCHEMA}
 
 IMAGE = {"type": "image", "source": base64(png(1920, 1080), "image/png")}
-PAPER = {"type": "document", "source": base64(pdf(3, b"(Ducks quack.) Tj"), "application/pdf")}
+PAPER = {"type": "document", "source": base64(with_pages(*[(612, 792)] * 3, words="Ducks quack."), "application/pdf")}
 RAN = {
     "type": "bash_code_execution_tool_result",
     "tool_use_id": "s",
