@@ -1,4 +1,4 @@
-"""Plans with keep-alives: no dearer than the presets, the rule that knows only the past, and the exact optimum."""
+"""Plans with keep-alives: no more expensive than the presets, the rule that knows only the past, and the exact optimum."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_three_calls_are_kept_alive_through_two_pauses(run_case: Run) -> None:
 
 @pytest.mark.parametrize("calls", [2, 3, 4])
 @pytest.mark.parametrize("seed", range(8))
-def test_tiny_logs_are_planned_no_dearer_than_by_the_exact_search(seed: int, calls: int) -> None:
+def test_tiny_logs_are_planned_no_more_expensive_than_by_the_exact_search(seed: int, calls: int) -> None:
     made = log(seed * 77 + calls, calls, TINY)
     found = optimum_of(made, terms())
     evaluator = check(found, made)
@@ -75,7 +75,7 @@ def test_tiny_logs_are_planned_no_dearer_than_by_the_exact_search(seed: int, cal
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_longer_logs_are_planned_no_dearer_than_by_the_rule(seed: int) -> None:
+def test_longer_logs_are_planned_no_more_expensive_than_by_the_rule(seed: int) -> None:
     made = log(seed * 1000 + 15, 15, LONGER)
     check(optimum_of(made, terms()), made)
 
