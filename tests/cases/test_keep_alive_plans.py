@@ -1,4 +1,4 @@
-"""Plans with keep-alives: no more expensive than the presets, the rule that knows only the past, and the exact optimum."""
+"""Plans with keep-alives cost no more than the presets, the rule that knows only the past, and the exact optimum."""
 
 from __future__ import annotations
 
