@@ -19,6 +19,7 @@ from cachecost.providers.pricerows import Sheet
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.rules import RuleBook
+from price_queries import prices_of
 
 ASKED, ANSWERED, THEN = user(text(3_000, "a")), assistant(text(100, "b")), user(text(200, "c"))
 CALLS = every(10, body(ASKED), body(ASKED, ANSWERED, THEN))
@@ -114,7 +115,7 @@ def only(sheet: Sheet, kept: set[str]) -> Sheet:
 
 def quoted(book: PriceBook, host: str, model: str) -> Prices | str:
     try:
-        return book.prices(host, model, DAY, 250_000)
+        return prices_of(book, host, model, DAY, 250_000)
     except CannotEvaluate as error:
         return str(error)
 

@@ -10,7 +10,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.conversations.calls import Call
 from cachecost.live.clock import today
-from cachecost.providers.prices import Options, PriceBook
+from cachecost.providers.prices import STANDARD, PriceBook
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.served_models import last_day
 from cachecost.providers.usage import TOKEN_CLASSES
@@ -80,5 +80,5 @@ def price_note(prices: PriceBook, host: str, name: str, day: date, now: date) ->
 
 
 def _amounts(prices: PriceBook, host: str, name: str, day: date) -> list[object]:
-    found = prices.quote(host, name, day, Options()).of(0)
+    found = prices.quote(host, name, day, STANDARD).of(0)
     return [getattr(found, token_class) for token_class in TOKEN_CLASSES]

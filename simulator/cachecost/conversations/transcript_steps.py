@@ -24,7 +24,6 @@ KIND = "steps"
 BETWEEN = ("human", "compaction", "edit", "model", "client", "error", "fork")
 """What may lie between two steps: a user message that holds anything besides tool results, a compaction, a context
 edit, another model, another version of the client, an API error, and that another step went on from the same one."""
-MODES = ("batch", "fast", "us")
 """Ways of calling that change the price."""
 MICROSECONDS = 6
 
@@ -60,7 +59,7 @@ class TranscriptStep:
     between: tuple[str, ...] = ()
     """Which of `BETWEEN` lie between this step and the one before, in that order."""
     modes: tuple[str, ...] = ()
-    """Which of `MODES` hold, in that order."""
+    """Tiers and region, as `CallTerms.modes`."""
     summed: bool = False
     """The usage sums several passes (server tools), so that its read and write are no length of a prefix."""
     session: str = field(default="", compare=False)
@@ -146,7 +145,7 @@ def _step(line: JsonObject, number: int) -> TranscriptStep:
         line.whole("blocks", 0) or 0,
         line.flag("thinking"),
         _words(line, "between", BETWEEN),
-        _words(line, "modes", MODES),
+        tuple(line.get("modes", "an array of texts", _are_texts, (), required=False)),
         line.flag("summed"),
     )
     line.refuse_unknown_keys()
@@ -172,6 +171,10 @@ def _words(line: JsonObject, name: str, known: tuple[str, ...]) -> tuple[str, ..
 
 def _are_among(value: object, known: tuple[str, ...]) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) and one in known for one in value)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _are_five(value: object) -> bool:

@@ -18,7 +18,7 @@ import msgspec
 from cachecost.base.digests import blake2b
 from cachecost.base.version import __version__
 
-CONTENT = 4
+CONTENT = 5
 """To be raised when a reader changes what it reads."""
 VERSION = crc32(f"{CONTENT} {__version__}".encode()) & 0x7FFFFFFF
 """A store of other content, or of another version of cachecost, is emptied."""

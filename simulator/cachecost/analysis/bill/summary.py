@@ -10,13 +10,13 @@ from decimal import Decimal
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices, day_of_call
 from cachecost.analysis.bill.unwritten import UnwrittenUsage, find_unwritten
+from cachecost.base.structs import replace
 from cachecost.caches.causes import Cause
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
-from cachecost.providers.quotes import PER_TOKEN, Prices
-from cachecost.providers.usage import TOKEN_CLASSES, ZERO, Usage
+from cachecost.providers.quotes import NO_AMOUNTS, Prices, call_amounts
+from cachecost.providers.usage import COST_CLASSES, ZERO, ToolUses, Usage, add_uses, usage_of
 
 NO_TOKENS = (0, 0, 0, 0, 0)
-NO_DOLLARS = (ZERO, ZERO, ZERO, ZERO, ZERO)
 
 
 @dataclass(slots=True)
@@ -36,27 +36,31 @@ class CauseTotal:
 
 @dataclass(slots=True)
 class TokenSum:
-    """Tokens of calls with the same prices."""
+    """Tokens of calls with the same prices; of one call where its answer says what it was charged."""
 
     prices: Prices | None
+    charged: Decimal | None = None
     tokens: list[int] = field(default_factory=lambda: list(NO_TOKENS))
+    uses: ToolUses = ()
 
-    def add(self, tokens: Sequence[int]) -> None:
+    def add(self, tokens: Sequence[int], uses: ToolUses) -> None:
         own = self.tokens
         own[0] += tokens[0]
         own[1] += tokens[1]
         own[2] += tokens[2]
         own[3] += tokens[3]
         own[4] += tokens[4]
+        if uses:
+            self.uses = add_uses(self.uses, uses)
 
     @property
     def usage(self) -> Usage:
-        return Usage(*self.tokens)
+        return usage_of(self.tokens, self.uses, self.charged)
 
     @property
     def amounts(self) -> Sequence[Decimal]:
-        """USD by token class, in the order of `TOKEN_CLASSES`."""
-        return self.prices.amounts(self.usage) if self.prices else NO_DOLLARS
+        """USD by class, in the order of `COST_CLASSES`."""
+        return call_amounts(self.usage, self.prices) or NO_AMOUNTS
 
     @property
     def cost(self) -> Decimal:
@@ -67,8 +71,8 @@ class TokenSum:
         """What the same tokens would cost without any caching."""
         if self.prices is None:
             return ZERO
-        plain = (self.usage.total_input * self.prices.input).scaleb(PER_TOKEN)
-        return plain + (self.usage.output_tokens * self.prices.output).scaleb(PER_TOKEN)
+        usage = self.usage
+        return self.prices.total_cost(replace(usage, input_tokens=usage.total_input, read=0, write_5m=0, write_1h=0))
 
 
 @dataclass(slots=True)
@@ -92,16 +96,27 @@ class BillRow:
     """Calls whose output tokens are those of an answer that was not complete."""
     causes: dict[Cause, CauseTotal] = field(default_factory=dict)
     _sums: dict[int, TokenSum] = field(default_factory=dict)
-    _extra: list[Decimal] = field(default_factory=lambda: list(NO_DOLLARS))
+    charged_calls: int = 0
+    """Calls whose answers say what they were charged; `charged` USD, `listed` at the list prices that are known."""
+    charged: Decimal = ZERO
+    listed: Decimal = ZERO
+    _extra: list[Decimal] = field(default_factory=lambda: list(NO_AMOUNTS))
 
     def add(self, call: BilledCall, found: Prices | None, prices: CallPrices) -> None:
         """Count a call, whose prices are `found`."""
-        total = self._sums.get(id(found))
+        charged = call.charged_usd
+        key = id(found if charged is None else call)
+        total = self._sums.get(key)
         if total is None:
-            total = self._sums[id(found)] = TokenSum(found)
-        total.add(call.tokens)
+            total = self._sums[key] = TokenSum(found, charged)
+        total.add(call.tokens, call.tool_uses)
         self.calls += 1
-        self.unpriced += found is None
+        self.unpriced += found is None and charged is None
+        if charged is not None:
+            listed = prices.prices_of(call, call.model, call.total_input)
+            self.charged_calls += 1
+            self.charged += charged
+            self.listed += listed.total_cost(call.usage) if listed else ZERO
         self.partial_outputs += call.is_output_partial
         start = call.start
         if start is not None:
@@ -109,7 +124,7 @@ class BillRow:
             self.last = start if self.last is None or start > self.last else self.last
         if call.model not in self.models:
             self.models.append(call.model)
-        if call.extra:
+        if call.extra and charged is None:
             self._add_extra(call, prices)
 
     def _add_extra(self, call: BilledCall, prices: CallPrices) -> None:
@@ -125,8 +140,11 @@ class BillRow:
     def add_row(self, other: BillRow) -> None:
         """Count the calls of another row."""
         for key, one in other._sums.items():
-            total = self._sums.setdefault(key, TokenSum(one.prices))
-            total.add(one.tokens)
+            total = self._sums.setdefault(key, TokenSum(one.prices, one.charged))
+            total.add(one.tokens, one.uses)
+        self.charged_calls += other.charged_calls
+        self.charged += other.charged
+        self.listed += other.listed
         self.calls += other.calls
         self.unpriced += other.unpriced
         self.partial_outputs += other.partial_outputs
@@ -144,13 +162,13 @@ class BillRow:
 
     @property
     def cost_by_class(self) -> dict[str, Decimal]:
-        """USD billed by token class; they add up to `cost`."""
+        """USD billed by class; they add up to `cost`."""
         parts = [self._extra, *(one.amounts for one in self._sums.values())]
-        return {name: sum(amounts, ZERO) for name, amounts in zip(TOKEN_CLASSES, zip(*parts, strict=True), strict=True)}
+        return {name: sum(amounts, ZERO) for name, amounts in zip(COST_CLASSES, zip(*parts, strict=True), strict=True)}
 
     @property
     def cost(self) -> Decimal:
-        """USD billed, at list prices."""
+        """USD billed: what answers say that they were charged, all others at list prices."""
         return sum((one.cost for one in self._sums.values()), sum(self._extra, ZERO))
 
     @property
@@ -206,7 +224,7 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
             row = rows[key] = _first_row(key, by, file, call)
         row.add(call, found, prices)
         sessions.add(call.session or file.path)
-        if found is None or call.extra:
+        if (found is None or call.extra) and call.charged_usd is None:
             unpriced.update(prices.why_unpriced(call))
         if not call.agent and by == "session":
             row.project = file.project

@@ -46,10 +46,15 @@ class RecordingCheck:
         self.skipped.append((f"{self.source}:{line}", reason))
 
 
-def input_cost(usage: Usage, quote: Callable[[int], Prices]) -> Decimal | None:
-    """USD of the input side of `usage`. `quote` returns the prices for so many input tokens; None if it cannot."""
+def input_cost(usage: Usage, quote: Callable[[int], Prices], billed: Usage | None = None) -> Decimal | None:
+    """USD of the input side of `usage`. `quote` returns the prices for so many input tokens; None if it cannot.
+
+    Where `billed` says what the call was charged, both its own and a predicted usage are priced in proportion to that.
+    """
     try:
         prices = quote(usage.total_input)
+        if billed is not None and billed.charged_usd is not None:
+            prices = prices.in_proportion(quote(billed.total_input).charge_factor(billed))
     except CannotEvaluate:
         return None
     paid = Usage(usage.input_tokens, usage.read, usage.write_5m, usage.write_1h)

@@ -25,7 +25,14 @@ from cachecost.views.bill.lines import (
     wrap_parts,
 )
 from cachecost.views.bill.tables import MOST, cause_lines, causes_table, note_cells, row_names, rows_table
-from cachecost.views.bill.words import LIST_PRICES, caching_words, class_words, partial_output_words, period
+from cachecost.views.bill.words import (
+    LIST_PRICES,
+    caching_words,
+    charged_words,
+    class_words,
+    partial_output_words,
+    period,
+)
 from cachecost.views.streams import report_console
 from cachecost.views.tables.fitting import FittedTable, fit_table, hidden_note
 from cachecost.views.tables.table import Table
@@ -145,6 +152,8 @@ def accounted(summary: BillSummary) -> Iterator[str]:
     if summary.warm_calls:
         first_calls = count_text(summary.warm_calls, "first call")
         yield f"{first_calls} read {tokens(summary.warm_tokens)} tokens cached before the session: no loss."
+    if charged := charged_words(total):
+        yield charged
     if partial := partial_output_words(total):
         yield partial
     if summary.copies:

@@ -32,6 +32,7 @@ from cachecost.conversations.readers.common.session_calls import (
     time_of,
 )
 from cachecost.conversations.usage_shapes import usage_from
+from cachecost.providers.prices import terms_of
 
 SUMMARY = "summary"
 """The kind of a piece that is a compaction's summary, a JSON text; all others are items of the Responses API."""
@@ -47,7 +48,6 @@ COUNTS = (
 NO_TOTAL = (0, 0, 0, 0, 0)
 MOST_DELAY = 5.0
 """Seconds from the start of a turn to the line that says so."""
-TIERS = {"flex": "flex", "priority": "fast", "fast": "fast"}
 UNKNOWN_MODEL = "unknown"
 Counts = tuple[int, ...]
 
@@ -206,7 +206,7 @@ class Rollout:
         call.events, call.agent, call.thread = self._events, agent, meta.id if agent else ""
         call.session, call.id, call.version = meta.session_id or meta.id, known, meta.cli_version or ""
         call.host = _host(meta.model_provider or "", self._model)
-        call.modes = (TIERS[self._tier],) if self._tier in TIERS else ()
+        call.modes = terms_of({"service_tier": self._tier}, False).modes
         call.request, call.answer, call.is_cut = self._request, self._answer, self._is_cut
         call.has_thinking = self._has_thinking
         if self._copied is not None:

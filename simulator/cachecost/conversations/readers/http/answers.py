@@ -17,7 +17,7 @@ from cachecost.conversations.readers.http.routes import Route
 from cachecost.conversations.readers.http.streams import join_events
 from cachecost.conversations.readers.openai.chat import from_chat_message
 from cachecost.conversations.readers.openai.responses import from_responses_output
-from cachecost.conversations.usage_shapes import usage_from
+from cachecost.conversations.usage_shapes import usage_from, with_searches
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 
@@ -69,7 +69,7 @@ def _whole(whole: Mapping[str, Any], route: Route) -> HttpAnswer:
     created = whole.get("created") or whole.get("created_at")
     return HttpAnswer(
         _content(whole, route),
-        None if usage is None else usage_from(usage, "usage", SHAPES[route.api]),
+        None if usage is None else with_searches(usage_from(usage, "usage", SHAPES[route.api]), whole),
         _iterations(usage) if route.api == "messages" else (),
         str(_first(whole, IDS) or ""),
         str(_first(whole, MODELS) or ""),

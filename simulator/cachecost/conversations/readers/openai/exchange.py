@@ -18,8 +18,9 @@ from cachecost.conversations.readers.common.notes import ReaderNotes
 from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
 from cachecost.conversations.readers.openai.chat import from_chat, from_chat_message
 from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
-from cachecost.conversations.usage_shapes import usage_from
+from cachecost.conversations.usage_shapes import usage_from, with_searches
 from cachecost.prompts.wire import NotAMessage, show_found
+from cachecost.providers.prices import served_params
 from cachecost.providers.usage import Usage
 
 T = TypeVar("T")
@@ -33,7 +34,6 @@ REFUSED = 400
 STATUS = {"rate_limit_exceeded": 429, "insufficient_quota": 429, "server_error": 500, "invalid_api_key": 401}
 """The HTTP status of an error code, for logs without the status itself."""
 SESSIONS = ("session_id", "conversation_id", "thread_id")
-PLAIN_TIERS = (None, "auto", "default")
 UNKNOWN_START = "continuing a response that is not in the file: earlier messages are missing"
 
 
@@ -86,9 +86,8 @@ class ExchangeParser:
             return None
         told_model = body["model"] or one.answer.get("model")
         model, host = _host(told_model, one.answer) if isinstance(told_model, str) else (told_model, None)
-        self._note_tier(one)
         told = ParsedCall(
-            body={**body, "model": model},
+            body=served_params({**body, "model": model}, one.answer),
             usage=usage,
             answer=answer or (),
             timestamp=one.time or time,
@@ -126,11 +125,6 @@ class ExchangeParser:
             self._earlier.update({name: [*items, *output] for name in names})
         return {**body, "input": items} if earlier else body
 
-    def _note_tier(self, one: OpenAIExchange) -> None:
-        tier = one.answer.get("service_tier")
-        if tier not in PLAIN_TIERS and not one.is_batch:
-            self.notes.add("call", f"in service tier {show_found(tier)}, which has its own prices")
-
 
 def kind_of(body: Body, answer: Body) -> str:
     """CHAT or RESPONSE, MESSAGE for a call of the Messages API; "" for no model call (embeddings, moderation …)."""
@@ -166,7 +160,9 @@ def _created_at(one: OpenAIExchange) -> str | None:
 
 def _usage(one: OpenAIExchange) -> Usage | None:
     raw = one.answer.get("usage")
-    return None if raw is None else _try(one.answer_in, one.answer_at, lambda: usage_from(raw, "usage", "openai"))
+    if raw is None:
+        return None
+    return _try(one.answer_in, one.answer_at, lambda: with_searches(usage_from(raw, "usage", "openai"), one.answer))
 
 
 def _answer_blocks(one: OpenAIExchange, kind: str) -> list[dict[str, Any]] | None:
