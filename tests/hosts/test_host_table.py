@@ -55,7 +55,7 @@ bedrock       claude-opus-5-6           claude-opus-5-5
 google-cloud  claude-opus-5-6           claude-opus-5-5
 foundry       claude-opus-5-6           claude-opus-5-5
 openrouter    anthropic/claude-opus-6   claude-opus-4-6
-openrouter    openai/gpt-6.1-sol        openai/gpt-5-mini
+openrouter    openai/gpt-6.1-terra      openai/gpt-6.1-sol
 openai        gpt-6.3-sol               gpt-6.2-sol
 openai        claude-opus-5-5           -
 openai        gpt-5.5-explicit          gpt-5.5-pro

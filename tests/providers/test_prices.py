@@ -245,7 +245,7 @@ def test_an_alias_costs_what_its_model_costs() -> None:
 
 
 def test_what_fixes_the_figures() -> None:
-    assert BOOK.versions == "genai-prices 0.2.3 + price overlay 2026-11-21"
+    assert BOOK.versions == "genai-prices 0.2.3 + price overlay 2026-11-27"
 
 
 # ---- What others published, to the cent and beyond.

@@ -99,6 +99,7 @@ def _of_hosts() -> dict[str, Any]:
         "instead": tuple(_instead(row, titles) for row in data["instead"]),
         "storage": tuple(_storage(row, titles) for row in data["storage"]),
         "peaks": tuple(_peak(row, titles) for row in data["peak"]),
+        "disputes": tuple((row["host"], row["model"], row["says"]) for row in data["disputed"]),
         "fees": tuple(_fee(row, titles) for row in data["fee"]),
         "tiers": tuple(_term_name(row, titles) for row in data["tier"]),
         "regions": tuple(_term_name(row, titles) for row in data["region"]),

@@ -174,5 +174,7 @@ class Sheet:
     peaks: tuple[Peak, ...] = ()
     holidays: tuple[Holiday, ...] = ()
     fees: tuple[ToolFee, ...] = ()
+    disputes: tuple[tuple[str, str, str], ...] = ()
+    """Host, model, and what public tables state differently."""
     tiers: tuple[TermName, ...] = ()
     regions: tuple[TermName, ...] = ()

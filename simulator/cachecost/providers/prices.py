@@ -168,6 +168,8 @@ class PriceBook:
             kind = "peak" if peak.multiplier > 1 else "discount"
             told = f"{kind} hours × {peak.multiplier}: {peak.source}"
             factor, sources = factor * peak.multiplier, [*sources, told]
+        rest = (row for sheet in self._sheets for row in sheet.disputes)
+        sources = [*sources, *(says for *whose, says in rest if whose == [host, model.name])]
         above = tuple(sorted({row.above for row in rows if row.above}))
         named = _has_objects(model, when, catalogue(host))
         kept = self._kept(host, model, when) if named else None
