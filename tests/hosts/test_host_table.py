@@ -142,7 +142,7 @@ def test_a_price_from_another_host_says_so() -> None:
         for host in sorted(set(hosts()) - (set(BASED) - {"foundry", "azure"}))
     }
     assert all("as on anthropic (" in str(one) for one in told.pop("foundry"))
-    unpriced = "no price known for gpt-6.2-"
+    unpriced = "no price known for gpt-6-astra-law"
     assert all("as on openai (" in str(one) or str(one).startswith(unpriced) for one in told.pop("azure"))
     assert not [one for prices in told.values() for one in prices if "as on" in str(one)]
 

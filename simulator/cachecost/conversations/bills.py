@@ -12,7 +12,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import RecordedCall
 from cachecost.providers.prices import PriceBook, moment_of, terms_of
 from cachecost.providers.quotes import Prices
-from cachecost.providers.usage import ZERO, Usage
+from cachecost.providers.usage import ZERO, Usage, plus
 
 APART = ("compaction", "advisor_message")
 """Passes that the usage of a call leaves out of its sums, and that are charged (Claude docs, `usage.iterations`)."""
@@ -33,8 +33,8 @@ class BillTotal(msgspec.Struct):
     charged: Decimal = ZERO
     """USD that the answers themselves say were charged (gateways), part of `dollars`."""
     charged_calls: int = 0
-    listed: Decimal = ZERO
-    """What these calls cost at list prices; of those that have any."""
+    listed: Decimal | None = ZERO
+    """What these calls cost at list prices; None where one has none."""
     _priced: dict[int, tuple[Prices, Usage]] = msgspec.field(default_factory=dict)
     """The usage at each of the prices, by their identity: dollars are exact, so they can be summed at the end."""
 
@@ -72,9 +72,11 @@ class BillTotal(msgspec.Struct):
         except CannotEvaluate as error:
             if charged is None:
                 self.unpriced[str(error)] += 1
+            else:
+                self.listed = None
             return
         if charged is not None:
-            self.listed += sum((prices.total_cost(usage) for prices, usage in priced), ZERO)
+            self.listed = plus(self.listed, sum((prices.total_cost(usage) for prices, usage in priced), ZERO))
             return
         for prices, usage in priced:
             known = self._priced.get(id(prices))

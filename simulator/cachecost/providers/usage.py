@@ -80,6 +80,11 @@ def usage_of(tokens: Iterable[int], uses: ToolUses = (), charged_usd: Decimal | 
     return Usage(uncached, read, five, hour, output, uses, charged_usd)
 
 
+def plus(one: Decimal | None, other: Decimal | None) -> Decimal | None:
+    """The sum; None (unknown) where one of them is."""
+    return None if one is None or other is None else one + other
+
+
 def add_uses(one: ToolUses, other: ToolUses) -> ToolUses:
     """The uses of both, by tool."""
     if not one or not other:

@@ -14,7 +14,7 @@ from cachecost.base.structs import replace
 from cachecost.caches.causes import Cause
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.providers.quotes import NO_AMOUNTS, Prices, call_amounts
-from cachecost.providers.usage import COST_CLASSES, ZERO, ToolUses, Usage, add_uses, usage_of
+from cachecost.providers.usage import COST_CLASSES, ZERO, ToolUses, Usage, add_uses, plus, usage_of
 
 NO_TOKENS = (0, 0, 0, 0, 0)
 
@@ -97,9 +97,10 @@ class BillRow:
     causes: dict[Cause, CauseTotal] = field(default_factory=dict)
     _sums: dict[int, TokenSum] = field(default_factory=dict)
     charged_calls: int = 0
-    """Calls whose answers say what they were charged; `charged` USD, `listed` at the list prices that are known."""
+    """Calls whose answers say what they were charged; `charged` USD, `listed` at list prices (None: not all are
+    known)."""
     charged: Decimal = ZERO
-    listed: Decimal = ZERO
+    listed: Decimal | None = ZERO
     _extra: list[Decimal] = field(default_factory=lambda: list(NO_AMOUNTS))
 
     def add(self, call: BilledCall, found: Prices | None, prices: CallPrices) -> None:
@@ -116,7 +117,7 @@ class BillRow:
             listed = prices.prices_of(call, call.model, call.total_input)
             self.charged_calls += 1
             self.charged += charged
-            self.listed += listed.total_cost(call.usage) if listed else ZERO
+            self.listed = plus(self.listed, listed.total_cost(call.usage) if listed else None)
         self.partial_outputs += call.is_output_partial
         start = call.start
         if start is not None:
@@ -144,7 +145,7 @@ class BillRow:
             total.add(one.tokens, one.uses)
         self.charged_calls += other.charged_calls
         self.charged += other.charged
-        self.listed += other.listed
+        self.listed = plus(self.listed, other.listed)
         self.calls += other.calls
         self.unpriced += other.unpriced
         self.partial_outputs += other.partial_outputs

@@ -36,7 +36,7 @@ def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped
         "charged": {
             "calls": total.charged_calls,
             "cost_usd": exact(total.charged),
-            "list_price_usd": exact(total.listed),
+            "list_price_usd": _usd(total.listed),
         },
         "partial_outputs": total.partial_outputs,
         "first": _time(total.first),

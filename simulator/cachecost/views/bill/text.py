@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from typing import IO
 
 from cachecost.analysis.bill.account import BilledRewrite
-from cachecost.analysis.bill.summary import BillSummary
+from cachecost.analysis.bill.summary import BillRow, BillSummary
 from cachecost.analysis.bill.unwritten import unwritten_cost
 from cachecost.base.formatting import count_text, dollars, percent, tokens
 from cachecost.caches.causes import Cause
@@ -165,6 +164,6 @@ def accounted(summary: BillSummary) -> Iterator[str]:
         yield f"{count_text(calls, 'call')} not in the dollars: {reason}"
 
 
-def list_price_note(total: Decimal) -> str:
-    """Whose prices these are."""
-    return LIST_PRICES if total else ""
+def list_price_note(total: BillRow) -> str:
+    """Whose prices these are; empty where the answers themselves say what all calls were charged."""
+    return LIST_PRICES if total.cost and total.charged_calls < total.calls else ""

@@ -14,6 +14,7 @@ from cachecost.analysis.bill.summary import BillRow
 from cachecost.analysis.explain.codes import codes
 from cachecost.base.formatting import count_text, dollar_column, dollars, duration
 from cachecost.caches.causes import Cause
+from cachecost.conversations.bills import BillTotal
 
 SHORT_ID = 8
 LOG_SUFFIXES = (".jsonl", ".json", ".ndjson", ".log", ".har", ".yaml", ".yml", ".mitm", ".db", ".gz", ".zst")
@@ -162,12 +163,12 @@ def class_words(row: BillRow, whole: str = "") -> str:
     return f"Of {whole or dollars(row.cost)}: {' · '.join(parts)}"
 
 
-def charged_words(row: BillRow) -> str:
+def charged_words(row: BillRow | BillTotal) -> str:
     """What was charged by the answers' own account, and what list prices would say; empty where none says so."""
     if not row.charged_calls:
         return ""
     calls = f"{count_text(row.charged_calls, 'answer')} {'says' if row.charged_calls == 1 else 'say'} what was charged"
-    listed = f"; at list prices {dollars(row.listed)}" if row.listed and row.listed != row.charged else ""
+    listed = f"; at list prices {dollars(row.listed)}" if row.listed not in (None, row.charged) else ""
     return f"{calls}: {dollars(row.charged)}, which counts here{listed}."
 
 
