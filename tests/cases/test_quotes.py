@@ -12,6 +12,13 @@ from typing import Any
 import pytest
 from case_files import Run, json_of, rows_of, run_in
 
+from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.analysis.next_message.billed_models import models_in
+from cachecost.analysis.next_message.history import session_state
+from cachecost.conversations.billed_calls import BilledCall
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import RuleBook
+
 MTOK = Decimal("1e-6")
 PEAK = "2026-11-20T02:00:00Z"
 USAGE = {"input_tokens": 6000, "cache_read_input_tokens": 4000, "cache_creation_input_tokens": 0, "output_tokens": 100}
@@ -170,11 +177,21 @@ def test_searches_are_in_every_form_of_the_bill(run_case: Run, tmp_path: Path) -
     where = ("09-web-search-fee", "bill", "home/.claude/projects")
     csv, page = tmp_path / "bill.csv", tmp_path / "bill.html"
     assert run_case(*where, "--csv", csv, "--html", page).returncode == 0
-    assert "0.05602" in csv.read_text() and "fees of server tools" in page.read_text()
+    assert "0.05602" in csv.read_text() and "fees" in csv.read_text() and "fees of server tools" in page.read_text()
     session = json_of(run_case(*where, "--session", "d4319fef-c66c-701f-24c8-75afda6360d6", "--json"))
     assert session["calls"][0]["cost_usd"] == "0.05602"
-    told = run_case("09-web-search-fee", "next", "home/.claude/projects", "--json")
-    assert json.loads(told.stdout)["session"]["cost_usd"] == "0.05602" if "session" in told.stdout else True
+
+
+def test_a_session_so_far_has_its_fees_and_charges() -> None:
+    usual = BilledCall(1, 1, "claude-sonnet-5", (10, 0, 10_000, 0, 100), 1784109600.0, session="s")
+    searched = BilledCall(2, 2, "claude-sonnet-5", (10, 10_000, 0, 0, 100), 1784109660.0, session="s")
+    searched.tool_uses, searched.is_summed = (("web_search", 3),), True
+    charged = BilledCall(3, 3, "claude-sonnet-5", (10, 10_000, 0, 0, 100), 1784109720.0, session="s")
+    charged.charged_usd, charged.extra = Decimal("0.5"), (("claude-opus-5", (9, 9, 9, 9, 9)),)
+    state = session_state([usual, searched, charged], models_in(CallPrices(PriceBook(), RuleBook())))
+    searches = (10 * 2 + 10_000 * Decimal("0.2") + 100 * 10) * MTOK + 3 * Decimal("0.01")
+    assert state is not None
+    assert state.cost == (10 * 2 + 10_000 * Decimal("2.5") + 100 * 10) * MTOK + searches + Decimal("0.5")
 
 
 def test_a_simulation_pays_the_recorded_searches(tmp_path: Path) -> None:
