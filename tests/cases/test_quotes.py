@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from case_files import Run, json_of, rows_of, run_in
+from case_files import Run, copy_case, json_of, rows_of, run_in
 
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.next_message.billed_models import models_in
 from cachecost.analysis.next_message.history import session_state
 from cachecost.conversations.billed_calls import BilledCall
+from cachecost.conversations.readers.claude_code.transcript import read_steps
+from cachecost.conversations.transcript_steps import steps_to_records
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 
@@ -247,6 +249,20 @@ def test_an_import_keeps_fees_and_charges(tmp_path: Path) -> None:
     assert run_in(tmp_path, "import", "log.jsonl", "-o", "kept.jsonl", "--content", "digest").returncode == 0
     after = json_of(run_in(tmp_path, "bill", "kept.jsonl", "--json"))
     assert (after["billed_usd"], after["charged"]) == (before["billed_usd"], before["charged"])
+
+
+def test_the_content_free_form_of_a_session_keeps_fees_and_tiers(run_case: Run, tmp_path: Path) -> None:
+    line = '"service_tier": "standard"'
+    folder = copy_case("09-web-search-fee", tmp_path / "other")
+    [session] = (folder / "home").rglob("*.jsonl")
+    session.write_text(session.read_text().replace(line, '"service_tier": "batch", "inference_geo": "us"'))
+    steps = read_steps(session)
+    kept = tmp_path / "steps.jsonl"
+    kept.write_text("".join(json.dumps(one) + "\n" for one in steps_to_records(steps, "kept")))
+    bill = json_of(run_in(tmp_path, "bill", kept, "--json"))
+    tokens = (10 * 2 + 10_000 * Decimal("2.5") + 100 * 10) * MTOK
+    assert Decimal(bill["billed_usd"]) == tokens * Decimal("0.55") + Decimal("0.03")
+    assert bill["billed_usd"] == json_of(run_in(folder, "bill", "home/.claude/projects", "--json"))["billed_usd"]
 
 
 # ------------------------------------------------------------------------------------- what was charged
