@@ -154,6 +154,20 @@ def test_the_tier_that_answered_is_billed(tmp_path: Path) -> None:
         assert Decimal(bill["billed_usd"]) == times * standard
 
 
+def test_a_recorded_exchange_has_the_region_that_answered(tmp_path: Path) -> None:
+    body = {"model": "claude-opus-5-5", "max_tokens": 9, "messages": [{"role": "user", "content": "mi fa sol"}]}
+    answer = {"id": "m", "type": "message", "model": "claude-opus-5-5", "content": [{"type": "text", "text": "ok"}]}
+    geo = {**USAGE, "inference_geo": "us", "server_tool_use": {"web_search_requests": 1}}
+    exchange = {
+        "request": {"method": "POST", "uri": "https://api.anthropic.com/v1/messages", "body": json.dumps(body)},
+        "response": {"status": {"code": 200}, "body": {"string": json.dumps({**answer, "usage": geo})}},
+    }
+    (tmp_path / "cassette.yaml").write_text(json.dumps({"interactions": [exchange], "version": 1}))
+    bill = json_of(run_in(tmp_path, "bill", "cassette.yaml", "--json"))
+    tokens = (6000 * 4 + 4000 * Decimal("0.2") + 100 * 20) * MTOK
+    assert Decimal(bill["billed_usd"]) == tokens * Decimal("1.1") + Decimal("0.01")
+
+
 def test_ultrafast_of_gpt_6_2_rises_when_its_promotion_ends(tmp_path: Path) -> None:
     for day, times in (("2027-02-28", 3), ("2027-03-01", 6)):
         row = call(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cachecost.conversations.calls import Iteration
@@ -38,6 +38,8 @@ class HttpAnswer:
     model: str = ""
     created: float | None = None
     status: int | None = None
+    served: Mapping[str, Any] = field(default_factory=dict)
+    """The answer with its usage: it may name the service tier and the region."""
 
 
 def answer_of(data: bytes, headers: Mapping[str, str], at: str, route: Route) -> HttpAnswer:
@@ -74,6 +76,7 @@ def _whole(whole: Mapping[str, Any], route: Route) -> HttpAnswer:
         str(_first(whole, IDS) or ""),
         str(_first(whole, MODELS) or ""),
         float(created) if isinstance(created, (int, float)) and 0 < created < 1e11 else None,
+        served={**usage, **whole} if isinstance(usage, Mapping) else whole,
     )
 
 

@@ -20,7 +20,6 @@ from cachecost.conversations.readers.openai.chat import from_chat, from_chat_mes
 from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
 from cachecost.conversations.usage_shapes import usage_from, with_searches
 from cachecost.prompts.wire import NotAMessage, show_found
-from cachecost.providers.prices import served_params
 from cachecost.providers.usage import Usage
 
 T = TypeVar("T")
@@ -87,7 +86,7 @@ class ExchangeParser:
         told_model = body["model"] or one.answer.get("model")
         model, host = _host(told_model, one.answer) if isinstance(told_model, str) else (told_model, None)
         told = ParsedCall(
-            body=served_params({**body, "model": model}, one.answer),
+            body={**body, "model": model},
             usage=usage,
             answer=answer or (),
             timestamp=one.time or time,
@@ -96,6 +95,7 @@ class ExchangeParser:
             workspace=one.workspace,
             status=one.status or _status(one.answer),
             is_batch=one.is_batch,
+            served=one.answer,
             session=one.session_name,
             id=str(one.answer.get("id") or ""),
             line=one.entry.line or 0,
