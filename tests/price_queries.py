@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
-from cachecost.providers.prices import CallTerms, PriceBook, Prices
+from cachecost.providers.prices import CallMoment, CallTerms, PriceBook, Prices
 
 
 def prices_of(
@@ -22,4 +22,6 @@ def prices_of(
     """The prices of a prompt of `tokens`; `moment` wins over `day`, `tiers` are those with True."""
     region = "us" if us else {True: "regional", False: "global", None: ""}[regional]
     terms = CallTerms(tuple(name for name, holds in tiers.items() if holds), region)
-    return book.quote(host, model, moment or day, terms).of(tokens)
+    at = moment.astimezone(UTC) if moment and moment.tzinfo else moment
+    when = CallMoment(day or at.date(), at) if at else day
+    return book.quote(host, model, when, terms).of(tokens)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,18 @@ UNASKED = ("regional", "discount")
 US, REGIONAL, WORLDWIDE = "us", "regional", "global"
 REGION = "in "
 """What a mode begins with that is a region other than the US."""
-Moment = datetime | date | None
-"""When a call was made, or the day if its time is unknown; None: the day of the shipped data. Peak hours need the time:
-a call without one is off-peak."""
+
+
+@value
+class CallMoment:
+    """When a call was made: its `day` picks the rows, its time `at` decides whether it is one of the peak hours."""
+
+    day: date | None
+    at: datetime
+
+
+Moment = CallMoment | date | None
+"""When a call was made; the day alone if its time is unknown, so off-peak; None: the day of the shipped data."""
 
 
 @value
@@ -96,8 +106,12 @@ def served_params(params: Mapping[str, Any], answer: Mapping[str, Any]) -> Mappi
 
 
 def moment_of(start: float | None, day: date | None) -> Moment:
-    """The moment of a call that starts at `start` (seconds since the epoch; None: unknown, then its `day` counts)."""
-    return day if start is None else datetime.fromtimestamp(start, UTC)
+    """The moment of a call that starts at `start` (seconds since the epoch; None: unknown) on `day` (None: that of its
+    start)."""
+    if start is None:
+        return day
+    at = datetime.fromtimestamp(start, UTC)
+    return CallMoment(day or at.date(), at)
 
 
 class NoPrice(CannotEvaluate):
@@ -137,10 +151,8 @@ class PriceBook:
         over its hour. Raises CannotEvaluate for an unknown host, model, day or token class, and for a tier or region
         that the model has no price of.
         """
-        at = moment if isinstance(moment, datetime) else None
-        if at is not None and at.tzinfo:
-            at = at.astimezone(UTC)
-        day = self._as_of or (at.date() if at else moment)
+        at = moment.at if isinstance(moment, CallMoment) else None
+        day = self._as_of or (moment.day if isinstance(moment, CallMoment) else moment)
         peak = self._peak(host, model, day, at) if at and day and host in self._with_peaks else None
         key = (host, model, day, terms, peak)
         quote = self._quotes.get(key)
@@ -276,11 +288,13 @@ def _asked(host: str, terms: CallTerms, of_endpoint: tuple[str, ...]) -> list[st
     return list(dict.fromkeys([*filter(None, tiers), *regions, *brought, "discount"]))
 
 
+@cache
 def standard_tiers() -> frozenset[str]:
     """What APIs call their standard tier."""
     return frozenset(name for row in load_shipped()[1].tiers if not row.means for name in row.names)
 
 
+@cache
 def standard_regions() -> frozenset[str]:
     """What APIs call it that no region was asked for."""
     return frozenset(name for row in load_shipped()[1].regions for name in row.names)
