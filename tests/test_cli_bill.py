@@ -301,6 +301,7 @@ def test_the_dollars_are_split_by_what_they_were_paid_for(logs: Path) -> None:
         "write_1h": "0",
         "input": "0.000063",
         "output": "0.009045",
+        "fees": "0",
     }
     for row in (found | {"cost_usd": found["billed_usd"]}, *found["rows"]):
         assert sum(map(Decimal, row["cost_by_class_usd"].values()), ZERO) == Decimal(row["cost_usd"])

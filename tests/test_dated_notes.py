@@ -14,6 +14,7 @@ from cachecost.commands.dated_notes import price_note, retirement_note
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import catalogue
 from command_runs import run_here
+from price_queries import prices_of
 
 
 def log_of(folder: Path, model: str, day: str) -> Path:
@@ -85,7 +86,7 @@ def test_a_model_that_is_planned_with_says_that_it_is_retired(tmp_path: Path) ->
 
 def test_prices_and_modifiers_of_other_days_name_one() -> None:
     with pytest.raises(CannotEvaluate, match=r"from 2026-05-12 until 2026-07-24: --as-of 2026-07-23\)"):
-        PriceBook().prices("anthropic", "claude-opus-4-7", date(2026, 8, 1), 0, fast=True)
+        prices_of(PriceBook(), "anthropic", "claude-opus-4-7", date(2026, 8, 1), 0, fast=True)
     model = catalogue("anthropic").model("claude-opus-5")
     with pytest.raises(CannotEvaluate, match=r"it is known from .* on: --as-of "):
         catalogue("anthropic").value(model, "minimum_tokens", date(2020, 1, 1))

@@ -19,6 +19,7 @@ from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import read_workload
+from price_queries import prices_of
 
 DAY = datetime(2026, 10, 5, tzinfo=UTC).date()
 
@@ -112,7 +113,7 @@ def test_only_readings_that_can_matter_are_asked(tmp_path: Path) -> None:
 
 
 def test_shipped_prices_have_the_edge_of_the_docstring() -> None:
-    shipped = PriceBook().prices("anthropic", "claude-sonnet-4-5", DAY, 0)
+    shipped = prices_of(PriceBook(), "anthropic", "claude-sonnet-4-5", DAY, 0)
     limit = rewrites_to_break_even(shipped)
     assert limit is not None
     assert round(limit, 3) == Decimal("0.652")

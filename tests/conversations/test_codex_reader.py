@@ -263,7 +263,12 @@ def test_the_host_is_the_provider_or_the_model_s_maker(tmp_path: Path, provider:
 
 
 def test_a_service_tier_that_changes_the_price(tmp_path: Path) -> None:
-    for tier, modes in (("flex", ("flex",)), ("priority", ("fast",)), ("default", ())):
+    for tier, modes in (
+        ("flex", ("flex",)),
+        ("priority", ("priority",)),
+        ("ultrafast", ("ultrafast",)),
+        ("default", ()),
+    ):
         recorded, billed = read(tmp_path, codex_meta(), codex_context(1, service_tier=tier), *codex_session()[2:])
         assert {call.modes for call in billed.calls} == {modes}
         assert recorded[0].request.params.get("service_tier") == (tier if modes else None)

@@ -16,6 +16,7 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.openai.reader import calls, sniff
 from cachecost.conversations.readers.request_log import reader as request_log
+from cachecost.providers.prices import terms_of
 from cachecost.providers.usage import Usage
 from served_hosts import served_by
 
@@ -214,15 +215,14 @@ def test_what_is_no_model_call_is_said(tmp_path: Path) -> None:
     assert said == [f"{path}: skipped 2 entries: not a model call"]
 
 
-def test_another_tier_is_said(tmp_path: Path) -> None:
-    said: list[str] = []
-    tiers = [completion(service_tier=tier) for tier in ("default", "flex", "priority", "flex")]
-    path = log(tmp_path, *(pair(chat(), answer) for answer in tiers))
-    assert len(read(path, said)) == 4
-    assert said == [
-        f"{path}: 2 calls in service tier 'flex', which has its own prices",
-        f"{path}: 1 call in service tier 'priority', which has its own prices",
-    ]
+def test_the_tier_of_the_answer_takes_the_place_of_that_of_the_request(tmp_path: Path) -> None:
+    asked_for = (("auto", "default"), ("auto", "flex"), ("flex", "default"), (None, "priority"), ("fast", "fast"))
+    pairs = (
+        pair(chat(**({"service_tier": one} if one else {})), completion(service_tier=got)) for one, got in asked_for
+    )
+    made = read(log(tmp_path, *pairs))
+    tiers = [terms_of(call.request.params, call.is_batch).tiers for call in made]
+    assert tiers == [(), ("flex",), (), ("priority",), ("fast",)]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, R
 from cachecost.conversations.readers.call_recording.reader import TTLS
 from cachecost.conversations.readers.request_log import reader as request_log
 from cachecost.conversations.recording import CONTENTS, EVENTS
-from cachecost.conversations.transcript_steps import BETWEEN, MODES, TranscriptStep, steps_to_records
+from cachecost.conversations.transcript_steps import BETWEEN, TranscriptStep, steps_to_records
 from cachecost.prompts.blocks import Part, given_block
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
 from cachecost.prompts.wire import ROLES, block_of, text_block
@@ -75,9 +75,9 @@ def test_its_words_are_those_of_the_readers() -> None:
     assert parts["block_role"]["enum"] == [*ROLES, ""]
     assert list(parts["params"]["properties"]) == list(PARAMETERS)
     assert [name for name, one in parts["params"]["properties"].items() if one is not True] == list(OBJECTS)
-    assert list(parts["usage"]["properties"]) == list(TOKENS) == list(parts["iteration"]["properties"])[2:]
+    counts = [*TOKENS, "tool_uses", "charged_usd"]
+    assert list(parts["usage"]["properties"]) == counts == list(parts["iteration"]["properties"])[2:]
     assert parts["step"]["properties"]["between"]["items"]["enum"] == list(BETWEEN)
-    assert parts["step"]["properties"]["modes"]["items"]["enum"] == list(MODES)
     told = [*parts["message_event"]["properties"]["event"]["enum"], "reply", "inquiry"]
     assert sorted(told) == sorted(EVENTS.values())
 
@@ -123,7 +123,8 @@ def test_what_is_written_of_conversations_validates(content: Any) -> None:
 
 
 def test_what_is_written_of_steps_validates() -> None:
-    one = TranscriptStep(1, 1, "main", None, "m", Usage(1, 2, 3, 4, 5), 0.0, 1.0, 2.5, 3, True, BETWEEN, MODES, True)
+    usage, modes = Usage(1, 2, 3, 4, 5, (("web_search", 2),)), ("batch", "us", "priority")
+    one = TranscriptStep(1, 1, "main", None, "m", usage, 0.0, 1.0, 2.5, 3, True, BETWEEN, modes, True)
     two = TranscriptStep(2, 2, "side 1", 1, "m", Usage())
     assert not list(faults(steps_to_records([one, two], "n")))
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as some
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.claude_code.transcript import read_steps
-from cachecost.conversations.transcript_steps import BETWEEN, MODES, TranscriptStep, parse_steps, steps_to_records
-from cachecost.providers.usage import Usage
+from cachecost.conversations.transcript_steps import BETWEEN, TranscriptStep, parse_steps, steps_to_records
+from cachecost.providers.usage import Usage, usage_of
 
 AT = 1767348000.0
 FULL = TranscriptStep(
@@ -87,14 +87,14 @@ def chains(draw: some.DrawFn) -> list[TranscriptStep]:
                 draw(some.sampled_from(("main", "side 1"))),
                 draw(some.none() | some.integers(1, number - 1)) if number > 1 else None,
                 draw(some.text(min_size=1)),
-                Usage(*(draw(counts) for _ in range(5))),
+                usage_of((draw(counts) for _ in range(5)), draw(some.sampled_from(((), (("web_search", 2),))))),
                 None if answered is None or waited is None else round(answered - waited, 6),
                 answered,
                 None if answered is None else round(answered + took, 6),
                 draw(counts),
                 draw(some.booleans()),
                 tuple(word for word in BETWEEN if draw(some.booleans())),
-                tuple(word for word in MODES if draw(some.booleans())),
+                tuple(word for word in ("batch", "fast", "in eu") if draw(some.booleans())),
                 draw(some.booleans()),
             )
         )

@@ -19,6 +19,7 @@ from cachecost.providers.pricerows import Sheet
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.rules import RuleBook
+from price_queries import prices_of
 
 ASKED, ANSWERED, THEN = user(text(3_000, "a")), assistant(text(100, "b")), user(text(200, "c"))
 CALLS = every(10, body(ASKED), body(ASKED, ANSWERED, THEN))
@@ -54,7 +55,7 @@ bedrock       claude-opus-5-6           claude-opus-5-5
 google-cloud  claude-opus-5-6           claude-opus-5-5
 foundry       claude-opus-5-6           claude-opus-5-5
 openrouter    anthropic/claude-opus-6   claude-opus-4-6
-openrouter    openai/gpt-6.1-sol        openai/gpt-5-mini
+openrouter    openai/gpt-6.1-terra      openai/gpt-6.1-sol
 openai        gpt-6.3-sol               gpt-6.2-sol
 openai        claude-opus-5-5           -
 openai        gpt-5.5-explicit          gpt-5.5-pro
@@ -114,7 +115,7 @@ def only(sheet: Sheet, kept: set[str]) -> Sheet:
 
 def quoted(book: PriceBook, host: str, model: str) -> Prices | str:
     try:
-        return book.prices(host, model, DAY, 250_000)
+        return prices_of(book, host, model, DAY, 250_000)
     except CannotEvaluate as error:
         return str(error)
 
@@ -141,7 +142,7 @@ def test_a_price_from_another_host_says_so() -> None:
         for host in sorted(set(hosts()) - (set(BASED) - {"foundry", "azure"}))
     }
     assert all("as on anthropic (" in str(one) for one in told.pop("foundry"))
-    unpriced = "no price known for gpt-6.2-"
+    unpriced = "no price known for gpt-6-astra-law"
     assert all("as on openai (" in str(one) or str(one).startswith(unpriced) for one in told.pop("azure"))
     assert not [one for prices in told.values() for one in prices if "as on" in str(one)]
 

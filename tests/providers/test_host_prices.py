@@ -17,6 +17,7 @@ from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
+from price_queries import prices_of
 
 BOOK = PriceBook.load()
 BOOK_OF_RULES = RuleBook()
@@ -31,7 +32,7 @@ def figures(prices: Prices) -> tuple[Decimal, ...]:
 
 
 def priced(host: str, model: str, tokens: int = 1000, day: date | None = None, **ways: bool) -> Prices:
-    return BOOK.prices(host, model, day, tokens, **ways)
+    return prices_of(BOOK, host, model, day, tokens, **ways)
 
 
 # host, id, then USD per 10**6 tokens: input, 5m write, 1h write, read, output
@@ -211,10 +212,10 @@ def test_own_prices_at_anthropic_are_not_those_of_foundry(tmp_path: Path) -> Non
         encoding="utf-8",
     )
     book = PriceBook.load(path)
-    assert book.prices("anthropic", "claude-opus-5", None, 1).input == 1
-    assert book.prices("foundry", "claude-opus-5", None, 1).input == 5
-    assert book.prices("bedrock", "eu.anthropic.claude-opus-5", None, 1).input == 4
-    assert book.prices("bedrock", "eu.anthropic.claude-opus-4-6", None, 1).input == 5
+    assert prices_of(book, "anthropic", "claude-opus-5", None, 1).input == 1
+    assert prices_of(book, "foundry", "claude-opus-5", None, 1).input == 5
+    assert prices_of(book, "bedrock", "eu.anthropic.claude-opus-5", None, 1).input == 4
+    assert prices_of(book, "bedrock", "eu.anthropic.claude-opus-4-6", None, 1).input == 5
 
 
 def test_the_public_rows_name_models_of_their_host() -> None:

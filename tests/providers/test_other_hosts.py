@@ -305,8 +305,8 @@ UNKNOWN = [
     ),
     (
         "openrouter",
-        "openai/gpt-6.1-sol",
-        "unknown model 'openai/gpt-6.1-sol' on host openrouter (did you mean 'openai/gpt-5-mini'?)",
+        "openai/gpt-6.1-terra",
+        "unknown model 'openai/gpt-6.1-terra' on host openrouter (did you mean 'openai/gpt-6.1-sol'?)",
     ),
 ]
 

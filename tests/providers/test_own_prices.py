@@ -10,6 +10,7 @@ from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.providers.pricefile import OVERLAY
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import hosts
+from price_queries import prices_of
 
 HOST = "anthropic"
 NAMES = "batch, flex, fast, us, regional, discount"
@@ -39,10 +40,10 @@ def faults_of(tmp_path: Path, text: str) -> list[str]:
 
 def test_a_class_that_a_row_names_and_those_it_does_not(written) -> None:
     book = written('[[price]]\nmodel = "claude-opus-4.6"\ninput = 4.5\nread = 0.4\n')
-    found = book.prices(HOST, "claude-opus-4-6", None, 10)
+    found = prices_of(book, HOST, "claude-opus-4-6", None, 10)
     assert (found.input, found.read, found.output) == (Decimal("4.5"), Decimal("0.4"), 25)
     assert found.source.startswith(str(Path(book.versions.split(" + ")[-1])))
-    assert book.prices(HOST, "claude-opus-5", None, 10).input == 5
+    assert prices_of(book, HOST, "claude-opus-5", None, 10).input == 5
 
 
 def test_days_and_lengths_of_a_row(written) -> None:
@@ -56,39 +57,40 @@ def test_days_and_lengths_of_a_row(written) -> None:
         (date(2026, 8, 31), 50_001),
         (date(2026, 9, 1), 50_001),
     ]
-    assert [book.prices(HOST, "claude-opus-5", day, tokens).input for day, tokens in asked] == [5, 4, 3, 5]
+    assert [prices_of(book, HOST, "claude-opus-5", day, tokens).input for day, tokens in asked] == [5, 4, 3, 5]
 
 
 def test_the_later_row_wins(written) -> None:
     row = '[[price]]\nmodel = "claude-opus-5"\ninput = {}\n'
-    assert written(row.format(4) + row.format(3)).prices(HOST, "claude-opus-5", None, 1).input == 3
+    assert prices_of(written(row.format(4) + row.format(3)), HOST, "claude-opus-5", None, 1).input == 3
 
 
 def test_a_negotiated_discount_needs_no_request(written) -> None:
     book = written('[[modifier]]\nname = "discount"\nmodels = ["*"]\nexcept = ["claude-opus-5"]\nmultiplier = 0.85\n')
-    assert book.prices(HOST, "claude-opus-4-6", None, 1).output == Decimal("21.25")
-    assert book.prices(HOST, "claude-opus-5", None, 1).output == 25
-    assert book.prices(HOST, "claude-opus-4-6", None, 1, batch=True).output == Decimal("10.625")
+    assert prices_of(book, HOST, "claude-opus-4-6", None, 1).output == Decimal("21.25")
+    assert prices_of(book, HOST, "claude-opus-5", None, 1).output == 25
+    assert prices_of(book, HOST, "claude-opus-4-6", None, 1, batch=True).output == Decimal("10.625")
 
 
 def test_an_own_multiplier_of_batches_replaces_the_public_one(written) -> None:
     book = written('[[modifier]]\nname = "batch"\nmodels = ["claude-opus-5"]\nmultiplier = 0.4\n')
-    assert book.prices(HOST, "claude-opus-5", None, 1, batch=True).input == 2
-    assert book.prices(HOST, "claude-opus-4-6", None, 1, batch=True).input == Decimal("2.5")
+    assert prices_of(book, HOST, "claude-opus-5", None, 1, batch=True).input == 2
+    assert prices_of(book, HOST, "claude-opus-4-6", None, 1, batch=True).input == Decimal("2.5")
 
 
 def test_a_price_of_nothing_is_a_price(written) -> None:
-    assert written('[[price]]\nmodel = "claude-opus-5"\nread = 0\n').prices(HOST, "claude-opus-5", None, 1).read == 0
+    found = prices_of(written('[[price]]\nmodel = "claude-opus-5"\nread = 0\n'), HOST, "claude-opus-5", None, 1)
+    assert found.read == 0
 
 
 def test_an_empty_file_changes_nothing(written) -> None:
-    public = PriceBook.load().prices(HOST, "claude-opus-5", None, 1)
-    assert written("# nothing yet\n").prices(HOST, "claude-opus-5", None, 1) == public
+    public = prices_of(PriceBook.load(), HOST, "claude-opus-5", None, 1)
+    assert prices_of(written("# nothing yet\n"), HOST, "claude-opus-5", None, 1) == public
 
 
 def test_unknown_models_stay_unknown(written) -> None:
     with pytest.raises(CannotEvaluate, match="unknown model 'gpt-4o'"):
-        written('[[price]]\nmodel = "claude-opus-5"\ninput = 1\n').prices(HOST, "gpt-4o", None, 1)
+        prices_of(written('[[price]]\nmodel = "claude-opus-5"\ninput = 1\n'), HOST, "gpt-4o", None, 1)
 
 
 SIX = """\
@@ -188,5 +190,5 @@ def test_the_overlay_is_a_price_file(tmp_path: Path) -> None:
     path.write_text("[[price]]" + rows, encoding="utf-8")
     book, public = PriceBook.load(path), PriceBook.load()
     for model in ("claude-mythos-5", "claude-sonnet-5-5", "claude-opus-5"):
-        mine, theirs = (source.prices(HOST, model, None, 1, batch=True) for source in (book, public))
+        mine, theirs = (prices_of(source, HOST, model, None, 1, batch=True) for source in (book, public))
         assert (mine.input, mine.read, mine.output) == (theirs.input, theirs.read, theirs.output)

@@ -16,6 +16,7 @@ from cachecost.providers.pricefile import OVERLAY, SHIPPED_TABLE, load_shipped
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.usage import Usage
+from price_queries import prices_of
 from tools.refresh_prices import render, table
 
 HOST = "anthropic"
@@ -68,7 +69,7 @@ def theirs(model: str, usage: Usage, when: datetime, context: dict[str, str]) ->
 
 
 def ours(model: str, usage: Usage, day: date, **ways: bool) -> Decimal:
-    prices = BOOK.prices(HOST, model, day, usage.total_input, **ways)
+    prices = prices_of(BOOK, HOST, model, day, usage.total_input, **ways)
     return sum(prices.cost(usage).values(), Decimal(0))
 
 

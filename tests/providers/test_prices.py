@@ -11,6 +11,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.usage import Usage
+from price_queries import prices_of
 
 HOST = "anthropic"
 BOOK = PriceBook.load()
@@ -18,7 +19,7 @@ CLASSES = ("input", "write_5m", "write_1h", "read", "output")
 
 
 def priced(model: str, day: str | None = None, tokens: int = 1000, **ways: bool) -> Prices:
-    return BOOK.prices(HOST, model, date.fromisoformat(day) if day else None, tokens, **ways)
+    return prices_of(BOOK, HOST, model, date.fromisoformat(day) if day else None, tokens, **ways)
 
 
 def figures(prices: Prices) -> tuple[Decimal, ...]:
@@ -197,14 +198,14 @@ UNKNOWN = [
 @pytest.mark.parametrize(("host", "model", "day", "text"), UNKNOWN)
 def test_what_is_not_known_is_said(host: str, model: str, day: date | None, text: str) -> None:
     with pytest.raises(CannotEvaluate) as caught:
-        BOOK.prices(host, model, day, 1)
+        prices_of(BOOK, host, model, day, 1)
     assert str(caught.value) == text
 
 
 def test_every_model_has_a_price_from_its_release_on() -> None:
     for model in catalogue(HOST).models.values():
         for day in (model.released, None):
-            found = BOOK.prices(HOST, model.id, day, 1)
+            found = prices_of(BOOK, HOST, model.id, day, 1)
             assert found.read < found.input < found.write_5m < found.write_1h < found.output
             assert found.source
 
@@ -234,7 +235,7 @@ def test_the_source_names_every_layer() -> None:
 
 def test_as_of_wins_over_the_day_of_the_call() -> None:
     book = PriceBook.load(as_of=date(2026, 3, 7))
-    assert book.prices(HOST, "claude-opus-4-6", date(2026, 11, 1), 200_001).input == 10
+    assert prices_of(book, HOST, "claude-opus-4-6", date(2026, 11, 1), 200_001).input == 10
 
 
 def test_an_alias_costs_what_its_model_costs() -> None:
@@ -244,7 +245,7 @@ def test_an_alias_costs_what_its_model_costs() -> None:
 
 
 def test_what_fixes_the_figures() -> None:
-    assert BOOK.versions == "genai-prices 0.2.3 + price overlay 2026-11-21"
+    assert BOOK.versions == "genai-prices 0.2.3 + price overlay 2026-11-27"
 
 
 # ---- What others published, to the cent and beyond.
@@ -328,5 +329,5 @@ def test_a_longer_prompt_is_never_cheaper_a_token(tokens: int, model: str) -> No
 )
 def test_published_bills_to_the_last_digit(source: str, model: str, usage: Usage, dollars: str) -> None:
     """Those that counted cached tokens twice, or 1h writes at the 5m price, printed other figures."""
-    prices = PriceBook.load(None, None).prices("anthropic", model, None, usage.total_input)
+    prices = prices_of(PriceBook.load(None, None), "anthropic", model, None, usage.total_input)
     assert sum(prices.cost(usage).values()) == Decimal(dollars), source

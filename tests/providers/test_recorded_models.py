@@ -9,6 +9,7 @@ import pytest
 from cachecost.base.errors import CannotEvaluate
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from price_queries import prices_of
 
 KNOWN = """
 deepseek     deepseek-chat                                2025-03-10  deepseek-chat
@@ -70,7 +71,7 @@ def test_a_recorded_model_has_rules_and_a_price(line: str) -> None:
     host, name, day, model = line.split()
     found = RuleBook().rules(host, name, date.fromisoformat(day))
     assert found.model.rpartition(".")[2] == model.rpartition(".")[2]
-    priced = PriceBook.load().prices(host, found.model, date.fromisoformat(day), 1000)
+    priced = prices_of(PriceBook.load(), host, found.model, date.fromisoformat(day), 1000)
     assert priced.input > 0
     assert 0 < priced.read <= priced.input
 

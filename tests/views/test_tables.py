@@ -24,7 +24,7 @@ def test_run_json_has_the_documented_keys() -> None:
     for strategy in found["strategies"]:
         assert list(strategy)[: len(DOCUMENTED)] == DOCUMENTED
         assert list(strategy["usage"]) == list(Usage().wire())
-        assert list(strategy["cost_by_class_usd"]) == ["read", "write_5m", "write_1h", "input", "output"]
+        assert list(strategy["cost_by_class_usd"]) == ["read", "write_5m", "write_1h", "input", "output", "fees"]
         assert list(strategy["cost_by_layer_usd"]) == ["tools", "system", "messages"]
 
 

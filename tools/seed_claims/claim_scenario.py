@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cachecost.ledger.results import Ledger
 from cachecost.ledger.rows import CallRow
+from cachecost.providers.prices import STANDARD
 from cachecost.scenario import load, load_conversations
 from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.simulation.workload import scenario_setup
@@ -46,7 +47,7 @@ class ClaimScenario:
 
     def price(self, token_class: str) -> Decimal:
         """USD of a token of this class (input, read, write_5m, write_1h, output), for a prompt of ordinary length."""
-        prices = self._setup.prices.prices(self._scenario.host, self._scenario.model, self._setup.day, 1)
+        prices = self._setup.prices.quote(self._scenario.host, self._scenario.model, self._setup.day, STANDARD).of(1)
         return Decimal(getattr(prices, token_class)) / MILLION
 
     def usd(self, **counts: int) -> Decimal:

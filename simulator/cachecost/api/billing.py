@@ -141,6 +141,7 @@ def _row(row: BillRow, by: str) -> dict[str, Any]:
         "write_1h": usage.write_1h,
         "output_tokens": usage.output_tokens,
         "cost_usd": row.cost,
+        "fees_usd": row.cost_by_class["fees"],
         "rewritten_usd": row.rewritten,
         "saved_by_caching_usd": row.saved_by_caching,
     }

@@ -249,7 +249,7 @@ class _ShownBill:
         from cachecost.views.bill.session import print_session
         from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill
 
-        hints = [list_price_note(self.summary.total.cost)]
+        hints = [list_price_note(self.summary.total)]
         if self.session:
             print_session(self.summary, self.calls, find_first_words(self.calls), hints, sys.stdout, folds)
         elif self.found.sessions or self.found.logs:

@@ -11,7 +11,7 @@ from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.conversations.calls import Call
 from cachecost.live.clock import today
 from cachecost.providers.hosts import host_of
-from cachecost.providers.prices import Options, PriceBook
+from cachecost.providers.prices import STANDARD, PriceBook
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.served_models import last_day
 from cachecost.providers.usage import TOKEN_CLASSES
@@ -81,5 +81,5 @@ def price_note(prices: PriceBook, host: str, name: str, day: date, now: date) ->
 
 
 def _amounts(prices: PriceBook, host: str, name: str, day: date) -> list[object]:
-    found = prices.quote(host, name, day, Options()).of(0)
+    found = prices.quote(host, name, day, STANDARD).of(0)
     return [getattr(found, token_class) for token_class in TOKEN_CLASSES]

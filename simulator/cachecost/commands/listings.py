@@ -13,7 +13,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import SharedOptions, json_option, shared_options
 from cachecost.providers.listing import AssumptionRow, ModelRow, RuleRow, assumption_rows, model_rows, rule_rows
-from cachecost.providers.prices import PriceBook, Prices
+from cachecost.providers.prices import STANDARD, PriceBook, Prices
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.sightings import RowSightings
 from cachecost.views.tables.text import print_table
@@ -97,7 +97,7 @@ def price_of(row: ModelRow, prices: PriceBook) -> Prices | None:
     """
     book = catalogue(row.host)
     try:
-        return prices.prices(row.host, row.id, row.rules.day, 0)
+        return prices.quote(row.host, row.id, row.rules.day, STANDARD).of(0)
     except CannotEvaluate:
         model = book.model(row.id)
         if book.is_priced and model.is_priced and not model.is_other_way:

@@ -14,7 +14,7 @@ from zlib import crc32
 
 import msgspec
 
-from cachecost.analysis.next_message.billed_models import BilledModel, FindModel
+from cachecost.analysis.next_message.billed_models import BilledModel, FindModel, price_period
 from cachecost.analysis.next_message.state import SessionState
 from cachecost.base.digests import blake2b
 from cachecost.base.version import __version__
@@ -104,8 +104,7 @@ class SessionMemory:
 
     def find(self, call: BilledCall, model: str = "") -> BilledModel:
         """The rules and prices of a call's model, or of another one: remembered, else looked up."""
-        day = None if call.start is None else int(call.start // DAY_S)
-        key = f"{model or call.model} {call.host} {day} {' '.join(call.modes)}"
+        key = f"{model or call.model} {call.host} {price_period(call)} {' '.join(call.modes)}"
         if key not in self.models:
             self.models[key] = _look_up(call, model)
             self._has_new_models = True

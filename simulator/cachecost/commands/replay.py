@@ -171,10 +171,13 @@ def _bill_totals(bill: BillTotal) -> Billed | None:
 
 def _print_table(job: ReplayJob, ledgers: Sequence[Ledger]) -> bool:
     """Print the table; return whether any call could not be evaluated."""
+    from cachecost.views.bill.words import charged_words
     from cachecost.views.replay.text import print_ledgers
 
     for why, number in sorted(job.bill.unpriced.items()):
         print_diagnostic(f"{count_text(number, 'call')} not in the billed dollars: {why}")
+    if charged := charged_words(job.bill):
+        print_diagnostic(charged)
     if job.model is None:
         print_dated_notes(job.model_days, job.setup)
     are_strategies, calls = not job.capacities, job.bill.calls

@@ -6,9 +6,11 @@ small enough to be remembered on disk. A call whose request is known is a `Recor
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import msgspec
 
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import ToolUses, Usage
 
 EVENTS = {
     "human": "a person's message",
@@ -42,8 +44,8 @@ class BilledCall(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):
     `tokens` are input, read, 5m write, 1h write and output, as billed. `before` is the number of the call that this
     one continues (0: none), `events` which of `EVENTS` lie between the two, `blocks` the number of content blocks, and
     `new_chars` the characters of content that the request has and the one before did not. `modes` change the price
-    ("batch", "fast", "us", "flex"). `extra` are passes that the usage leaves out and that are charged:
-    (model, tokens) of each. `miss_reason` is the API's `diagnostics.cache_miss_reason`.
+    ("batch", "fast", "us" …: tiers and region, as `CallTerms.modes`). `extra` are passes that the usage leaves out and
+    that are charged: (model, tokens) of each. `miss_reason` is the API's `diagnostics.cache_miss_reason`.
     """
 
     number: int
@@ -76,10 +78,13 @@ class BilledCall(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):
     """Whether the output tokens were recorded before the answer was complete: the call was billed at least these."""
     answer_bytes: int = 0
     """Of a partial output: the length of what the record has of the answer, in UTF-8."""
+    tool_uses: ToolUses = ()
+    charged_usd: Decimal | None = None
+    """These two are as those of a usage."""
 
     @property
     def usage(self) -> Usage:
-        return Usage(*self.tokens)
+        return Usage(*self.tokens, self.tool_uses, self.charged_usd)
 
     @property
     def read(self) -> int:

@@ -11,13 +11,12 @@ import msgspec
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import RecordedCall
 from cachecost.providers.hosts import AUTO_HOST, host_of
-from cachecost.providers.prices import Options, PriceBook, ways_of
+from cachecost.providers.prices import PriceBook, moment_of, terms_of
 from cachecost.providers.quotes import Prices
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import ZERO, Usage, plus
 
 APART = ("compaction", "advisor_message")
 """Passes that the usage of a call leaves out of its sums, and that are charged (Claude docs, `usage.iterations`)."""
-USUAL = Options()
 NO_INPUT = "the usage has no input tokens, so what was sent is unknown; `cachecost replay` estimates it"
 
 
@@ -33,12 +32,17 @@ class BillTotal(msgspec.Struct):
     calls: int = 0
     usage: Usage = msgspec.field(default_factory=Usage)
     unpriced: Counter[str] = msgspec.field(default_factory=Counter)
+    charged: Decimal = ZERO
+    """USD that the answers themselves say were charged (gateways), part of `dollars`."""
+    charged_calls: int = 0
+    listed: Decimal | None = ZERO
+    """What these calls cost at list prices; None where one has none."""
     _priced: dict[int, tuple[Prices, Usage]] = msgspec.field(default_factory=dict)
     """The usage at each of the prices, by their identity: dollars are exact, so they can be summed at the end."""
 
     @property
     def dollars(self) -> Decimal:
-        return sum((prices.total_cost(usage) for prices, usage in self._priced.values()), Decimal(0))
+        return sum((prices.total_cost(usage) for prices, usage in self._priced.values()), self.charged)
 
     def add(self, call: RecordedCall) -> None:
         """Add a call to the sums."""
@@ -63,17 +67,27 @@ class BillTotal(msgspec.Struct):
             yield call
 
     def _price(self, call: RecordedCall, parts: list[tuple[str, Usage]], book: PriceBook) -> None:
-        """Add the parts to what has their prices: all of them, or none."""
+        """Add the parts to what has their prices: all of them, or none. A charge that the answer states is the bill."""
+        charged = call.billed.charged_usd if call.billed else None
+        if charged is not None:
+            self.charged += charged
+            self.charged_calls += 1
         try:
             priced = [(self._prices(call, model or call.request.model, usage, book), usage) for model, usage in parts]
         except CannotEvaluate as error:
-            self.unpriced[str(error)] += 1
+            if charged is None:
+                self.unpriced[str(error)] += 1
+            else:
+                self.listed = None
+            return
+        if charged is not None:
+            self.listed = plus(self.listed, sum((prices.total_cost(usage) for prices, usage in priced), ZERO))
             return
         for prices, usage in priced:
             known = self._priced.get(id(prices))
             self._priced[id(prices)] = prices, usage if known is None else known[1] + usage
 
     def _prices(self, call: RecordedCall, model: str, usage: Usage, book: PriceBook) -> Prices:
-        params = call.request.params
-        options = Options(call.is_batch, **ways_of(params)) if params or call.is_batch else USUAL
-        return book.quote(host_of(call.host, self.host, model), model, call.day, options).of(usage.total_input)
+        moment = moment_of(None if call.timestamp is None else call.start, call.day)
+        terms = terms_of(call.request.params, call.is_batch)
+        return book.quote(host_of(call.host, self.host, model), model, moment, terms).of(usage.total_input)

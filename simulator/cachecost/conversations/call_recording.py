@@ -250,5 +250,10 @@ def _iteration(one: Iteration, free: ContentFree | None) -> dict[str, Any]:
     return {"type": kind, **({"model": one.model} if one.model else {}), **_tokens(one.usage)}
 
 
-def _tokens(usage: Usage) -> dict[str, int]:
-    return {name: tokens for name, field in TOKENS.items() if (tokens := getattr(usage, field))}
+def _tokens(usage: Usage) -> dict[str, Any]:
+    counts: dict[str, Any] = {name: tokens for name, field in TOKENS.items() if (tokens := getattr(usage, field))}
+    if usage.tool_uses:
+        counts["tool_uses"] = [[tool, uses] for tool, uses in usage.tool_uses]
+    if usage.charged_usd is not None:
+        counts["charged_usd"] = f"{usage.charged_usd:f}"
+    return counts

@@ -13,8 +13,10 @@ from cachecost.conversations.known_lengths import KnownLengths
 from cachecost.conversations.readers.common.message_threads import why_not_whole
 from cachecost.prompts.blocks import COMPACTION, Block, given_block
 from cachecost.prompts.request import Request
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import ToolUses, Usage
 
+SEARCHES = ("web_search_tool_result", "web_search_call")
+"""Blocks that show one search each: of the Messages API, and of the Responses API."""
 BILL_ONLY = "the log has only the bill, not the request"
 ON_DEMAND = "on-demand compaction (compaction: summarize): its prompt is not published and the log has no iterations"
 _set = msgspec.structs.force_setattr
@@ -67,6 +69,12 @@ class Call:
     def may_be_refused(self) -> bool:
         """Whether a call that the log does not show in full may be one that its host refuses."""
         return False
+
+    @property
+    def tool_uses(self) -> ToolUses:
+        """The uses of server tools that its answer shows."""
+        count = sum(block.kind in SEARCHES for block in self.response or self.output)
+        return (("web_search", count),) if count else ()
 
     @property
     def pass_bills(self) -> tuple[Usage, ...]:
@@ -187,6 +195,10 @@ class RecordedCall(Call):
     @property
     def has_failed(self) -> bool:
         return self.status is not None and self.status >= 400
+
+    @property
+    def tool_uses(self) -> ToolUses:
+        return self.billed.tool_uses if self.billed else super().tool_uses
 
     @property
     def has_known_length(self) -> bool:

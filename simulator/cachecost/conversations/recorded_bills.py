@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.conversations.bills import APART
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Thread
-from cachecost.providers.prices import ways_of
+from cachecost.providers.prices import terms_of
 from cachecost.providers.usage import Usage
 
 REQUESTS = "requests"
@@ -71,18 +70,15 @@ def _billed_call(call: RecordedCall, billed: Usage, number: int) -> BilledCall:
         agent=call.agent,
         session=call.session or call.file,
         id=call.id,
-        modes=_modes(call.is_batch, call.request.params),
+        modes=terms_of(call.request.params, call.is_batch).modes,
         is_summed=len(sums) > 1 or has_server_tools,
         host=call.host or "",
         extra=extra,
         answered=call.start + call.first_token_s if call.timestamp is not None else None,
+        tool_uses=billed.tool_uses,
+        charged_usd=billed.charged_usd,
     )
 
 
 def _tokens(usage: Usage) -> tuple[int, int, int, int, int]:
     return (usage.input_tokens, usage.read, usage.write_5m, usage.write_1h, usage.output_tokens)
-
-
-def _modes(is_batch: bool, params: Mapping[str, Any]) -> tuple[str, ...]:
-    ways = {"batch": is_batch, **ways_of(params)}
-    return tuple(name for name, holds in ways.items() if holds)

@@ -5,7 +5,8 @@ order; what is not said is absent, false or empty:
 
     {"step": 3, "chain": "side 1", "before": 2, "model": …, "answered": ISO 8601, "waited_s": from the record before to
      `answered`, "took_s": from `answered` to the last record, "blocks": 4, "thinking": true, "between": ["human"],
-     "modes": ["fast"], "summed": true, "usage": [input, read, 5m write, 1h write, output]}
+     "modes": ["fast"], "summed": true, "tool_uses": [["web_search", 3]],
+     "usage": [input, read, 5m write, 1h write, output]}
 """
 
 from __future__ import annotations
@@ -17,18 +18,17 @@ from typing import Any
 from cachecost.base.times import iso, seconds
 from cachecost.conversations.json_object import JsonObject
 from cachecost.prompts.wire import show_found
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import ToolUses, Usage, usage_of
 
 FORMAT = 1
 KIND = "steps"
 BETWEEN = ("human", "compaction", "edit", "model", "client", "error", "fork")
 """What may lie between two steps: a user message that holds anything besides tool results, a compaction, a context
 edit, another model, another version of the client, an API error, and that another step went on from the same one."""
-MODES = ("batch", "fast", "us")
-"""Ways of calling that change the price."""
 MICROSECONDS = 6
 
 
+NO_TOKENS = (0, 0, 0, 0, 0)
 NO_USAGE = Usage()
 
 
@@ -60,7 +60,7 @@ class TranscriptStep:
     between: tuple[str, ...] = ()
     """Which of `BETWEEN` lie between this step and the one before, in that order."""
     modes: tuple[str, ...] = ()
-    """Which of `MODES` hold, in that order."""
+    """Tiers and region, as `CallTerms.modes`."""
     summed: bool = False
     """The usage sums several passes (server tools), so that its read and write are no length of a prefix."""
     session: str = field(default="", compare=False)
@@ -97,6 +97,7 @@ def _record(step: TranscriptStep) -> dict[str, Any]:
         "between": list(step.between) or None,
         "modes": list(step.modes) or None,
         "summed": step.summed or None,
+        "tool_uses": [[tool, uses] for tool, uses in usage.tool_uses] or None,
         "usage": [usage.input_tokens, usage.read, usage.write_5m, usage.write_1h, usage.output_tokens],
     }
     return {name: value for name, value in values.items() if value is not None}
@@ -139,14 +140,14 @@ def _step(line: JsonObject, number: int) -> TranscriptStep:
         line.text("chain"),
         _before(line, number),
         line.text("model"),
-        Usage(*line.get("usage", "five whole numbers from 0", _are_five, ())),
+        usage_of(line.get("usage", "five whole numbers from 0", _are_five, NO_TOKENS), _tool_uses(line)),
         _move(answered, line.number("waited_s"), -1),
         answered,
         _move(answered, line.number("took_s"), 1),
         line.whole("blocks", 0) or 0,
         line.flag("thinking"),
         _words(line, "between", BETWEEN),
-        _words(line, "modes", MODES),
+        tuple(line.get("modes", "an array of texts", _are_texts, (), required=False)),
         line.flag("summed"),
     )
     line.refuse_unknown_keys()
@@ -172,6 +173,22 @@ def _words(line: JsonObject, name: str, known: tuple[str, ...]) -> tuple[str, ..
 
 def _are_among(value: object, known: tuple[str, ...]) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) and one in known for one in value)
+
+
+def _tool_uses(line: JsonObject) -> ToolUses:
+    found = line.get("tool_uses", "an array of [tool, number]", _are_uses, (), required=False)
+    return tuple((tool, uses) for tool, uses in found)
+
+
+def _are_uses(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) and type(one[1]) is int and one[1] >= 0
+        for one in value
+    )
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _are_five(value: object) -> bool:

@@ -31,12 +31,14 @@ most of Langfuse never state it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from cachecost.base.limits import is_tokens
+from cachecost.base.structs import replace
 from cachecost.conversations.usage_names import DETAILS, SHAPES, Names, UsageShape
-from cachecost.conversations.wire_usage import parse_usage
+from cachecost.conversations.wire_usage import parse_usage, reported_charge, reported_uses
 from cachecost.prompts.wire import BareWord, NotAMessage
 from cachecost.providers.usage import Usage
 
@@ -58,11 +60,36 @@ def usage_from(raw: Mapping[str, Any], path: str = "usage", shape: str = "auto")
         usage = parse_usage(reported, path)
     elif name in SHAPES:
         usage = _UsageCounts(_normalize(reported, name, path), SHAPES[name], path).usage()
+        uses, charged = reported_uses(reported), reported_charge(reported)
+        if uses or charged is not None:
+            usage = replace(usage, tool_uses=uses, charged_usd=charged)
     else:
         raise ValueError(f"shape: expected one of auto, anthropic, {', '.join(SHAPES)}; got {shape!r}")
     if not usage.read and not usage.write:
         _refuse_unknown_cache(reported, path)
     return usage
+
+
+def with_searches(usage: Usage, answer: Mapping[str, Any]) -> Usage:
+    """The usage with the uses of server tools that an answer shows, where its usage counts none: items of the Responses
+    API (a search, not the pages that it opens), and what Gemini's grounding looked up."""
+    uses: Counter[str] = Counter()
+    items, candidates = answer.get("output"), answer.get("candidates")
+    tools = [tool.get("type") for tool in answer.get("tools") or () if isinstance(tool, Mapping)]
+    for item in items if isinstance(items, list) else ():
+        kind = item.get("type") if isinstance(item, Mapping) else None
+        action = item.get("action") if kind == "web_search_call" else None
+        if kind == "web_search_call" and (not isinstance(action, Mapping) or action.get("type") in (None, "search")):
+            uses["web_search_preview" if any("preview" in str(name) for name in tools) else "web_search"] += 1
+        elif kind == "file_search_call":
+            uses["file_search"] += 1
+    for candidate in candidates if isinstance(candidates, list) else ():
+        grounding = candidate.get("groundingMetadata") if isinstance(candidate, Mapping) else None
+        queries = grounding.get("webSearchQueries") if isinstance(grounding, Mapping) else None
+        if isinstance(queries, list) and queries:
+            uses["google_search"] += len(queries)
+            uses["google_search_prompt"] = 1
+    return usage if usage.tool_uses or not uses else replace(usage, tool_uses=tuple(sorted(uses.items())))
 
 
 def shape_of(reported: Mapping[str, Any], path: str = "usage") -> str:

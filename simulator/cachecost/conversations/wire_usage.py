@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from cachecost.base.limits import MOST_TOKENS, is_tokens
+from cachecost.base.limits import MOST_TOKENS, is_number, is_tokens
 from cachecost.prompts.wire import NotAMessage
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import ToolUses, Usage
 
 if TYPE_CHECKING:
     from cachecost.conversations.calls import Iteration
 
 NOTHING: dict[str, Any] = {}
+TICKS_A_DOLLAR = 10**10
+"""Of xAI's `cost_in_usd_ticks`."""
 
 
 def parse_usage(value: Any, path: str) -> Usage:
@@ -28,7 +32,38 @@ def parse_usage(value: Any, path: str) -> Usage:
         max(five, written - hour),
         hour,
         _tokens(value, "output_tokens", path),
+        reported_uses(value),
+        reported_charge(value),
     )
+
+
+def reported_uses(value: Mapping[str, Any]) -> ToolUses:
+    """The uses of server tools that a usage counts."""
+    counts = value.get("server_tool_use")
+    if not isinstance(counts, Mapping):
+        return ()
+    found = ((str(name).removesuffix("_requests"), number) for name, number in counts.items())
+    return tuple(sorted((name, number) for name, number in found if is_tokens(number) and number))
+
+
+def reported_charge(value: Mapping[str, Any]) -> Decimal | None:
+    """USD that a usage says were charged; None: it does not say so. All of these are bills, not estimates.
+
+    OpenRouter (docs, Usage accounting): `cost`; with a key of one's own, that is its fee, and the upstream's charge
+    comes on top. Perplexity (docs, Pricing): `cost.total_cost`. xAI (docs, Cost tracking): `cost_in_usd_ticks`.
+    """
+    cost, ticks = value.get("cost"), value.get("cost_in_usd_ticks")
+    if isinstance(cost, Mapping):
+        cost = cost.get("total_cost")
+    if cost is None and ticks is not None and is_tokens(ticks):
+        return Decimal(ticks) / TICKS_A_DOLLAR
+    if isinstance(cost, bool) or not isinstance(cost, (int, float, Decimal)) or not is_number(cost):
+        return None
+    charged, details = Decimal(str(cost)), value.get("cost_details")
+    upstream = details.get("upstream_inference_cost") if isinstance(details, Mapping) else None
+    if value.get("is_byok") and isinstance(upstream, (int, float)) and is_number(upstream):
+        charged += Decimal(str(upstream))
+    return charged
 
 
 def _tokens(value: Any, name: str, path: str) -> int:

@@ -14,6 +14,7 @@ from cachecost.base.errors import Fault
 from cachecost.base.formatting import count_text
 from cachecost.ledger.assumptions import Assumption
 from cachecost.ledger.conversation_shares import CallKey, CallSize, LessInput, less_input, sizes_by_call
+from cachecost.ledger.rows import COST_CLASSES as COST_CLASSES
 from cachecost.ledger.rows import TOKEN_CLASSES as TOKEN_CLASSES
 from cachecost.ledger.rows import ZERO as ZERO
 from cachecost.ledger.rows import CallRow as CallRow
@@ -21,7 +22,7 @@ from cachecost.ledger.rows import Cost as Cost
 from cachecost.ledger.rows import LayerTokens as LayerTokens
 from cachecost.ledger.timelines import CallTimeline
 from cachecost.prompts.blocks import Layer
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import ToolUses, Usage, add_uses, usage_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,12 +77,15 @@ class Ledger:
     @property
     def usage(self) -> Usage:
         usages = [row.usage for row in self.rows]
-        return Usage(*(sum(map(attrgetter(name), usages)) for name in USAGE_FIELDS))
+        uses: ToolUses = ()
+        for usage in usages:
+            uses = add_uses(uses, usage.tool_uses)
+        return usage_of((sum(map(attrgetter(name), usages)) for name in USAGE_FIELDS), uses)
 
     @property
     def cost(self) -> Cost:
         costs = [row.cost for row in self.rows]
-        return Cost(*(sum(map(attrgetter(name), costs), ZERO) for name in TOKEN_CLASSES))
+        return Cost(*(sum(map(attrgetter(name), costs), ZERO) for name in COST_CLASSES))
 
     def cost_of(self, rows: Iterable[CallRow]) -> Decimal:
         return sum((row.cost.total for row in rows), ZERO)

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Layer
+from cachecost.providers.usage import COST_CLASSES as COST_CLASSES
 from cachecost.providers.usage import TOKEN_CLASSES as TOKEN_CLASSES
 from cachecost.providers.usage import ZERO as ZERO
 from cachecost.providers.usage import Usage
@@ -21,17 +22,19 @@ NOT_EVALUATED = "not_evaluated"
 
 @value
 class Cost:
-    """Dollars of a call, by token class. Exact: nothing is rounded before printing."""
+    """Dollars of a call, by class. Exact: nothing is rounded before printing."""
 
     read: Decimal = ZERO
     write_5m: Decimal = ZERO
     write_1h: Decimal = ZERO
     input: Decimal = ZERO
     output: Decimal = ZERO
+    fees: Decimal = ZERO
+    """Of server tools."""
 
     @property
     def total(self) -> Decimal:
-        return self.read + self.write_5m + self.write_1h + self.input + self.output
+        return self.read + self.write_5m + self.write_1h + self.input + self.output + self.fees
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -40,10 +43,11 @@ class Cost:
             self.write_1h + other.write_1h,
             self.input + other.input,
             self.output + other.output,
+            self.fees + other.fees,
         )
 
     def by_class(self) -> dict[str, Decimal]:
-        return {name: getattr(self, name) for name in TOKEN_CLASSES}
+        return {name: getattr(self, name) for name in COST_CLASSES}
 
 
 @value

@@ -18,7 +18,7 @@ from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.toml_text import TomlLines, read_toml
 from cachecost.providers.usage import PRICED_CLASSES
 
-MODIFIERS = ("batch", "flex", "fast", "us", "regional", "discount")
+MODIFIERS = ("batch", "flex", "fast", "priority", "ultrafast", "us", "regional", "discount")
 DAYS = ("from", "to")
 PRICE_KEYS = ("host", "model", *DAYS, "above", *PRICED_CLASSES, "source")
 MODIFIER_KEYS = ("name", "host", "models", "except", "multiplier", *DAYS, "not_with", "source")

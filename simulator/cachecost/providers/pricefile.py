@@ -23,6 +23,8 @@ from cachecost.providers.pricerows import (
     SamePrice,
     Sheet,
     Storage,
+    TermName,
+    ToolFee,
 )
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.usage import PRICED_CLASSES
@@ -96,6 +98,10 @@ def _of_hosts() -> dict[str, Any]:
         "instead": tuple(_instead(row, titles) for row in data["instead"]),
         "storage": tuple(_storage(row, titles) for row in data["storage"]),
         "peaks": tuple(_peak(row, titles) for row in data["peak"]),
+        "disputes": tuple((row["host"], row["model"], row["says"]) for row in data["disputed"]),
+        "fees": tuple(_fee(row, titles) for row in data["fee"]),
+        "tiers": tuple(_term_name(row, titles) for row in data["tier"]),
+        "regions": tuple(_term_name(row, titles) for row in data["region"]),
         "holidays": tuple(_holiday(row, days, titles) for row in data["holidays"] for days in row["days"]),
     }
 
@@ -106,6 +112,16 @@ def _same(row: dict[str, Any], titles: dict[str, str]) -> SamePrice:
 
 def _holiday(row: dict[str, Any], days: tuple[date, date], titles: dict[str, str]) -> Holiday:
     return Holiday(row["host"], days[0], days[1], titles[row["source"]])
+
+
+def _fee(row: dict[str, Any], titles: dict[str, str]) -> ToolFee:
+    usd = Decimal(row["usd_per_1000"]) / 1000
+    hosts, models = tuple(row["hosts"]), tuple(row["models"])
+    return ToolFee(row["tool"], hosts, models, usd, row["from"], row.get("to"), titles[row["source"]])
+
+
+def _term_name(row: dict[str, Any], titles: dict[str, str]) -> TermName:
+    return TermName(row["host"], tuple(row["names"]), row.get("means", ""), titles[row["source"]])
 
 
 def _instead(row: dict[str, Any], titles: dict[str, str]) -> PriceSubstitute:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from cachecost.base.structs import value
 
 ANY_MODEL = "*"
+ANY_HOST = "*"
 
 
 def _within(start: date | None, day: date, end: date | None) -> bool:
@@ -116,9 +117,9 @@ class Peak:
     end: date | None
     source: str
 
-    def covers(self, host: str, model: str, moment: datetime) -> bool:
-        """Whether a call at `moment` (in UTC) is one at peak, holidays aside."""
-        if host != self.host or not _names(self.models, model) or not _within(self.start, moment.date(), self.end):
+    def covers(self, host: str, model: str, day: date, moment: datetime) -> bool:
+        """Whether a call at `moment` (in UTC) is one at peak by the rows of `day`, holidays aside."""
+        if host != self.host or not _names(self.models, model) or not _within(self.start, day, self.end):
             return False
         hour = moment.hour + moment.minute / 60
         return moment.weekday() in self.weekdays and any(start <= hour < end for start, end in self.hours)
@@ -135,6 +136,32 @@ class Holiday:
 
 
 @value
+class ToolFee:
+    """USD a use of a server tool, beside its tokens."""
+
+    tool: str
+    hosts: tuple[str, ...]
+    models: tuple[str, ...]
+    usd: Decimal
+    start: date | None
+    end: date | None
+    source: str
+
+    def covers(self, host: str, model: str, day: date) -> bool:
+        return host in self.hosts and _names(self.models, model) and _within(self.start, day, self.end)
+
+
+@value
+class TermName:
+    """What a host calls a tier or a region, and the modifier that this means ("": the standard one)."""
+
+    host: str
+    names: tuple[str, ...]
+    means: str
+    source: str
+
+
+@value
 class Sheet:
     """One layer of prices. Among the rows of a model the last that matches wins."""
 
@@ -146,3 +173,8 @@ class Sheet:
     storage: tuple[Storage, ...] = ()
     peaks: tuple[Peak, ...] = ()
     holidays: tuple[Holiday, ...] = ()
+    fees: tuple[ToolFee, ...] = ()
+    disputes: tuple[tuple[str, str, str], ...] = ()
+    """Host, model, and what public tables state differently."""
+    tiers: tuple[TermName, ...] = ()
+    regions: tuple[TermName, ...] = ()

@@ -10,17 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import value
 from cachecost.providers.hosts import DEFAULT_HOST, host_of
 from cachecost.providers.pricefile import load_shipped
-from cachecost.providers.pricerows import ANY_MODEL, Modifier, Peak, PriceRow, PriceSubstitute, Sheet
+from cachecost.providers.pricerows import ANY_HOST, ANY_MODEL, Modifier, Peak, PriceRow, PriceSubstitute, Sheet
 from cachecost.providers.quotes import ModelPricing, ObjectStorage, Prices, Quote
 from cachecost.providers.rulefile import Catalogue, Model, catalogue, hosts, unknown_host
 
-__all__ = ["NoPrice", "PriceBook", "Prices", "ways_of"]
+__all__ = ["STANDARD", "CallTerms", "NoPrice", "PriceBook", "Prices", "moment_of", "terms_of"]
 
 NAMED = "named"
 """The way of matching whose objects are paid for by the hour."""
@@ -34,38 +36,83 @@ IN_WORDS = {
 }
 UNASKED = ("regional", "discount")
 """Modifiers that need no request: where no row has one, nothing is multiplied."""
+US, REGIONAL, WORLDWIDE = "us", "regional", "global"
+REGION = "in "
+"""What a mode begins with that is a region other than the US."""
 
 
-FAST_TIERS = ("priority", "fast")
-"""What `service_tier` calls fast mode, which it may ask for in the place of `speed`."""
+@value
+class CallMoment:
+    """When a call was made: its `day` picks the rows, its time `at` decides whether it is one of the peak hours."""
+
+    day: date | None
+    at: datetime
 
 
-class Ways(TypedDict):
-    """The options of a request that change its prices."""
-
-    fast: bool
-    us: bool
-    flex: bool
+Moment = CallMoment | date | None
+"""When a call was made; the day alone if its time is unknown, so off-peak; None: the day of the shipped data."""
 
 
-def ways_of(params: Mapping[str, Any]) -> Ways:
-    """The options in these parameters that change prices."""
-    tier = params.get("service_tier")
-    return {
-        "fast": params.get("speed") == "fast" or tier in FAST_TIERS,
-        "us": params.get("inference_geo") == "us",
-        "flex": tier == "flex",
-    }
+@value
+class CallTerms:
+    """What decides the prices of a call besides its host, its model and the moment.
+
+    `tiers` are how it is processed, as the API spells it ("batch", "flex", "fast", "priority" …; (): the standard
+    way), `region` is where ("": as the model's id says, "us" …, "regional": an endpoint of one region, "global": none).
+    """
+
+    tiers: tuple[str, ...]
+    region: str
+
+    @classmethod
+    def of_modes(cls, modes: Sequence[str]) -> CallTerms:
+        """The terms of a `BilledCall`."""
+        regions = [mode.removeprefix(REGION) for mode in modes if mode == US or mode.startswith(REGION)]
+        tiers = tuple(mode for mode in modes if mode != US and not mode.startswith(REGION))
+        return cls(tiers, regions[0] if regions else "")
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The terms as the modes of a `BilledCall`."""
+        region = self.region if self.region in ("", US) else f"{REGION}{self.region}"
+        return (*self.tiers, region) if region else self.tiers
+
+    @property
+    def params(self) -> dict[str, str]:
+        """Parameters of a request that has these terms, but for a batch."""
+        tier = next((name for name in self.tiers if name not in ("batch", "fast")), "")
+        named = {"speed": "fast" if "fast" in self.tiers else "", "service_tier": tier, "inference_geo": self.region}
+        return {name: value for name, value in named.items() if value}
 
 
-class Options(NamedTuple):
-    """The options of a call that change its prices; `regional` None: as the model's id says."""
+STANDARD = CallTerms((), "")
 
-    batch: bool = False
-    fast: bool = False
-    us: bool = False
-    flex: bool = False
-    regional: bool | None = None
+
+def terms_of(params: Mapping[str, Any], is_batch: bool) -> CallTerms:
+    """The terms that the parameters of a request, or the fields of its usage, state."""
+    tier, speed, region = params.get("service_tier"), params.get("speed"), params.get("inference_geo")
+    if tier is None and speed is None and region is None and not is_batch:
+        return STANDARD
+    names = ["batch"] if is_batch else []
+    names += [str(name) for name in (tier, speed) if name and str(name) not in standard_tiers()]
+    named = "" if region is None or region in (WORLDWIDE, *standard_regions()) else str(region)
+    return CallTerms(tuple(dict.fromkeys(names)), named)
+
+
+def served_params(params: Mapping[str, Any], answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The parameters of a request, with the service tier and the region that its answer (or usage) names."""
+    named = {name: answer[name] for name in ("service_tier", "inference_geo") if isinstance(answer.get(name), str)}
+    served = {**params, **named}
+    return params if terms_of(served, False) == terms_of(params, False) else served
+
+
+def moment_of(start: float | None, day: date | None) -> Moment:
+    """The moment of a call that starts at `start` (seconds since the epoch; None: unknown) on `day` (None: that of its
+    start)."""
+    if start is None:
+        return day
+    at = datetime.fromtimestamp(start, UTC)
+    return CallMoment(day or at.date(), at)
 
 
 class NoPrice(CannotEvaluate):
@@ -80,7 +127,7 @@ class PriceBook:
         self._as_of = as_of
         self._peaks = tuple(peak for sheet in self._sheets for peak in sheet.peaks)
         self._with_peaks = frozenset(peak.host for peak in self._peaks)
-        self._quotes: dict[tuple[str, str, date | None, Options, Peak | None], Quote] = {}
+        self._quotes: dict[tuple[str, str, date | None, CallTerms, Peak | None], Quote] = {}
 
     @classmethod
     def load(cls, own: Path | None = None, as_of: date | None = None) -> PriceBook:
@@ -98,71 +145,56 @@ class PriceBook:
         """
         return " + ".join(sheet.name for sheet in self._sheets)
 
-    def prices(
-        self,
-        host: str,
-        model: str,
-        day: date | None,
-        total_input_tokens: int,
-        *,
-        batch: bool = False,
-        fast: bool = False,
-        us: bool = False,
-        flex: bool = False,
-        regional: bool | None = None,
-        moment: datetime | None = None,
-    ) -> Prices:
-        """Prices of a call of `model` (id or alias) whose prompt has `total_input_tokens` (uncached + read + written).
+    def quote(self, host: str, model: str, moment: Moment, terms: CallTerms) -> Quote:
+        """The prices of a call of `model` (id or alias), for every length of its prompt (uncached + read + written).
 
-        `regional`: through a regional endpoint; None: as the id says, if the host's ids say so. `as_of`
-        wins over `day`; without either, the date of the shipped data decides. `moment` is when the call was made:
-        a few hosts have peak hours; without it, the call is off-peak. Raises CannotEvaluate for an unknown host,
-        model, day or token class, and for an option that the model does not have.
+        All dollars come from here, those of bills and those of simulations. `as_of` wins over the day of `moment`, not
+        over its hour. Raises CannotEvaluate for an unknown host, model, day or token class, and for a tier or region
+        that the model has no price of.
         """
-        options = Options(batch, fast, us, flex, regional)
-        return self.quote(host, model, day, options, moment).of(total_input_tokens)
-
-    def quote(self, host: str, model: str, day: date | None, options: Options, moment: datetime | None = None) -> Quote:
-        """The prices of a call for every prompt length; arguments and errors as those of `prices`."""
         host = host_of(None, host, model)
-        peak = self._peak(host, model, moment) if moment and host in self._with_peaks else None
-        key = (host, model, self._as_of or day, options, peak)
+        at = moment.at if isinstance(moment, CallMoment) else None
+        day = self._as_of or (moment.day if isinstance(moment, CallMoment) else moment)
+        peak = self._peak(host, model, day, at) if at and day and host in self._with_peaks else None
+        key = (host, model, day, terms, peak)
         quote = self._quotes.get(key)
         if quote is None:
-            ways = {"batch": options.batch, "flex": options.flex, "fast": options.fast, "us": options.us}
-            asked = [name for name, is_asked in ways.items() if is_asked]
-            quote = self._quotes[key] = self._quote(host, model, key[2], asked, options.regional, peak)
+            quote = self._quotes[key] = self._quote(host, model, day, terms, peak)
         return quote
 
     def has_hours(self, host: str) -> bool:
         """Whether the host has peak hours."""
         return host in self._with_peaks
 
-    def _peak(self, host: str, name: str, moment: datetime) -> Peak | None:
-        """The peak hours that contain the moment; a moment without a zone is UTC."""
-        when = moment.astimezone(UTC) if moment.tzinfo else moment
-        day = when.date()
-        model = catalogue(host).model(name, day).name
+    def _peak(self, host: str, name: str, day: date, when: datetime) -> Peak | None:
+        """The peak hours that contain the moment, of those in force on `day`."""
+        model, at = catalogue(host).model(name, day).name, when.date()
         off = (row for sheet in self._sheets for row in sheet.holidays if row.host == host)
-        if any(row.start <= day <= row.end for row in off):
+        if any(row.start <= at <= row.end for row in off):
             return None
-        return next((peak for peak in self._peaks if peak.covers(host, model, when)), None)
+        return next((peak for peak in self._peaks if peak.covers(host, model, day, when)), None)
 
-    def _quote(
-        self, host: str, name: str, day: date | None, asked: list[str], regional: bool | None, peak: Peak | None
-    ) -> Quote:
+    def _quote(self, host: str, name: str, day: date | None, terms: CallTerms, peak: Peak | None) -> Quote:
         model, when = self._resolve(host, name, day)
         rows = self._rows(host, model, when)
-        factor, sources = self._factor(host, model.name, when, _ways(asked, model.modifiers, regional))
+        factor, sources = self._factor(host, model.name, when, _asked(host, terms, model.modifiers))
         if peak:
             kind = "peak" if peak.multiplier > 1 else "discount"
             told = f"{kind} hours × {peak.multiplier}: {peak.source}"
             factor, sources = factor * peak.multiplier, [*sources, told]
+        rest = (row for sheet in self._sheets for row in sheet.disputes)
+        sources = [*sources, *(says for *whose, says in rest if whose == [host, model.name])]
         above = tuple(sorted({row.above for row in rows if row.above}))
         named = _has_objects(model, when, catalogue(host))
         kept = self._kept(host, model, when) if named else None
-        pricing = ModelPricing(host, model.id, rows, {} if named else self._instead(host, model.name, when), kept)
+        instead = {} if named else self._instead(host, model.name, when)
+        pricing = ModelPricing(host, model.id, rows, instead, kept, self._fees(host, model.name, when))
         return Quote(above, tuple(pricing.tier(length, factor, sources) for length in (0, *above)))
+
+    def _fees(self, host: str, model: str, day: date) -> tuple[tuple[str, Decimal], ...]:
+        """USD a use of server tools, by tool."""
+        rows = (row for sheet in self._sheets for row in sheet.fees)
+        return tuple({row.tool: row.usd for row in rows if row.covers(host, model, day)}.items())
 
     def _instead(self, host: str, model: str, day: date) -> dict[str, PriceSubstitute]:
         """The substitutes for classes without a price of their own, by class."""
@@ -220,7 +252,7 @@ class PriceBook:
             if modifier:
                 _check_together(modifier, asked, model)
                 factor *= modifier.multiplier
-                sources.append(f"{IN_WORDS[name]} × {modifier.multiplier}: {modifier.source}")
+                sources.append(f"{_in_words(name)} × {modifier.multiplier}: {modifier.source}")
         return factor, sources
 
     def _modifier(self, name: str, host: str, model: str, day: date) -> Modifier | None:
@@ -234,7 +266,8 @@ class PriceBook:
             return None
         where = "" if host == DEFAULT_HOST else f" on host {host}"
         when = f" on {day} (only {_spans(rows)}{_other_day(rows)})" if rows else ""
-        raise CannotEvaluate(f"{model} has no {IN_WORDS[name]}{where}{when}")
+        what = IN_WORDS.get(name, f"price of '{name}' (service tier or region)")
+        raise CannotEvaluate(f"{model} has no {what}{where}{when}")
 
 
 def _stated(host: str, model: Model) -> list[PriceRow]:
@@ -249,10 +282,30 @@ def _has_objects(model: Model, day: date, book: Catalogue) -> bool:
     return "matching" in book.rules and book.value(model, "matching", day) == NAMED
 
 
-def _ways(asked: list[str], of_endpoint: tuple[str, ...], regional: bool | None) -> list[str]:
-    """The modifiers that apply: requested, implied by the endpoint, or automatic."""
-    brought = [name for name in of_endpoint if name != "regional" or regional is not False]
-    return list(dict.fromkeys([*asked, *brought, *(["regional"] if regional else []), "discount"]))
+def _asked(host: str, terms: CallTerms, of_endpoint: tuple[str, ...]) -> list[str]:
+    """The modifiers that apply: those of the tiers and the region, those of the endpoint, and what needs no request."""
+    tiers = [_tier_on(host, name) for name in terms.tiers]
+    regions = [terms.region] if terms.region not in ("", WORLDWIDE) else []
+    brought = [name for name in of_endpoint if name != REGIONAL or terms.region != WORLDWIDE]
+    return list(dict.fromkeys([*filter(None, tiers), *regions, *brought, "discount"]))
+
+
+@cache
+def standard_tiers() -> frozenset[str]:
+    """What APIs call their standard tier."""
+    return frozenset(name for row in load_shipped()[1].tiers if not row.means for name in row.names)
+
+
+@cache
+def standard_regions() -> frozenset[str]:
+    """What APIs call it that no region was asked for."""
+    return frozenset(name for row in load_shipped()[1].regions for name in row.names)
+
+
+def _tier_on(host: str, name: str) -> str:
+    """The modifier of what a host calls a tier; "" for its standard tier."""
+    rows = load_shipped()[1].tiers
+    return next((row.means for row in rows if name in row.names and row.host in (host, ANY_HOST)), name)
 
 
 def _spans(rows: Sequence[PriceRow | Modifier]) -> str:
@@ -271,4 +324,8 @@ def _other_day(rows: Sequence[PriceRow | Modifier]) -> str:
 def _check_together(modifier: Modifier, asked: list[str], model: str) -> None:
     for other in asked:
         if other in modifier.not_with:
-            raise CannotEvaluate(f"{model} has no {IN_WORDS[modifier.name]} together with {IN_WORDS[other]}")
+            raise CannotEvaluate(f"{model} has no {_in_words(modifier.name)} together with {_in_words(other)}")
+
+
+def _in_words(name: str) -> str:
+    return IN_WORDS.get(name, f"service tier '{name}'")

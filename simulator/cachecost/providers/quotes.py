@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
-from cachecost.providers.usage import PRICED_CLASSES, TOKEN_CLASSES, ZERO, Usage
+from cachecost.providers.usage import COST_CLASSES, PRICED_CLASSES, TOKEN_CLASSES, ZERO, ToolUses, Usage
 
 if TYPE_CHECKING:
     from cachecost.providers.pricerows import PriceRow, PriceSubstitute, Storage
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 PER_TOKEN = -6
 """Prices are per 10**6 tokens."""
 SMALLEST = Decimal("0.000001")
+SMALLEST_PART = Decimal("1e-12")
+"""Dollars that a charge is divided to."""
+Amounts = tuple[Decimal, Decimal, Decimal, Decimal, Decimal, Decimal]
 HOUR = Decimal(3600)
 WRITES = {"write_5m": "5m", "write_1h": "1h"}
 CLASS_IN_WORDS = {"read": "cache reads", "write_5m": "5m cache writes", "write_1h": "1h cache writes"}
@@ -32,6 +35,8 @@ class Prices:
     input: Decimal
     output: Decimal
     source: str = ""
+    fees: tuple[tuple[str, Decimal], ...] = ()
+    """USD a use of server tools, by tool; for a tool without a fee that is known, nothing is counted."""
 
     @property
     def are_known(self) -> bool:
@@ -39,22 +44,63 @@ class Prices:
         return self.source != NOBODY
 
     def cost(self, usage: Usage) -> dict[str, Decimal]:
-        """Dollars of `usage` by token class, exact: read, write_5m, write_1h, input, output."""
-        return dict(zip(TOKEN_CLASSES, self.amounts(usage), strict=True))
+        """Dollars of `usage` by class, exact: read, write_5m, write_1h, input, output, fees."""
+        return dict(zip(COST_CLASSES, self.amounts(usage), strict=True))
 
-    def amounts(self, usage: Usage) -> tuple[Decimal, Decimal, Decimal, Decimal, Decimal]:
-        """The dollars of `cost`, in the order of `TOKEN_CLASSES`."""
+    def amounts(self, usage: Usage) -> Amounts:
+        """The dollars of `cost`, in the order of `COST_CLASSES`."""
         return (
             _dollars(usage.read, self.read),
             _dollars(usage.write_5m, self.write_5m),
             _dollars(usage.write_1h, self.write_1h),
             _dollars(usage.input_tokens, self.input),
             _dollars(usage.output_tokens, self.output),
+            self._fees_of(usage.tool_uses) if usage.tool_uses else ZERO,
         )
 
+    def _fees_of(self, uses: ToolUses) -> Decimal:
+        known = dict(self.fees)
+        return sum((number * known.get(tool, ZERO) for tool, number in uses), ZERO)
+
     def total_cost(self, usage: Usage) -> Decimal:
-        """Dollars of `usage`, all token classes together, exact."""
+        """Dollars of `usage`, all classes together, exact."""
         return sum(self.amounts(usage), ZERO)
+
+    def in_proportion(self, factor: Decimal) -> Prices:
+        """These prices times `factor`."""
+        classes = {name: getattr(self, name) * factor for name in TOKEN_CLASSES}
+        fees = tuple((tool, usd * factor) for tool, usd in self.fees)
+        return Prices(**classes, source=self.source, fees=fees)
+
+    def as_charged(self, usage: Usage) -> Prices:
+        """These prices as its answer says that a call was charged."""
+        factor = self.charge_factor(usage)
+        return self if factor == 1 else self.in_proportion(factor)
+
+    def charge_factor(self, usage: Usage) -> Decimal:
+        """What was charged ÷ the list price; 1 without a charge, or without list dollars to divide it by."""
+        listed = self.total_cost(usage) if usage.charged_usd is not None else ZERO
+        return Decimal(1) if usage.charged_usd is None or not listed else usage.charged_usd / listed
+
+
+NO_AMOUNTS: Amounts = (ZERO, ZERO, ZERO, ZERO, ZERO, ZERO)
+
+
+def call_amounts(usage: Usage, prices: Prices | None) -> Amounts | None:
+    """The dollars of one call, in the order of `COST_CLASSES`; they add up to the last digit. None: they are unknown.
+
+    What its answer says that it was charged is divided in the proportion of the list prices; where no list price is
+    known, all of it counts as uncached input, or as output where there is no input.
+    """
+    charged = usage.charged_usd
+    if charged is None:
+        return prices.amounts(usage) if prices else None
+    parts = list(prices.as_charged(usage).amounts(usage) if prices else NO_AMOUNTS)
+    parts = [part.quantize(SMALLEST_PART) for part in parts]
+    largest = parts.index(max(parts)) if any(parts) else COST_CLASSES.index("input" if usage.total_input else "output")
+    parts[largest] += charged - sum(parts, ZERO)
+    read, five, hour, uncached, output, fees = parts
+    return read, five, hour, uncached, output, fees
 
 
 NOBODY = "unknown"
@@ -102,6 +148,7 @@ class ModelPricing:
     rows: list[PriceRow]
     instead: Mapping[str, PriceSubstitute]
     kept: ObjectStorage | None
+    fees: tuple[tuple[str, Decimal], ...]
 
     def tier(self, length: int, factor: Decimal, notes: list[str]) -> Prices:
         """Prices of prompts just above `length` tokens: the last row that names a class wins."""
@@ -112,7 +159,7 @@ class ModelPricing:
             found[name], source = self._price(name, chosen.get(name), found)
             sources.append(source)
         prices = {name: price * factor for name, price in found.items()}
-        return Prices(**prices, source=", ".join([*dict.fromkeys(sources), *notes]))
+        return Prices(**prices, source=", ".join([*dict.fromkeys(sources), *notes]), fees=self.fees)
 
     def _price(self, name: str, row: PriceRow | None, found: Mapping[str, Decimal]) -> tuple[Decimal, str]:
         if row:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from cachecost.base.errors import CannotEvaluate
@@ -18,7 +17,7 @@ from cachecost.prompts.refusals import lacking_feature, refusal, sent_breakpoint
 from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.request import Request
 from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
-from cachecost.providers.prices import NoPrice, Options, PriceBook, Prices, ways_of
+from cachecost.providers.prices import NoPrice, PriceBook, Prices, moment_of, terms_of
 from cachecost.providers.quotes import UNPRICED, Quote
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
@@ -35,23 +34,10 @@ CallKey = tuple[int, int, int, str, float, bool, int, bool]
 """Request, response and rules by identity; workspace, start and whether it is known, line, and whether in a batch."""
 
 
-def request_quote(
-    book: PriceBook, request: Request, rules: ModelRules, is_batch: bool, start: float | None = None
-) -> Quote:
-    """Prices of `request` on the day of its rules, for prompts of any length. Raises CannotEvaluate.
-
-    `start` is when it was made (seconds since the epoch), where that is known: some hosts have hours that cost more.
-    """
-    moment = datetime.fromtimestamp(start, UTC) if start is not None and book.has_hours(rules.host) else None
-    options = Options(is_batch, **ways_of(request.params))
-    return book.quote(rules.host, rules.model, rules.day, options, moment)
-
-
-def request_prices(
-    book: PriceBook, request: Request, rules: ModelRules, tokens: int, is_batch: bool, start: float | None = None
-) -> Prices:
-    """As `request_quote`, for a prompt of `tokens`."""
-    return request_quote(book, request, rules, is_batch, start).of(tokens)
+def request_quote(book: PriceBook, call: Call, rules: ModelRules) -> Quote:
+    """Prices of a call for prompts of any length, by the terms of its request. Raises CannotEvaluate."""
+    moment = moment_of(None if call.timestamp is None else call.start, rules.day)
+    return book.quote(rules.host, rules.model, moment, terms_of(call.request.params, call.is_batch))
 
 
 def has_no_output(call: Call) -> bool:
@@ -330,26 +316,24 @@ class CallPreparer:
 
     def _prices_of(self, call: Call, rules: ModelRules, tokens: int) -> tuple[Prices, tuple[str, ...]]:
         """Prices of a call; none, with a note, where that may be. Raises CannotEvaluate."""
-        start = None if call.timestamp is None else call.start
         try:
-            return self._quote(call, rules, start).of(tokens), ()
+            return self._quote(call, rules).of(tokens), ()
         except NoPrice as error:
             if not self.setup.may_lack_prices:
                 raise
             return UNPRICED, (str(error),)
 
-    def _quote(self, call: Call, rules: ModelRules, start: float | None) -> Quote:
+    def _quote(self, call: Call, rules: ModelRules) -> Quote:
         """The prices of a call, found once for all with the same parameters. Raises CannotEvaluate."""
         book, request = self.setup.prices, call.request
         if book.has_hours(rules.host):
-            return request_quote(book, request, rules, call.is_batch, start)
+            return request_quote(book, call, rules)
         key = request.params_id, id(rules), call.is_batch
         found = self._quotes.get(key)
         if found is None:
             if len(self._quotes) >= MOST_QUOTES:
                 self._quotes.clear()
-            quote = request_quote(book, request, rules, call.is_batch)
-            found = self._quotes[key] = _KeptQuote(request.params, rules, quote)
+            found = self._quotes[key] = _KeptQuote(request.params, rules, request_quote(book, call, rules))
         return found.quote
 
     def _prompts_of(self, call: Call, rules: ModelRules) -> list[Prompt]:

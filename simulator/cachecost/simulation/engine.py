@@ -191,6 +191,8 @@ class Simulation:
         is_recorded = call.output_tokens is not None or has_no_output(call)
         for later in passed[1:]:
             usage += later.outcome.usage
+        if uses := call.tool_uses:
+            usage = replace(usage, tool_uses=uses)
         return CallRow(
             self._number,
             call.start,

@@ -12,12 +12,13 @@ from cachecost.base.times import day_of
 from cachecost.conversations.billed_calls import BilledCall
 from cachecost.conversations.bills import NO_INPUT
 from cachecost.providers.hosts import AUTO_HOST, host_of
-from cachecost.providers.prices import Options, PriceBook
+from cachecost.providers.prices import CallTerms, PriceBook, moment_of
 from cachecost.providers.quotes import PER_TOKEN, Prices, Quote
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import ZERO
 
-SECONDS_A_DAY = 86400
+SECONDS_A_DAY, QUARTER_S = 86400, 900
+"""How long prices hold: peak hours begin and end at quarters of an hour."""
 Mode = tuple[str, ...]
 
 
@@ -35,8 +36,10 @@ class CallPrices:
     _rules: dict[tuple[str, str, int | None], ModelRules | None] = field(default_factory=dict)
 
     def prices(self, call: BilledCall) -> Prices | None:
-        """The prices of a call; None where none is known, or nothing of its input."""
-        return self.prices_of(call, call.model, call.total_input) if call.total_input else None
+        """The prices of a call, in proportion to what its answer says that it was charged; None where none is known, or
+        nothing of its input."""
+        found = self.prices_of(call, call.model, call.total_input) if call.total_input else None
+        return found if found is None or call.charged_usd is None else found.as_charged(call.usage)
 
     def prices_of(self, call: BilledCall, model: str, total_input: int) -> Prices | None:
         """As `prices`, of a pass of another model ("": the call's) and length."""
@@ -67,17 +70,17 @@ class CallPrices:
         )
 
     def _quote(self, call: BilledCall, model: str) -> Quote | str:
-        key = (call.host, model, None if call.start is None else int(call.start // SECONDS_A_DAY), call.modes)
+        long = QUARTER_S if self.book.has_hours(host_of(call.host, self.host, model)) else SECONDS_A_DAY
+        key = (call.host, model, None if call.start is None else int(call.start // long), call.modes)
         found = self._quotes.get(key)
         if found is None:
             found = self._quotes[key] = self._look_up(call, model)
         return found
 
     def _look_up(self, call: BilledCall, model: str) -> Quote | str:
-        modes = call.modes
-        options = Options("batch" in modes, "fast" in modes, "us" in modes, "flex" in modes)
+        moment, terms = moment_of(call.start, None), CallTerms.of_modes(call.modes)
         try:
-            return self.book.quote(host_of(call.host, self.host, model), model, day_of_call(call), options)
+            return self.book.quote(host_of(call.host, self.host, model), model, moment, terms)
         except CannotEvaluate as error:
             return str(error)
 

@@ -95,7 +95,7 @@ def as_recorded(call: Call) -> RecordedCall:
 def bill_cost(bill: BilledCall, prices: CallPrices) -> Decimal:
     """USD of a call with the passes that its usage leaves out; 0 without a price."""
     row = BillRow("")
-    row.add(bill, prices.prices(bill))
+    row.add(bill, prices.prices(bill), prices)
     row.add_passes(bill, prices)
     return row.cost
 
@@ -104,7 +104,7 @@ def explain_account(account: BillAccount) -> Explanation:
     """The explanation of an account: what was avoidable, and the rewrites that were not; calls in the order of time."""
     total, numbers = BillRow("total"), CallNumbers(account)
     for _, call, prices in account.priced_calls():
-        total.add(call, prices)
+        total.add(call, prices, account.prices)
         total.add_passes(call, account.prices)
     known = avoidable_rewrites(account)
     found = [_as_finding(one.rewrite, numbers, one.saved, one.fix) for one in known if one.saved > 0]

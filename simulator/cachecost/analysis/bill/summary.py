@@ -12,14 +12,14 @@ from functools import partial
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.unwritten import UnwrittenUsage, find_unwritten
+from cachecost.base.structs import replace
 from cachecost.caches.causes import Cause
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.providers.clients.setting_rows import client_settings
-from cachecost.providers.quotes import PER_TOKEN, Prices
-from cachecost.providers.usage import TOKEN_CLASSES, ZERO, Usage
+from cachecost.providers.quotes import NO_AMOUNTS, PER_TOKEN, Prices, call_amounts
+from cachecost.providers.usage import COST_CLASSES, ZERO, ToolUses, Usage, add_uses, plus, usage_of
 
 NO_TOKENS = (0, 0, 0, 0, 0)
-NO_DOLLARS = (ZERO, ZERO, ZERO, ZERO, ZERO)
 
 
 @dataclass(slots=True)
@@ -39,29 +39,33 @@ class CauseTotal:
 
 @dataclass(slots=True)
 class TokenSum:
-    """Tokens of calls with the same prices."""
+    """Tokens of calls with the same prices; of one call where its answer says what it was charged."""
 
     prices: Prices | None
+    charged: Decimal | None = None
     tokens: list[int] = field(default_factory=lambda: list(NO_TOKENS))
+    uses: ToolUses = ()
     missing_output: int = 0
     """Output tokens that were not recorded, estimated."""
 
-    def add(self, tokens: Sequence[int]) -> None:
+    def add(self, tokens: Sequence[int], uses: ToolUses) -> None:
         own = self.tokens
         own[0] += tokens[0]
         own[1] += tokens[1]
         own[2] += tokens[2]
         own[3] += tokens[3]
         own[4] += tokens[4]
+        if uses:
+            self.uses = add_uses(self.uses, uses)
 
     @property
     def usage(self) -> Usage:
-        return Usage(*self.tokens)
+        return usage_of(self.tokens, self.uses, self.charged)
 
     @property
     def amounts(self) -> Sequence[Decimal]:
-        """USD by token class, in the order of `TOKEN_CLASSES`."""
-        return self.prices.amounts(self.usage) if self.prices else NO_DOLLARS
+        """USD by class, in the order of `COST_CLASSES`."""
+        return call_amounts(self.usage, self.prices) or NO_AMOUNTS
 
     @property
     def cost(self) -> Decimal:
@@ -76,8 +80,8 @@ class TokenSum:
         """What the same tokens would cost without any caching."""
         if self.prices is None:
             return ZERO
-        plain = (self.usage.total_input * self.prices.input).scaleb(PER_TOKEN)
-        return plain + (self.usage.output_tokens * self.prices.output).scaleb(PER_TOKEN)
+        usage = self.usage
+        return self.prices.total_cost(replace(usage, input_tokens=usage.total_input, read=0, write_5m=0, write_1h=0))
 
 
 def missing_output(call: BilledCall) -> int:
@@ -106,16 +110,28 @@ class BillRow:
     """Calls whose output tokens are those of an answer that was not complete."""
     causes: dict[Cause, CauseTotal] = field(default_factory=dict)
     _sums: dict[int, TokenSum] = field(default_factory=dict)
-    _extra: list[Decimal] = field(default_factory=lambda: list(NO_DOLLARS))
+    charged_calls: int = 0
+    """Calls whose answers say what they were charged; `charged` USD, `listed` at list prices (None: not all are
+    known)."""
+    charged: Decimal = ZERO
+    listed: Decimal | None = ZERO
+    _extra: list[Decimal] = field(default_factory=lambda: list(NO_AMOUNTS))
 
-    def add(self, call: BilledCall, found: Prices | None, is_sum_known: bool = False) -> None:
+    def add(self, call: BilledCall, found: Prices | None, prices: CallPrices, is_sum_known: bool = False) -> None:
         """Count a call, whose prices are `found`. What it lacks is in the sum of its session, where that is known."""
-        total = self._sums.get(id(found))
+        charged = call.charged_usd
+        key = id(found if charged is None else call)
+        total = self._sums.get(key)
         if total is None:
-            total = self._sums[id(found)] = TokenSum(found)
-        total.add(call.tokens)
+            total = self._sums[key] = TokenSum(found, charged)
+        total.add(call.tokens, call.tool_uses)
         self.calls += 1
-        self.unpriced += found is None
+        self.unpriced += found is None and charged is None
+        if charged is not None:
+            listed = prices.prices_of(call, call.model, call.total_input)
+            self.charged_calls += 1
+            self.charged += charged
+            self.listed = plus(self.listed, listed.total_cost(call.usage) if listed else None)
         if call.is_output_partial:
             self.partial_outputs += 1
             total.missing_output += 0 if is_sum_known else missing_output(call)
@@ -127,8 +143,11 @@ class BillRow:
             self.models.append(call.model)
 
     def add_passes(self, call: BilledCall, prices: CallPrices, model: str = "") -> None:
-        """Count the passes that the usage of a call leaves out of its sums; of one `model` where it is named."""
-        for served, tokens in call.extra:
+        """Count the passes that the usage of a call leaves out of its sums; of one `model` where it is named.
+
+        What an answer says that it was charged is for all of them.
+        """
+        for served, tokens in call.extra if call.charged_usd is None else ():
             found = prices.prices_of(call, served, sum(tokens[:4])) if model in ("", served or call.model) else None
             if found:
                 self._add_amounts(found.amounts(Usage(*tokens)))
@@ -139,9 +158,12 @@ class BillRow:
     def add_row(self, other: BillRow) -> None:
         """Count the calls of another row."""
         for key, one in other._sums.items():
-            total = self._sums.setdefault(key, TokenSum(one.prices))
-            total.add(one.tokens)
+            total = self._sums.setdefault(key, TokenSum(one.prices, one.charged))
+            total.add(one.tokens, one.uses)
             total.missing_output += one.missing_output
+        self.charged_calls += other.charged_calls
+        self.charged += other.charged
+        self.listed = plus(self.listed, other.listed)
         self.calls += other.calls
         self.unpriced += other.unpriced
         self.partial_outputs += other.partial_outputs
@@ -174,13 +196,13 @@ class BillRow:
 
     @property
     def cost_by_class(self) -> dict[str, Decimal]:
-        """USD billed by token class; they add up to `cost`."""
+        """USD billed by class; they add up to `cost`."""
         parts = [self._extra, *(one.amounts for one in self._sums.values())]
-        return {name: sum(amounts, ZERO) for name, amounts in zip(TOKEN_CLASSES, zip(*parts, strict=True), strict=True)}
+        return {name: sum(amounts, ZERO) for name, amounts in zip(COST_CLASSES, zip(*parts, strict=True), strict=True)}
 
     @property
     def cost(self) -> Decimal:
-        """USD billed, at list prices."""
+        """USD billed: what answers say that they were charged, all others at list prices."""
         return sum((one.cost for one in self._sums.values()), sum(self._extra, ZERO))
 
     @property
@@ -240,14 +262,14 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
         row = rows.get(key)
         if row is None:
             row = rows[key] = _first_row(key, by, file, call)
-        row.add(call, found, call.session in summed)
+        row.add(call, found, prices, call.session in summed)
         if by != "model":
             row.add_passes(call, prices)
         else:
             for model in dict.fromkeys(model or call.model for model, _ in call.extra):
                 rows.setdefault(model, BillRow(model)).add_passes(call, prices, model)
         sessions.add(call.session or file.path)
-        if found is None or call.extra:
+        if (found is None or call.extra) and call.charged_usd is None:
             unpriced.update(prices.why_unpriced(call))
         if not call.agent and by == "session":
             row.project = file.project

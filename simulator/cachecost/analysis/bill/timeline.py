@@ -12,8 +12,8 @@ from cachecost.analysis.bill.account import BillAccount, BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.caches.causes import Cause
 from cachecost.conversations.billed_calls import BilledCall, SessionFile
-from cachecost.providers.quotes import PER_TOKEN
-from cachecost.providers.usage import ZERO, Usage
+from cachecost.providers.quotes import call_amounts
+from cachecost.providers.usage import COST_CLASSES, ZERO, Usage
 
 LONG_IDLE_S = 300.0
 """An idle time that is shown: as long as the shortest TTL."""
@@ -30,6 +30,7 @@ class CallDollars(NamedTuple):
     uncached: Decimal = ZERO
     output: Decimal = ZERO
     rewritten: Decimal = ZERO
+    fees: Decimal = ZERO
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,42 +109,42 @@ def fold_timeline(calls: Sequence[TimelineCall]) -> Iterator[Sequence[TimelineCa
 
 def call_cost(call: BilledCall, prices: CallPrices) -> Decimal | None:
     """USD of a call with the passes that its usage leaves out; None where no price is known."""
-    found = prices.prices(call)
-    return found.total_cost(call.usage) + _extra_cost(call, prices) if found else None
+    amounts = call_amounts(call.usage, prices.prices(call))
+    return sum(amounts, _extra_cost(call, prices)) if amounts else None
 
 
 def _extra_cost(call: BilledCall, prices: CallPrices) -> Decimal:
     total = ZERO
-    for model, tokens in call.extra:
+    for model, tokens in call.extra if call.charged_usd is None else ():
         found = prices.prices_of(call, model or call.model, sum(tokens[:4]))
         total += found.total_cost(Usage(*tokens)) if found else ZERO
     return total
 
 
 def call_class_costs(call: BilledCall, prices: CallPrices) -> dict[str, Decimal]:
-    """USD of a call by token class; they add up to its cost. What its usage leaves out counts as uncached."""
-    found = prices.prices(call)
-    if found is None:
+    """USD of a call by class; they add up to its cost. What its usage leaves out counts as uncached."""
+    amounts = call_amounts(call.usage, prices.prices(call))
+    if amounts is None:
         return {}
-    costs = found.cost(call.usage)
+    costs = dict(zip(COST_CLASSES, amounts, strict=True))
     costs["input"] += _extra_cost(call, prices)
     return costs
 
 
 def call_dollars(call: BilledCall, rewrite: BilledRewrite | None, prices: CallPrices) -> CallDollars:
     """What the dollars of a call paid for; what its usage leaves out counts as uncached. They add up to its cost."""
-    found = prices.prices(call)
-    if found is None:
+    costs = call_class_costs(call, prices)
+    if not costs:
         return CallDollars()
-    uncached, read, five, hour, output = call.tokens
     again = (rewrite.cost if rewrite else None) or ZERO
     again_written = prices.rewrite_cost(call, min(rewrite.tokens, call.written)) or ZERO if rewrite else ZERO
     return CallDollars(
-        (read * found.read).scaleb(PER_TOKEN),
-        (five * found.write_5m + hour * found.write_1h).scaleb(PER_TOKEN) - again_written,
-        (uncached * found.input).scaleb(PER_TOKEN) + _extra_cost(call, prices) - (again - again_written),
-        (output * found.output).scaleb(PER_TOKEN),
+        costs["read"],
+        costs["write_5m"] + costs["write_1h"] - again_written,
+        costs["input"] - (again - again_written),
+        costs["output"],
         again,
+        costs["fees"],
     )
 
 

@@ -13,8 +13,9 @@ from cachecost.base.formatting import all_of, dollars, percent, quote, tokens
 from cachecost.base.times import day_of
 from cachecost.ledger.assumptions import Assumption
 from cachecost.ledger.results import ZERO, CallRow, Ledger
-from cachecost.providers.prices import Options
+from cachecost.providers.prices import STANDARD
 from cachecost.providers.quotes import Quote
+from cachecost.providers.usage import TOKEN_CLASSES
 
 
 def long_context_assumption(main: VariantRun, summary: Summary) -> Iterator[Assumption]:
@@ -46,14 +47,15 @@ def _row_surcharge(main: VariantRun, row: CallRow) -> Decimal:
     if prices is None or not prices.above:
         return ZERO
     long, short = prices.of(row.usage.total_input), prices.of(0)
-    parts = ((amount, getattr(long, name), getattr(short, name)) for name, amount in row.cost.by_class().items())
+    costs = row.cost.by_class()
+    parts = ((costs[name], getattr(long, name), getattr(short, name)) for name in TOKEN_CLASSES)
     return sum((amount * (paid - base) / paid for amount, paid, base in parts if paid != base), ZERO)
 
 
 def _quote(main: VariantRun, row: CallRow) -> Quote | None:
     day = main.setup.day or day_of(row.start)
     try:
-        return main.setup.prices.quote(main.setup.host, row.model, day, Options())
+        return main.setup.prices.quote(main.setup.host, row.model, day, STANDARD)
     except CannotEvaluate:
         return None
 

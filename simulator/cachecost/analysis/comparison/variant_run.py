@@ -14,6 +14,7 @@ from cachecost.base.version import __version__
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Comparison, Ledger, PublishedFigure
 from cachecost.providers.assumptions import show_assumption
+from cachecost.providers.prices import STANDARD, Prices
 from cachecost.providers.rules import data_date
 from cachecost.scenario import Scenario, ScenarioConversations, load_conversations
 from cachecost.scenario.conversation_models import SystemHead, ToolsHead
@@ -92,7 +93,7 @@ class VariantRun:
         if spec.saving is not None:
             return self._saving(spec, {str(name): number for name, number in spec.saving.items()})
         tokens = spec.tokens or 0
-        prices = self.setup.prices.prices(self.scenario.host, self.scenario.model, self.setup.day, tokens)
+        prices = self._standard_prices(tokens)
         per_token = sum((sign * getattr(prices, name) for sign, name in spec.terms), Decimal(0))
         times = f" × {spec.times}" if spec.times > 1 else ""
         how = f"{tokens:,} tokens × ${per_token.normalize():f} per million ({spec.price}){times}"
@@ -101,11 +102,16 @@ class VariantRun:
     def _saving(self, spec: PublishedFigureSpec, tokens: Mapping[str, int]) -> PublishedFigure:
         """What caching saved of the cost of these input tokens; less than nothing where writing cost more."""
         whole = sum(tokens.values())
-        prices = self.setup.prices.prices(self.scenario.host, self.scenario.model, self.setup.day, whole)
+        prices = self._standard_prices(whole)
         cost = sum((getattr(prices, name) * number for name, number in tokens.items()), Decimal(0))
         how = " + ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in tokens.items())
         share = 1 - cost / (prices.input * whole)
         return PublishedFigure(spec.source, spec.says, share, f"{how}, against {whole:,} uncached", is_share=True)
+
+    def _standard_prices(self, tokens: int) -> Prices:
+        """Prices of a prompt of `tokens` on the scenario's model, off-peak, at the standard tier."""
+        quote = self.setup.prices.quote(self.scenario.host, self.scenario.model, self.setup.day, STANDARD)
+        return quote.of(tokens)
 
     def about(self) -> str:
         """One line: what was replayed, how long it is, on which model, at whose prices."""

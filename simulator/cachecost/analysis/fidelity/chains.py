@@ -29,8 +29,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
-from typing import Any
 
 from cachecost.analysis.fidelity.chain_states import ChainEntry, ChainState, TimeRange, in_loop, request_time, states_of
 from cachecost.analysis.fidelity.recording_check import TOLERANCE, RecordingCheck, input_cost
@@ -39,7 +37,7 @@ from cachecost.conversations.readers.claude_code.transcript import TranscriptSte
 from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.providers.hosts import AUTO_HOST, host_of, host_of_message
-from cachecost.providers.prices import PriceBook
+from cachecost.providers.prices import CallTerms, PriceBook, moment_of
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 
@@ -145,8 +143,9 @@ class _TranscriptCheck(RecordingCheck):
         )
 
     def _dollars(self, step: TranscriptStep, rules: ModelRules, usage: Usage) -> Decimal | None:
-        modes: dict[str, Any] = dict.fromkeys(step.modes, True)
-        return input_cost(usage, partial(self.prices.prices, rules.host, rules.model, rules.day, **modes))
+        start = step.answered if step.after is None else step.after
+        moment, terms = moment_of(start, rules.day), CallTerms.of_modes(step.modes)
+        return input_cost(usage, lambda tokens: self.prices.quote(rules.host, rules.model, moment, terms).of(tokens))
 
 
 # ------------------------------------------------------------------------------------------- prediction

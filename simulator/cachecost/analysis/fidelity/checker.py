@@ -38,7 +38,7 @@ from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.simulation.call_preparer import request_prices
+from cachecost.simulation.call_preparer import request_quote
 from cachecost.tokens.answer_lengths import AnswerLengths
 from cachecost.tokens.calibrated import BilledLengths, BilledSizes, EstimatedSizes
 from cachecost.tokens.margins import PromptMargins
@@ -322,7 +322,7 @@ class _LogCheck(RecordingCheck):
     def _dollars(self, case: _Case, usage: Usage) -> Decimal | None:
         call = case.call
         return input_cost(
-            usage, lambda tokens: request_prices(self.prices, call.request, case.rules, tokens, call.is_batch)
+            usage, lambda tokens: request_quote(self.prices, call, case.rules).of(tokens), case.call.billed
         )
 
 

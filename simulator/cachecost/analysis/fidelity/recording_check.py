@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from cachecost.base.errors import CannotEvaluate
 from cachecost.ledger.results import Judgement
 from cachecost.providers.prices import PriceBook, Prices
+from cachecost.providers.quotes import SMALLEST_PART
 from cachecost.providers.usage import Usage
 
 TOLERANCE = 2
@@ -46,11 +47,18 @@ class RecordingCheck:
         self.skipped.append((f"{self.source}:{line}", reason))
 
 
-def input_cost(usage: Usage, quote: Callable[[int], Prices]) -> Decimal | None:
-    """USD of the input side of `usage`. `quote` returns the prices for so many input tokens; None if it cannot."""
+def input_cost(usage: Usage, quote: Callable[[int], Prices], billed: Usage | None = None) -> Decimal | None:
+    """USD of the input side of `usage`. `quote` returns the prices for so many input tokens; None if it cannot.
+
+    Where `billed` says what the call was charged, both its own and a predicted usage are priced in proportion to that.
+    """
+    is_charged = billed is not None and billed.charged_usd is not None
     try:
         prices = quote(usage.total_input)
+        if billed is not None and is_charged:
+            prices = prices.in_proportion(quote(billed.total_input).charge_factor(billed))
     except CannotEvaluate:
         return None
     paid = Usage(usage.input_tokens, usage.read, usage.write_5m, usage.write_1h)
-    return prices.total_cost(paid)
+    cost = prices.total_cost(paid)
+    return cost.quantize(SMALLEST_PART) if is_charged else cost

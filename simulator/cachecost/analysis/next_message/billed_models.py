@@ -11,12 +11,13 @@ from cachecost.base.structs import value
 from cachecost.conversations.billed_calls import BilledCall
 from cachecost.prompts.host_cache_keys import effort_layer
 from cachecost.providers.hosts import host_of
-from cachecost.providers.quotes import PER_TOKEN, Quote
+from cachecost.providers.quotes import PER_TOKEN, Quote, call_amounts
 from cachecost.providers.usage import ZERO, Usage
 
 if TYPE_CHECKING:
     from cachecost.analysis.bill.call_prices import CallPrices
 
+DAY_S, QUARTER_S = 86400, 900
 NO_TTLS: Mapping[str, float] = {}
 
 
@@ -38,7 +39,8 @@ class BilledModel:
     def cost(self, usage: Usage) -> Decimal | None:
         """USD of a call; None where no price is known."""
         found = self.quote.of(usage.total_input) if self.quote else None
-        return found.total_cost(usage) if found and found.are_known else None
+        amounts = call_amounts(usage, found if found and found.are_known else None)
+        return sum(amounts, ZERO) if amounts else None
 
 
 FindModel = Callable[[BilledCall, str], BilledModel]
@@ -68,6 +70,13 @@ def models_in(prices: CallPrices) -> FindModel:
     return find
 
 
+def price_period(call: BilledCall) -> int | None:
+    """Calls of one model with the same number have the same prices: a day, on other hosts than Anthropic's a quarter of
+    an hour, as some have peak hours."""
+    length = DAY_S if call.host in ("", "anthropic") else QUARTER_S
+    return None if call.start is None else int(call.start // length)
+
+
 def replace_model(call: BilledCall, model: str) -> BilledCall:
     """The call as one of another model, in the same way and on the same day."""
     return BilledCall(call.number, call.line, model, call.tokens, call.start, modes=call.modes, host=call.host)
@@ -78,7 +87,8 @@ def cost_of_call(call: BilledCall, find: FindModel) -> Decimal | None:
     total = find(call, "").cost(call.usage)
     if total is None:
         return None
-    extra = (find(call, model).cost(Usage(*tokens)) for model, tokens in call.extra)
+    passes = call.extra if call.charged_usd is None else ()
+    extra = (find(call, model).cost(Usage(*tokens)) for model, tokens in passes)
     return total + sum((cost or ZERO for cost in extra), ZERO)
 
 

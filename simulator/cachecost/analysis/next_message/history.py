@@ -7,15 +7,14 @@ from decimal import Decimal
 from itertools import pairwise
 
 from cachecost.analysis.bill.cache_states import CachedPrefix, state_after
-from cachecost.analysis.next_message.billed_models import BilledModel, FindModel, cost_of_call
+from cachecost.analysis.next_message.billed_models import BilledModel, FindModel, cost_of_call, price_period
 from cachecost.analysis.next_message.state import DEFAULT_TTLS, SUMMARY_TOKENS, SessionState
 from cachecost.base.structs import replace
 from cachecost.conversations.billed_calls import BilledCall
-from cachecost.providers.usage import ZERO, Usage
+from cachecost.providers.usage import ZERO, usage_of
 
 MOST_CALLS, MOST_PAUSES = 500, 50
 """The latest that say what is typical of a session, and the latest pauses that are kept: habits change."""
-DAY_S = 86400
 CONTINUED = "continued"
 CHARACTERS_PER_TOKEN = 4
 """Rough: only for the first message of a session, a small part of its prompt."""
@@ -124,17 +123,18 @@ def _summary_tokens(main: Sequence[BilledCall]) -> int:
 def _total_cost(calls: Sequence[BilledCall], find: FindModel) -> Decimal | None:
     """USD of all calls; None where a price is not known. Calls with the same prices are summed before they are
     priced."""
-    sums: dict[tuple[str, str, int, tuple[str, ...]], list[int]] = {}
-    models: dict[tuple[str, str, int, tuple[str, ...]], BilledModel] = {}
+    sums: dict[tuple[str, str, int | None, tuple[str, ...]], list[int]] = {}
+    models: dict[tuple[str, str, int | None, tuple[str, ...]], BilledModel] = {}
     total = ZERO
     for call in calls:
-        key = call.model, call.host, int((call.start or -1) // DAY_S), call.modes
+        key = call.model, call.host, price_period(call), call.modes
         if key not in models:
             models[key], sums[key] = find(call, ""), [0, 0, 0, 0, 0]
         quote = models[key].quote
-        if quote is None:
+        is_alone = bool(call.extra or call.tool_uses) or call.charged_usd is not None
+        if quote is None and not is_alone:
             return None
-        if len(quote.tiers) > 1 or call.extra:
+        if is_alone or (quote and len(quote.tiers) > 1):
             cost = cost_of_call(call, find)
             if cost is None:
                 return None
@@ -143,7 +143,7 @@ def _total_cost(calls: Sequence[BilledCall], find: FindModel) -> Decimal | None:
             row, tokens = sums[key], call.tokens
             for place in range(5):
                 row[place] += tokens[place]
-    costs = [models[key].cost(Usage(*row)) for key, row in sums.items() if any(row)]
+    costs = [models[key].cost(usage_of(row)) for key, row in sums.items() if any(row)]
     return None if None in costs else total + sum(filter(None, costs), ZERO)
 
 

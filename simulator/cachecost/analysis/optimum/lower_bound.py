@@ -46,7 +46,7 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.usage import ZERO
-from cachecost.simulation.call_preparer import CallPreparer, request_prices
+from cachecost.simulation.call_preparer import CallPreparer, request_quote
 from cachecost.simulation.setup import ReplaySetup
 
 NO_READS: Mapping[BareCall, ProvedRead] = {}
@@ -136,7 +136,7 @@ def cheapest(evaluator: PlanEvaluator) -> dict[str, CheapestPrices]:
     """The least prices of each model on the days of the calls, also those of shorter prompts."""
     found: dict[str, CheapestPrices] = {}
     for sent in evaluator.sent:
-        short = request_prices(evaluator.terms.prices, sent.call.request, sent.rules, 1, sent.call.is_batch)
+        short = request_quote(evaluator.terms.prices, sent.call, sent.rules).of(1)
         both = (sent.prices, short)
         now = CheapestPrices(*(min(getattr(one, name) for one in both) for name in ("read", "write_5m", "write_1h")))
         known = found.get(sent.rules.model, now)

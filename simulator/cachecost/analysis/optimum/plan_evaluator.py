@@ -157,7 +157,8 @@ class PlanEvaluator:
         if isinstance(made, UnpreparedCall):
             return made
         passes = tuple(map(RenderedPass, made.prompts, made.sizes))
-        output = made.prices.cost(Usage(output_tokens=output_tokens(call, made.counter)))["output"]
+        answer = Usage(output_tokens=output_tokens(call, made.counter), tool_uses=call.tool_uses)
+        output = made.prices.total_cost(answer)
         return BareCall(bare, passes, made.rules, made.prices, output, is_extra)
 
     @property

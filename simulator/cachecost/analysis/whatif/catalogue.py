@@ -27,7 +27,7 @@ from cachecost.analysis.whatif.thinking import thinking_options
 from cachecost.analysis.whatif.ttls import breakpoint_options, ttl_options
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.ledger.results import CallRow
-from cachecost.providers.prices import Prices
+from cachecost.providers.prices import STANDARD, Prices
 from cachecost.providers.served_models import last_day
 from cachecost.simulation.workload import Workload
 
@@ -148,6 +148,6 @@ def _prices(traffic: Workload, main: MainModel | None) -> Prices | None:
     if main is None:
         return None
     try:
-        return traffic.setup.prices.prices(main.host, main.rules.model, main.day, 0)
+        return traffic.setup.prices.quote(main.host, main.rules.model, main.day, STANDARD).of(0)
     except CannotEvaluate:
         return None

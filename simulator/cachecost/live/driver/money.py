@@ -13,7 +13,7 @@ from cachecost.base.formatting import exact_dollars
 from cachecost.ledger.results import ZERO
 from cachecost.live.driver.model import OverBudget
 from cachecost.prompts.wire import BREAKPOINT
-from cachecost.providers.prices import PriceBook, Prices, ways_of
+from cachecost.providers.prices import PriceBook, Prices, terms_of
 from cachecost.providers.usage import Usage
 
 
@@ -42,7 +42,7 @@ class CallPricing:
         return most
 
     def _prices(self, body: Mapping[str, Any], tokens: int, day: date) -> Prices:
-        return self.book.prices(self.host, body["model"], day, tokens, **ways_of(body))
+        return self.book.quote(self.host, body["model"], day, terms_of(body, False)).of(tokens)
 
 
 def ttls_of(value: Any) -> set[str]:

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from cachecost.live.probes.harness import PricedProbe, Probe
 from cachecost.live.probes.model import SETTLE_S
-from cachecost.providers.prices import PriceBook, Prices
+from cachecost.providers.prices import STANDARD, PriceBook, Prices
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 
@@ -41,7 +41,7 @@ def _price_probe(probe: Probe, model: str, rules: ModelRules, prices: PriceBook)
     longest = [max(rules.minimum_tokens + extra, probe.reaches) for _, extra in probe.sizes]
     tokens = sum(calls * size for (calls, _), size in zip(probe.sizes, longest, strict=True))
     output = probe.calls + probe.output_tokens
-    quote = prices.prices(rules.host, rules.model, rules.day, max(longest))
+    quote = prices.quote(rules.host, rules.model, rules.day, STANDARD).of(max(longest))
     return PricedProbe(
         probe=probe,
         model=model,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import Usage, usage_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +52,7 @@ class CostDistribution:
 
     def usage(self, number: int) -> Usage:
         """Tokens of the `number`-th seed (from 0), all its calls together."""
-        return Usage(*map(int, self.tokens[number]))
+        return usage_of(map(int, self.tokens[number]))
 
     def percentile(self, percent: float) -> Decimal:
         """USD that this share of the seeds does not exceed: that of a seed, by nearest rank."""

@@ -117,7 +117,8 @@ class _PricedLookup(NamedTuple):
     attempt: Attempt
     later_s: float
     prices: Prices
-    output_tokens: int
+    answer: Usage
+    """Its output, and the uses of server tools."""
 
 
 def build_visits(traffic: Workload, attempts: int = 1) -> VisitTable:
@@ -153,8 +154,9 @@ def _price_lookups(
     if simulated.prices is None:
         return
     for order, lookup in enumerate(lookups):
-        output_tokens = 0 if order else simulated.row.usage.output_tokens
-        yield _PricedLookup(lookup, attempt, lookup.start - call.start, simulated.prices, output_tokens)
+        usage = Usage() if order else simulated.row.usage
+        answer = Usage(output_tokens=usage.output_tokens, tool_uses=usage.tool_uses)
+        yield _PricedLookup(lookup, attempt, lookup.start - call.start, simulated.prices, answer)
 
 
 def _number(entries: EntryIndex, breakpoint: BreakpointPrefix, rules: ModelRules) -> int:
@@ -173,7 +175,7 @@ def _build_visit(prefixes: Sequence[Prefix], priced: _PricedLookup, writes: Numb
         priced.prices,
         tuple(map(_entry_write, writes, lookup.prompt.breakpoints)),
         candidates,
-        tuple([_divide(lookup, hit, priced.output_tokens) for hit in (*candidates, None)]),
+        tuple([_divide(lookup, hit, priced.answer) for hit in (*candidates, None)]),
     )
 
 
@@ -181,7 +183,7 @@ def _entry_write(entry: int, breakpoint: BreakpointPrefix) -> EntryWrite:
     return EntryWrite(entry, breakpoint.prefix.depth, TTLS.index(breakpoint.ttl))
 
 
-def _divide(lookup: _Lookup, hit: Candidate | None, output_tokens: int) -> Usage:
+def _divide(lookup: _Lookup, hit: Candidate | None, answer: Usage) -> Usage:
     """Rule 15 for a hit at `hit`, or a miss."""
     prompt, sizes = lookup.prompt, lookup.sizes
     a, depth = (hit.size, hit.depth) if hit else (0, 0)
@@ -191,7 +193,7 @@ def _divide(lookup: _Lookup, hit: Candidate | None, output_tokens: int) -> Usage
     after = [breakpoint for breakpoint in enough if breakpoint.prefix.depth > depth]
     b = max(_sizes(after, sizes, "1h"), default=a)
     c = max(_sizes(after, sizes), default=a)
-    return Usage(sizes.total(prompt) - c, a, c - b, b - a, output_tokens)
+    return Usage(sizes.total(prompt) - c, a, c - b, b - a, answer.output_tokens, answer.tool_uses)
 
 
 def _sizes(breakpoints: Sequence[BreakpointPrefix], sizes: PrefixSizes, ttl: str | None = None) -> list[int]:

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from cachecost.base.structs import identity_struct
 from cachecost.prompts.blocks import Block
-from cachecost.providers.prices import PriceBook, Prices
+from cachecost.providers.prices import PriceBook, Prices, terms_of
 from cachecost.providers.rules import ModelRules
-from cachecost.simulation.call_preparer import request_prices
 from cachecost.sweep.lookback import EntryIndex, Numbers, build_tree
 from cachecost.sweep.totals.plans import SOME_MODEL, AgentPlan, CallTarget, PlannedRequest, RequestExample
 from cachecost.sweep.totals.prompts import ModelPrompts, PromptStore
@@ -108,7 +107,7 @@ class _Quotes:
         return self._price_number(sent, tokens) if flat is None else flat
 
     def _price_number(self, sent: PlannedRequest, tokens: int) -> int:
-        prices = request_prices(
-            self._book, sent.request, self._sides[sent.route].rules, tokens, self._routes[sent.route].is_batch
-        )
+        rules, route = self._sides[sent.route].rules, self._routes[sent.route]
+        terms = terms_of(sent.request.params, route.is_batch)
+        prices = self._book.quote(rules.host, rules.model, rules.day, terms).of(tokens)
         return self.known.setdefault(id(prices), (len(self.known), prices))[0]

@@ -156,7 +156,7 @@ class PlanStore:
             if request.params is not last:
                 last, params = request.params, self._params.of((repr(request.params),))
             breakpoints = sent_breakpoints(request)
-            if _is_unusual(request, breakpoints):
+            if call.tool_uses or _is_unusual(request, breakpoints):
                 raise NotShared
             shape = shapes.of(
                 (

@@ -34,6 +34,11 @@ def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped
         "saved_by_caching_usd": exact(total.saved_by_caching),
         "usage": total.usage.wire(),
         "cost_by_class_usd": _by_class(total),
+        "charged": {
+            "calls": total.charged_calls,
+            "cost_usd": exact(total.charged),
+            "list_price_usd": _usd(total.listed),
+        },
         "partial_outputs": total.partial_outputs,
         "estimated_output": _estimated(total) if summary.estimates_output else None,
         "first": _time(total.first),
@@ -96,7 +101,7 @@ def row_object(row: BillRow) -> dict[str, Any]:
 
 
 def _by_class(row: BillRow) -> dict[str, str]:
-    """USD by token class; they add up to `cost_usd`."""
+    """USD by class, the fees of server tools among them; they add up to `cost_usd`."""
     return {name: exact(cost) for name, cost in row.cost_by_class.items()}
 
 

@@ -61,7 +61,7 @@ def bill_page(account: BillAccount, again: str, advice: Sequence[Advice] = (), e
         sessions=_cost_first(rows_table(summary, account.rewrites, project_cells=LONGEST_PROJECT)),
         timelines=timelines,
         key=timeline_key(timelines),
-        note=list_price_note(summary.total.cost),
+        note=list_price_note(summary.total),
         again=again,
         version=__version__,
     )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from typing import IO
 
 from cachecost.analysis.bill.account import BilledRewrite
-from cachecost.analysis.bill.summary import BillSummary
+from cachecost.analysis.bill.summary import BillRow, BillSummary
 from cachecost.analysis.bill.unwritten import unwritten_cost
 from cachecost.base.formatting import count_text, dollars, percent
 from cachecost.views.bill.lines import (
@@ -24,7 +23,14 @@ from cachecost.views.bill.lines import (
     wrap_parts,
 )
 from cachecost.views.bill.tables import MOST, cause_lines, causes_table, note_cells, row_names, rows_table
-from cachecost.views.bill.words import LIST_PRICES, caching_words, class_words, partial_output_words, period
+from cachecost.views.bill.words import (
+    LIST_PRICES,
+    caching_words,
+    charged_words,
+    class_words,
+    partial_output_words,
+    period,
+)
 from cachecost.views.streams import report_console
 from cachecost.views.tables.fitting import FittedTable, fit_table, hidden_note
 from cachecost.views.tables.table import Table
@@ -139,6 +145,8 @@ def accounted(summary: BillSummary) -> Iterator[str]:
         yield f"{dollars(total.necessary)} necessary + {dollars(total.rewritten)} rewritten = {dollars(total.cost)}"
     if summary.warm_calls:
         yield f"{count_text(summary.warm_calls, 'session')} began on a cache that was still warm."
+    if charged := charged_words(total):
+        yield charged
     if partial := partial_output_words(total, summary.estimates_output):
         yield partial
     if summary.copies:
@@ -150,6 +158,6 @@ def accounted(summary: BillSummary) -> Iterator[str]:
         yield f"{count_text(calls, 'call')} not in the dollars: {reason}"
 
 
-def list_price_note(total: Decimal) -> str:
-    """Whose prices these are."""
-    return LIST_PRICES if total else ""
+def list_price_note(total: BillRow) -> str:
+    """Whose prices these are; empty where the answers themselves say what all calls were charged."""
+    return LIST_PRICES if total.cost and total.charged_calls < total.calls else ""

@@ -30,7 +30,8 @@ def session_timeline(
 def billed_column(one: TimelineCall) -> CallColumn:
     """A billed call as a column; where its breakpoints were is not in a bill."""
     call, paid = one.call, one.dollars
-    cost = Cost(read=paid.read, write_5m=paid.written + paid.rewritten, input=paid.uncached, output=paid.output)
+    written = paid.written + paid.rewritten
+    cost = Cost(read=paid.read, write_5m=written, input=paid.uncached, output=paid.output, fees=paid.fees)
     row = CallRow(
         call=one.number,
         start=call.start or 0.0,

@@ -15,6 +15,7 @@ from cachecost.analysis.explain.codes import codes
 from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration
 from cachecost.base.time_zones import zone_name
 from cachecost.caches.causes import Cause
+from cachecost.conversations.bills import BillTotal
 
 SHORT_ID = 8
 LOG_SUFFIXES = (".jsonl", ".json", ".ndjson", ".log", ".har", ".yaml", ".yml", ".mitm", ".db", ".gz", ".zst")
@@ -54,6 +55,7 @@ CLASS_WORDS = {
     "write_1h": "1h writes",
     "input": "uncached",
     "output": "output",
+    "fees": "fees of server tools",
 }
 NAMED_BY_WORDS: tuple[Cause, ...] = (
     *("ttl_expired", "cold_start", "compaction", "model_changed", "speed_changed", "concurrent_write", "fork"),
@@ -160,6 +162,15 @@ def class_words(row: BillRow, whole: str = "") -> str:
     amounts = dollar_column(list(costs.values()))
     parts = [f"{amount} {CLASS_WORDS[name]}" for name, amount in zip(costs, amounts, strict=True)]
     return f"Of {whole or dollars(row.cost)}: {' · '.join(parts)}"
+
+
+def charged_words(row: BillRow | BillTotal) -> str:
+    """What was charged by the answers' own account, and what list prices would say; empty where none says so."""
+    if not row.charged_calls:
+        return ""
+    calls = f"{count_text(row.charged_calls, 'answer')} {'says' if row.charged_calls == 1 else 'say'} what was charged"
+    listed = f"; at list prices {dollars(row.listed)}" if row.listed not in (None, row.charged) else ""
+    return f"{calls}: {dollars(row.charged)}, which counts here{listed}."
 
 
 def partial_output_words(row: BillRow, estimates: bool = True) -> str:

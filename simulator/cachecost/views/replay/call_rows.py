@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from cachecost.base.formatting import exact
 from cachecost.base.inert import file_name, inert_cell
-from cachecost.ledger.rows import REFUSED, TOKEN_CLASSES, ZERO, CallRow
+from cachecost.ledger.rows import COST_CLASSES, REFUSED, TOKEN_CLASSES, ZERO, CallRow
 from cachecost.prompts.blocks import Layer
 
 FORMAT = 1
@@ -79,7 +79,7 @@ CSV_FIELDS: dict[str, Field] = {
     "timestamp": lambda row: row.timestamp or datetime.fromtimestamp(row.start, UTC).isoformat(),
     **{name: FIELDS[name] for name in ("model", "purpose", "turn", "inquiry")},
     **{name: _tokens_of(name) for name in TOKEN_CLASSES},
-    **{f"{name}_usd": _cost_of(name) for name in TOKEN_CLASSES},
+    **{f"{name}_usd": _cost_of(name) for name in COST_CLASSES},
     **{f"{layer}_usd": _layer_cost_of(layer) for layer in Layer},
     **{name: FIELDS[name] for name in ("cost_usd", "cause", "error")},
 }

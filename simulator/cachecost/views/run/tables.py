@@ -213,6 +213,7 @@ def parts_table(ledger: Ledger) -> Table:
     numbers = sample_numbers(len(ledger.rows), CALLS_SHOWN)[1:]
     parts: list[tuple[str, Split, str]] = [
         *((CLASS_NAMES[name], cost_by_class, name) for name in CLASS_NAMES),
+        ("fees of server tools", cost_by_class, "fees"),
         *((f"{layer} layer", cost_by_layer, layer.value) for layer in Layer),
     ]
     rows = []
@@ -229,7 +230,7 @@ def running_parts(rows: Sequence[CallRow], split: Split, name: str) -> list[Deci
 
 
 def cost_by_class(row: CallRow) -> Mapping[str, Decimal]:
-    """USD of a call by token class."""
+    """USD of a call by class."""
     return row.cost.by_class()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,10 +21,11 @@ from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Threa
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
 from cachecost.prompts.request import TTL, Breakpoint, MessageThread, Request
 from cachecost.prompts.wire import ROLES, show_found
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import Usage, usage_of
 
 __all__ = ["RecordingLines", "calls", "sniff", "title"]
 TTLS = ("5m", "1h")
+AMOUNT = re.compile(r"\d{1,12}(\.\d{1,20})?")
 BREAKPOINT = 'expected [layer, block, "5m" or "1h"], with the message before the block in messages'
 
 
@@ -270,10 +273,24 @@ def _is_breakpoint(value: object) -> bool:
 
 
 def _usage(parsed: JsonObject, done: bool) -> Usage:
-    usage = Usage(**{field: parsed.whole(name, 0) or 0 for name, field in TOKENS.items()})
+    uses = parsed.get("tool_uses", "an array of [tool, number]", _are_uses, [], required=False)
+    charged = parsed.get("charged_usd", "USD, a decimal number in a text", _is_amount, None, required=False)
+    counts = (parsed.whole(name, 0) or 0 for name in TOKENS)
+    tool_uses = tuple((tool, number) for tool, number in uses)
+    usage = usage_of(counts, tool_uses, None if charged is None else Decimal(charged))
     if done:
         parsed.refuse_unknown_keys()
     return usage
+
+
+def _are_uses(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) and _is_count(one[1]) for one in value
+    )
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, str) and AMOUNT.fullmatch(value) is not None
 
 
 def _iteration(parsed: JsonObject) -> Iteration:

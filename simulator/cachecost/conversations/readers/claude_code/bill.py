@@ -37,6 +37,7 @@ from cachecost.conversations.readers.claude_code.bill_lines import (
     is_client_generated,
     modes_in,
     piece_types,
+    tool_uses_in,
 )
 from cachecost.conversations.readers.claude_code.record_kinds import BOUNDARIES, MAIN_KINDS, THINKING
 from cachecost.providers.hosts import host_of_message
@@ -287,6 +288,7 @@ class TranscriptBill:
             answered=time,
             agent_type=line.attributionAgent or "",
             is_output_partial=message.is_partial,
+            tool_uses=tool_uses_in(usage),
         )
         call.events += self._differences(call, before, pending)
         if line.requestRef:

@@ -10,6 +10,9 @@ import msgspec
 from cachecost.base.digests import blake2b
 from cachecost.base.limits import MOST_TOKENS, json_value
 from cachecost.conversations.readers.claude_code.record_kinds import MAIN_KINDS, PRICED, SYNTHETIC, kind_of
+from cachecost.conversations.wire_usage import reported_uses
+from cachecost.providers.prices import terms_of
+from cachecost.providers.usage import ToolUses
 
 TOKENS = tuple[int, int, int, int, int]
 Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
@@ -289,7 +292,12 @@ def modes_in(usage: LineUsage) -> tuple[str, ...]:
     """What changes the price of the call."""
     if usage.service_tier in (None, "standard") and usage.speed is None and usage.inference_geo is None:
         return ()
-    return tuple(mode for name, mode in PRICED.items() if getattr(usage, name) == mode)
+    return terms_of({name: getattr(usage, name) for name in PRICED}, False).modes
+
+
+def tool_uses_in(usage: LineUsage) -> ToolUses:
+    """The uses of server tools that a usage counts."""
+    return reported_uses({"server_tool_use": usage.server_tool_use}) if usage.server_tool_use else ()
 
 
 def has_passes(usage: LineUsage) -> bool:

@@ -9,6 +9,8 @@ import msgspec
 from cachecost.base.limits import MOST_TOKENS
 from cachecost.conversations.readers.claude_code.record_kinds import PRICED, THINKING, kind_of
 from cachecost.conversations.transcript_steps import TranscriptStep
+from cachecost.conversations.wire_usage import reported_uses
+from cachecost.providers.prices import terms_of
 from cachecost.providers.usage import Usage
 
 Tokens = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
@@ -93,7 +95,8 @@ def usage_on(told: LineUsage) -> Usage:
     if (split := told.cache_creation) is not None:
         five, hour = split.ephemeral_5m_input_tokens or 0, split.ephemeral_1h_input_tokens or 0
     read, output = told.cache_read_input_tokens or 0, told.output_tokens or 0
-    return Usage(told.input_tokens or 0, read, max(five, written - hour), hour, output)
+    uses = reported_uses({"server_tool_use": told.server_tool_use}) if told.server_tool_use else ()
+    return Usage(told.input_tokens or 0, read, max(five, written - hour), hour, output, uses)
 
 
 def is_zero(usage: LineUsage) -> bool:
@@ -107,7 +110,7 @@ def is_zero(usage: LineUsage) -> bool:
 
 
 def modes_of(usage: LineUsage) -> tuple[str, ...]:
-    return tuple([mode for name, mode in PRICED.items() if getattr(usage, name) == mode])
+    return terms_of({name: getattr(usage, name) for name in PRICED}, False).modes
 
 
 def is_summed(usage: LineUsage) -> bool:

@@ -39,6 +39,7 @@ from cachecost.prompts.blocks import (
 from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.providers.clients.placement import message_breakpoints
 from cachecost.providers.hosts import host_of_message
+from cachecost.providers.prices import CallTerms
 
 LACKS = "transcripts lack system prompt, tools and breakpoints: sized by the bill, breakpoints by client version"
 sniff = sniff_lines
@@ -121,9 +122,7 @@ class _TranscriptCalls:
         chain.ttl = _ttl(step) or chain.ttl
         head, in_messages = partial.breakpoints or _by_version(partial.client, chain.ttl)
         breakpoints = (*(_on_system(len(chain.head.blocks), head) if head else ()), *_in_messages(thread, in_messages))
-        params = {"speed": "fast"} if "fast" in step.modes else {}
-        if "us" in step.modes:
-            params["inference_geo"] = "us"
+        params = CallTerms.of_modes(step.modes).params
         return Request(step.model, thread, system=chain.head, breakpoints=breakpoints, params=params)
 
     def _head(self, partial: PartialStep, thread: Thread) -> Part:

@@ -11,8 +11,8 @@ MAIN_KINDS = ("assistant", "user", "system")
 MAIN, SIDE = "main", "side"
 """The chain of a session, and those of its sub-agents."""
 THINKING = ("thinking", "redacted_thinking")
-PRICED = {"service_tier": "batch", "speed": "fast", "inference_geo": "us"}
-"""Fields of a usage with the value that changes the price, in the order of `steps.MODES`."""
+PRICED = ("service_tier", "speed", "inference_geo")
+"""Fields of a usage that change the price."""
 
 
 def kind_of(block: object) -> object:

@@ -56,4 +56,5 @@ def _billed_call(step: TranscriptStep) -> BilledCall:
         has_thinking=step.thinking,
         is_summed=step.summed,
         answered=step.answered,
+        tool_uses=usage.tool_uses,
     )

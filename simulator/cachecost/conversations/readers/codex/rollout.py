@@ -39,6 +39,7 @@ from cachecost.conversations.readers.common.session_calls import (
 )
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.providers.hosts import AUTO_HOST, host_of, parse_model_name
+from cachecost.providers.prices import terms_of
 from cachecost.providers.rules import RuleBook
 
 SUMMARY = "summary"
@@ -61,7 +62,6 @@ MOST_DELAY = 5.0
 """Seconds from the start of a turn to the line that says so."""
 MOST_COPYING = 1.0
 """Seconds that the copy of another thread's history takes."""
-TIERS = {"flex": "flex", "priority": "fast", "fast": "fast"}
 UNKNOWN_MODEL = "unknown"
 Counts = tuple[int, ...]
 
@@ -279,7 +279,7 @@ class Rollout:
         charges_writes = rules is not None and rules.matching == "breakpoint"
         if charges_writes and usage.input_tokens and told.get("cache_write_input_tokens") is None:
             self._notes.add("call", NO_WRITES)
-        call.modes = (TIERS[self._tier],) if self._tier in TIERS else ()
+        call.modes = terms_of({"service_tier": self._tier}, False).modes
         call.request, call.answer, call.is_cut = self._request, self._answer, self._is_cut
         call.has_thinking = self._has_thinking
         if self._copied is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
@@ -13,6 +13,7 @@ from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.wire import answer_blocks, content_blocks
 from cachecost.providers.hosts import host_of_message
+from cachecost.providers.prices import served_params
 from cachecost.providers.usage import Usage
 
 
@@ -22,7 +23,8 @@ class ParsedCall:
 
     `body` is a Messages API body, `answer` the content blocks of the response (a list, or a text). `timestamp` is
     ISO 8601 (None: unknown), `seen_on` the day by which the call was recorded: it picks rules and prices where there is
-    no timestamp. Message threads continue from `answer_id`. The other fields are those of `RecordedCall`.
+    no timestamp. Message threads continue from `answer_id`. `served` is the answer with its usage: the service
+    tier and the region that it names take the place of those in the body. The other fields are those of `RecordedCall`.
     """
 
     body: Mapping[str, Any]
@@ -41,6 +43,7 @@ class ParsedCall:
     id: str = ""
     line: int = 0
     answer_id: str = ""
+    served: Mapping[str, Any] = field(default_factory=dict)
 
 
 class CallBuilder:
@@ -56,7 +59,10 @@ class CallBuilder:
         """The call. Raises NotAMessage with the path of what is wrong in the body, the answer or the time."""
         answer = parsed.answer if isinstance(parsed.answer, str) else list(parsed.answer)
         content = content_blocks(answer, "response.content")
-        start, request = self._starts.next(parsed.timestamp), self._intake.body(parsed.body)
+        start, request = (
+            self._starts.next(parsed.timestamp),
+            self._intake.body(served_params(parsed.body, parsed.served)),
+        )
         response = answer_blocks(content, request.deferred, self._keep)
         return RecordedCall(
             self._threads.complete(request, start, parsed.answer_id, response, parsed.usage is not None),

@@ -117,6 +117,8 @@ def billed_call(call: SessionCall) -> BilledCall:
         sum(piece.chars for piece in call.request),
         call.has_thinking,
         host=call.host,
+        tool_uses=usage.tool_uses,
+        charged_usd=usage.charged_usd,
     )
 
 

@@ -29,8 +29,6 @@ from cachecost.providers.usage import Usage
 
 BYTES_PER_TOKEN = 4
 """Rough: it only divides the first call of a chain into static prefix and messages, whose sum is billed."""
-TIERS = {"flex": "flex", "fast": "priority"}
-"""OpenAI's `service_tier` of each of our modes."""
 Body = dict[str, Any]
 RoleBlocks = tuple[str, list[Body]]
 ToBlocks = Callable[[str, Any], Iterable[RoleBlocks]]
@@ -138,8 +136,7 @@ def _json(data: Any) -> Any:
 
 
 def _params(call: SessionCall) -> Mapping[str, Any]:
-    tier = next((TIERS[mode] for mode in call.modes if mode in TIERS), None)
-    return {} if tier is None else {"service_tier": tier}
+    return {"service_tier": call.modes[0]} if call.modes else {}
 
 
 def _unknown_block(name: str, tokens: int) -> Block:

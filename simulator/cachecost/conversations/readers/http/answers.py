@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cachecost.conversations.calls import Iteration
@@ -17,7 +17,7 @@ from cachecost.conversations.readers.http.routes import Route
 from cachecost.conversations.readers.http.streams import join_events
 from cachecost.conversations.readers.openai.chat import from_chat_message
 from cachecost.conversations.readers.openai.responses import from_responses_output
-from cachecost.conversations.usage_shapes import usage_from
+from cachecost.conversations.usage_shapes import usage_from, with_searches
 from cachecost.prompts.wire import NotAMessage
 from cachecost.providers.usage import Usage
 
@@ -38,6 +38,8 @@ class HttpAnswer:
     model: str = ""
     created: float | None = None
     status: int | None = None
+    served: Mapping[str, Any] = field(default_factory=dict)
+    """The answer with its usage: it may name the service tier and the region."""
 
 
 def answer_of(data: bytes, headers: Mapping[str, str], at: str, route: Route) -> HttpAnswer:
@@ -69,11 +71,12 @@ def _whole(whole: Mapping[str, Any], route: Route) -> HttpAnswer:
     created = whole.get("created") or whole.get("created_at")
     return HttpAnswer(
         _content(whole, route),
-        None if usage is None else usage_from(usage, "usage", SHAPES[route.api]),
+        None if usage is None else with_searches(usage_from(usage, "usage", SHAPES[route.api]), whole),
         _iterations(usage) if route.api == "messages" else (),
         str(_first(whole, IDS) or ""),
         str(_first(whole, MODELS) or ""),
         float(created) if isinstance(created, (int, float)) and 0 < created < 1e11 else None,
+        served={**usage, **whole} if isinstance(usage, Mapping) else whole,
     )
 
 

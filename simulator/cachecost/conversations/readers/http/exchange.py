@@ -130,6 +130,7 @@ def _parse_call(exchange: HttpExchange, route: Route, sent: Mapping[str, Any], a
         id=f"{answer.id} {_digest(exchange.request)}" if answer.id else "",
         line=exchange.line,
         answer_id=answer.id,
+        served=answer.served,
     )
 
 

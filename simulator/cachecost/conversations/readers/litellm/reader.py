@@ -114,6 +114,7 @@ class _LiteLLMLog:
             body=body,
             usage=None if status else _usage(row),
             answer=[] if status else _answer(parse_json_text(row.data.get("response"))),
+            served=object_or_empty(parse_json_text(row.data.get("response"))),
             timestamp=iso(start),
             first_token_s=_first_token(row, start),
             host=host,

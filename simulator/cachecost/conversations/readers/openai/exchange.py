@@ -18,7 +18,7 @@ from cachecost.conversations.readers.common.parsed_call import CallBuilder, Pars
 from cachecost.conversations.readers.http.routes import Route, route_of
 from cachecost.conversations.readers.openai.chat import from_chat, from_chat_message
 from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
-from cachecost.conversations.usage_shapes import usage_from
+from cachecost.conversations.usage_shapes import usage_from, with_searches
 from cachecost.prompts.wire import NotAMessage, show_found
 from cachecost.providers.hosts import maker_of, parse_model_name
 from cachecost.providers.usage import Usage
@@ -33,7 +33,6 @@ REFUSED = 400
 STATUS = {"rate_limit_exceeded": 429, "insufficient_quota": 429, "server_error": 500, "invalid_api_key": 401}
 """The HTTP status of an error code, for logs without the status itself."""
 SESSIONS = ("session_id", "conversation_id", "thread_id")
-PLAIN_TIERS = (None, "auto", "default")
 UNKNOWN_START = "continuing a response that is not in the file: earlier messages are missing"
 
 
@@ -87,7 +86,6 @@ class ExchangeParser:
             return None
         told_model = body["model"] or one.answer.get("model")
         model, host = _host(told_model, one) if isinstance(told_model, str) else (told_model, None)
-        self._note_tier(one)
         told = ParsedCall(
             body={**body, "model": model},
             usage=usage,
@@ -98,6 +96,7 @@ class ExchangeParser:
             workspace=one.workspace,
             status=one.status or _status(one.answer),
             is_batch=one.is_batch,
+            served=one.answer,
             session=one.session_name,
             id=str(one.answer.get("id") or ""),
             line=one.entry.line or 0,
@@ -126,11 +125,6 @@ class ExchangeParser:
         if isinstance(output, list):
             self._earlier.update({name: [*items, *output] for name in names})
         return {**body, "input": items} if earlier else body
-
-    def _note_tier(self, one: OpenAIExchange) -> None:
-        tier = one.answer.get("service_tier")
-        if tier not in PLAIN_TIERS and not one.is_batch:
-            self.notes.add("call", f"in service tier {show_found(tier)}, which has its own prices")
 
 
 def kind_of(body: Body, answer: Body) -> str:
@@ -167,7 +161,9 @@ def _created_at(one: OpenAIExchange) -> str | None:
 
 def _usage(one: OpenAIExchange) -> Usage | None:
     raw = one.answer.get("usage")
-    return None if raw is None else _try(one.answer_in, one.answer_at, lambda: usage_from(raw, "usage", "openai"))
+    if raw is None:
+        return None
+    return _try(one.answer_in, one.answer_at, lambda: with_searches(usage_from(raw, "usage", "openai"), one.answer))
 
 
 def _answer_blocks(one: OpenAIExchange, kind: str) -> list[dict[str, Any]] | None:

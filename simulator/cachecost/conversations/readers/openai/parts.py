@@ -25,8 +25,12 @@ CHOICES = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
 
 
 def ttl_parameter(body: Mapping[str, Any]) -> Body:
-    """The `cache_control` for each breakpoint of a request. OpenAI sets one TTL for the whole request."""
-    return {**SHORT, "ttl": "1h"} if _cache_option(body, "ttl") in LONG else SHORT
+    """The `cache_control` of each breakpoint of a request, implicit ones too, that has no TTL of its own."""
+    return _breakpoint(_cache_option(body, "ttl"))
+
+
+def _breakpoint(ttl: Any) -> Body:
+    return {**SHORT, "ttl": "1h"} if ttl in LONG else SHORT
 
 
 def model_with_mode(body: Mapping[str, Any]) -> Any:
@@ -41,12 +45,14 @@ def model_with_mode(body: Mapping[str, Any]) -> Any:
 
 
 def implicit_breakpoint(body: Mapping[str, Any], pieces: Any, breakpoint: Body) -> Body:
-    """The breakpoint that OpenAI places itself, where `pieces` (messages or items) have some of the client's too.
+    """The breakpoint that OpenAI places itself, where `pieces` (messages or items) have some of the client's too, or
+    where it has another TTL than the host's default.
 
     Without this, breakpoints alone would mean that the host places none. In explicit mode it does not.
     """
-    is_added = _cache_option(body, "mode") != EXPLICIT and isinstance(pieces, list) and any(map(_has_own, pieces))
-    return {BREAKPOINT: breakpoint} if is_added else {}
+    has_own = isinstance(pieces, list) and any(map(_has_own, pieces))
+    is_long = breakpoint is not SHORT and "gpt-" in str(body.get("model"))
+    return {BREAKPOINT: breakpoint} if _cache_option(body, "mode") != EXPLICIT and (has_own or is_long) else {}
 
 
 def _cache_option(body: Mapping[str, Any], name: str) -> Any:
@@ -63,8 +69,12 @@ def _has_own(piece: Any) -> bool:
 
 
 def copy_breakpoint(block: Body, raw: Mapping[str, Any], breakpoint: Body) -> Body:
-    """`block` with the breakpoint of `raw`: a `cache_control` (gateways accept it), or OpenAI's own."""
-    own = raw.get(BREAKPOINT) or (breakpoint if raw.get(OPENAI_BREAKPOINT) else None)
+    """`block` with the breakpoint of `raw`: a `cache_control` (gateways accept it), or OpenAI's own. Its TTL wins over
+    the request's."""
+    theirs = raw.get(OPENAI_BREAKPOINT)
+    if isinstance(theirs, Mapping) and theirs.get("ttl") is not None:
+        breakpoint = _breakpoint(theirs["ttl"])
+    own = raw.get(BREAKPOINT) or (breakpoint if theirs else None)
     return {**block, BREAKPOINT: own} if own else block
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import TOO_DEEP, OutOfLimits
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.line_buffer import BufferLine, lines_in_place
@@ -28,6 +29,7 @@ from cachecost.prompts.intake import CannotContinue, Intake, MessageTrail, not_a
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import NotAMessage, answer_blocks
 from cachecost.providers.hosts import host_of_message
+from cachecost.providers.prices import served_params
 
 MOST_FAULTS = 20
 
@@ -191,6 +193,9 @@ class RequestLog:
             request = self._threads.complete(request, start, raw.answer_id(), response, billed is not None)
         first_token_s, workspace = raw.wait_s(), raw.parse("workspace") or ""
         is_batch, iterations = raw.parse("service") == "batch", parse_iterations(usage, path)
+        if type(usage) is dict:
+            served = served_params(request.params, usage)
+            request = request if served is request.params else replace(request, params=served)
         source, commit_day = raw.source_name(), raw.commit_day()
         return RecordedCall(
             request,

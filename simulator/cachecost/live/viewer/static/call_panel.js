@@ -8,7 +8,7 @@ import { bindUnits, dollarPlaces, dollars, duration, grouped, percent } from "./
 import { CLASS_NAMES } from "./series.js";
 import { momentText, secondsOf } from "./times.js";
 
-const PRICED = ["read", "write_1h", "write_5m", "input", "output"];
+const PRICED = ["read", "write_1h", "write_5m", "input", "output", "fees"];
 
 /**
  * @param {string} path of the session
@@ -77,8 +77,8 @@ function makeCosts({ call, simulated }) {
     make("span", { class: "number" }, make("i", { class: name, "aria-hidden": "true" }), CLASS_NAMES[name]),
     dollars(call.cost_by_class_usd[name], places),
     total ? percent(Number(call.cost_by_class_usd[name]) / total) : "",
-    grouped(counts[name]),
-    ...(other ? [grouped(other[name])] : []),
+    name in counts ? grouped(counts[name]) : "",
+    ...(other ? [name in other ? grouped(other[name]) : ""] : []),
   ]);
   const bar = make(
     "div",

@@ -10,6 +10,7 @@ export const CLASS_NAMES = {
   write_5m: "written 5m",
   input: "uncached",
   output: "output",
+  fees: "fees of server tools",
   hidden: "added by the provider",
   stripped: "not in the prompt",
 };
