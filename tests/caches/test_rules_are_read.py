@@ -14,7 +14,7 @@ import pytest
 
 import cachecost
 from cachecost.base.errors import CannotEvaluate
-from cachecost.providers.prices import PriceBook, STANDARD
+from cachecost.providers.prices import STANDARD, PriceBook
 from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.rules import ModelRules, RuleBook
 
