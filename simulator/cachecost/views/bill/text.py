@@ -9,7 +9,7 @@ from typing import IO
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.summary import BillRow, BillSummary
 from cachecost.analysis.bill.unwritten import unwritten_cost
-from cachecost.base.formatting import count_text, dollars, percent
+from cachecost.base.formatting import count_text, dollar_column, dollars, percent
 from cachecost.views.bill.lines import (
     NARROWEST_PROSE,
     StyledLine,
@@ -142,7 +142,8 @@ def accounted(summary: BillSummary) -> Iterator[str]:
     """The identity, and what is not in the dollars."""
     total = summary.total
     if total.rewritten:
-        yield f"{dollars(total.necessary)} necessary + {dollars(total.rewritten)} rewritten = {dollars(total.cost)}"
+        necessary, rewritten, cost = dollar_column([total.necessary, total.rewritten, total.cost])
+        yield f"{necessary} necessary + {rewritten} rewritten = {cost}"
     if summary.warm_calls:
         yield f"{count_text(summary.warm_calls, 'session')} began on a cache that was still warm."
     if charged := charged_words(total):

@@ -132,7 +132,7 @@ def closing(explanation: Explanation) -> Iterator[str]:
         rest = explanation.calls - len({finding.call for finding in explanation.findings})
         yield ""
         yield (
-            f"No avoidable cost in the other {count_text(rest, 'call')}."
+            f"No avoidable cost in the other {count_text(rest, 'call') if rest > 1 else 'call'}."
             if rest
             else "Every call has an avoidable cost."
         )
