@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from cachecost.conversations.readers.common.model_names import host_of, parse_model_name
 from cachecost.conversations.readers.http.converse import KINDS, from_converse
 from cachecost.conversations.readers.http.gemini import from_generate_content
 from cachecost.conversations.readers.http.routes import Api
 from cachecost.conversations.readers.openai.chat import from_chat
 from cachecost.conversations.readers.openai.responses import from_responses
 from cachecost.prompts.wire import NotAMessage
+from cachecost.providers.hosts import host_of_model, parse_model_name
 
 NAMES: Mapping[Api, str] = {
     "messages": "Anthropic's Messages API",
@@ -51,7 +51,7 @@ def api_of(body: Mapping[str, Any]) -> Api | None:
         return "messages"
     tools = [tool for tool in body.get("tools") or () if isinstance(tool, Mapping)]
     is_chat = OF_CHAT & body.keys() or any("function" in tool for tool in tools) or _has_roles_of_chat(messages)
-    return "chat" if is_chat or host_of(str(body.get("model"))) not in ("", "anthropic") else "messages"
+    return "chat" if is_chat or host_of_model(str(body.get("model"))) not in ("", "anthropic") else "messages"
 
 
 def _is_of_converse(message: Any) -> bool:
@@ -76,7 +76,7 @@ def messages_body(body: Mapping[str, Any]) -> BareBody:
         key = "modelId" if api == "converse" else "model"
         raise NotAMessage(key, "a model id, which this API has in the URL" if api in HOSTS else "a model id", name)
     model, host = parse_model_name(name.removeprefix("models/"), HOSTS.get(api, ""))
-    host = host or HOSTS.get(api) or host_of(model)
+    host = host or HOSTS.get(api) or host_of_model(model)
     if api == "converse":
         return BareBody(api, from_converse(body, model), host)
     if api == "gemini":
