@@ -8,15 +8,13 @@ from cachecost.ledger.rows import CallRow
 from tools.seed_claims.claim import Claim, tokens
 from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario
 
-STATIC = 3_269
-"""Tokens that a recorded first call wrote before the messages: tools and system prompt."""
 CHANGES = (
     ("tools-changed", "Other tools: nothing is read.", "progressive, tools that change each turn", 0),
     (
         "budget-changed",
         "Another thinking budget: tools and system prompt are read.",
         "progressive, another thinking budget from turn 2 on",
-        STATIC,
+        3_269,
     ),
 )
 
@@ -75,7 +73,8 @@ def _flags() -> Iterator[Claim]:
         "Red flag: the second call of a turn reads nothing, so the fix does not work.",
         f"{len(sessions) - len(wrong)} of {len(sessions)} sessions are judged right; wrong: {'; '.join(wrong)}",
         f"{claim_scenario('progressive').how}, with `pauses.loop=360`, with `model=claude-opus-4-5`",
-        "depends: an expired TTL or a short prefix raises it too, and what it was meant to find (system "
+        "right under a condition: an expired TTL or a short prefix raises it too, and what it was meant to find "
+        "(system "
         "prompt only) does not",
         {"right": len(sessions) - len(wrong), "sessions": len(sessions)},
     )
@@ -86,7 +85,8 @@ def _flags() -> Iterator[Claim]:
         f"raised in {sum(equal)} of the {len(sessions)} sessions; of a healthy one the first call alone does so "
         f"({tokens(healthy.write_5m)} of {tokens(healthy.total_input)})",
         f"{claim_scenario('progressive').how}, with `pauses.loop=360`, with `model=claude-opus-4-5`",
-        "depends: without breakpoints nothing is written, so it misses that case; `cachecost explain` names the cause",
+        "right under a condition: without breakpoints nothing is written, so it misses that case; `cachecost "
+        "explain` names the cause",
         {"raised": sum(equal), "first_written": healthy.write_5m},
     )
 
