@@ -242,7 +242,9 @@ def test_no_sessions_on_this_machine(tmp_path: Path) -> None:
     result = run()
     home = tmp_path / "home"
     assert result.stderr.startswith(f"no sessions found in {home} (Claude Code, Codex CLI, ")
-    assert result.stderr.endswith("; name files or folders: cachecost bill PATH\n")
+    assert result.stderr.endswith(
+        "; name files or folders: cachecost bill PATH; a session to look at: cachecost demo\n"
+    )
     assert (result.stderr.count("\n"), result.stdout, code_of()) == (1, "", 0)
     assert (bill()["billed_usd"], bill()["rows"]) == ("0", [])
 

@@ -21,7 +21,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = Path(__file__).parent / "example_project"
-BUILT = ("simulator", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "docs")
+BUILT = ("simulator", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "docs", "scenarios", "reports")
 STAMP = """
     import time
 
