@@ -70,7 +70,7 @@ def test_the_verdict_is_the_committed_one(folder: Path) -> None:
     shown = [line.split("  ")[1] for line in lines[8:11]]
     assert (shown[0], shown[2]) == (found["compare_to"], found["best"])
     assert shown[1].startswith(demo.PROPOSED)
-    assert " $12.34 in all" in lines[10] and lines[10].endswith("the cheapest")
+    assert " $12.34 in all" in lines[10] and lines[10].endswith("cheapest")
     assert lines[11] == f"  more: cachecost run {demo.SCENARIO}"
 
 
@@ -90,7 +90,7 @@ def test_a_result_that_is_not_of_this_version_is_computed(folder: Path, stale: d
     run = json.loads(run_here("run", folder / demo.SCENARIO, "--no-report", "--json").stdout)
     costs = [dollars(Decimal(row["cost_usd"])) for row in run["strategies"]]
     assert done.returncode == 0
-    assert [line.split(" a question  ")[1].split()[0] for line in done.stdout.splitlines()[8:11]] == costs
+    assert [line.split(" each  ")[1].split()[0] for line in done.stdout.splitlines()[8:11]] == costs
 
 
 def test_it_is_short_equal_each_time_and_writes_nothing(folder: Path) -> None:

@@ -64,17 +64,18 @@ def _bill_lines(path: Path) -> Iterator[str]:
     from cachecost.sessions.reading import SessionReading
     from cachecost.simulation.setup import ReplaySetup
     from cachecost.views.bill.advice import how_words
-    from cachecost.views.bill.text import headline, rewritten_line
+    from cachecost.views.bill.text import headline
     from cachecost.views.bill.words import cause_name
 
     account = account_of_found(SessionReading(None).read_all([path]), ReplaySetup(RuleBook(), PriceBook()))
     summary = summarize(account)
+    total = summary.total
     yield "What did a session cost, and why? A demo session of Claude Code:"
-    yield f"  {headline(summary)}"
-    causes = ", ".join(f"{cause_name(one.cause)} {one.times} ×" for one in summary.total.ranked_causes)
-    yield f"  {rewritten_line(summary)} {causes}"
+    yield f"  {headline(summary).rpartition(' · ')[0]}"
+    causes = ", ".join(f"{cause_name(one.cause)} {one.times} ×" for one in total.ranked_causes)
+    yield f"  {dollars(total.rewritten)} ({percent(total.rewritten / total.cost)}) was spent re-caching: {causes}"
     for one in best_advice(account, 1):
-        yield f"  {dollars(one.saved)} ({percent(one.saved / summary.total.cost)}) less: {one.change}"
+        yield f"  {dollars(one.saved)} ({percent(one.saved / total.cost)}) less: {one.change}"
         yield f"    → {how_words(one)}"
     yield f"  more: cachecost bill {_shown(path)}"
 
@@ -85,16 +86,16 @@ def _verdict_lines(folder: Path) -> Iterator[str]:
     found = _result(folder)
     rows = {row["name"]: row for row in found["strategies"]}
     proposed = next((name for name in rows if name.startswith(PROPOSED)), found["compare_to"])
-    remarks = {proposed: "as RFD 033 proposes", found["best"]: "the cheapest"}
+    remarks = {proposed: "as RFD 033", found["best"]: "tied for the cheapest" if found["tied"] else "cheapest"}
     names = list(dict.fromkeys([found["compare_to"], *remarks]))
     asked, costs = (dollar_column([Decimal(rows[name][key]) for name in names]) for key in COSTS)
     widths = [max(map(len, column)) for column in (names, asked, costs)]
-    yield "What would another design cost? A tool asks the agent a question (RFD 033), replayed on a recorded session:"
+    yield "What would another design cost? A tool's questions to the agent (RFD 033):"
     for cells in zip(names, asked, costs, strict=True):
         change = rows[cells[0]]["vs_first"]
         compared = [change_text(Decimal(change)) if change else "", remarks.get(cells[0], "")]
         name, question, cost = cells[0].ljust(widths[0]), cells[1].rjust(widths[1]), cells[2].rjust(widths[2])
-        line = f"  {name}  {question} a question  {cost} in all  {', '.join(filter(None, compared))}"
+        line = f"  {name}  {question} each  {cost} in all  {', '.join(filter(None, compared))}"
         yield line.rstrip()
     yield f"  more: cachecost run {_shown(folder / SCENARIO)}"
 
