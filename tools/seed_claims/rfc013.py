@@ -27,7 +27,7 @@ def document() -> Document:
     claims += [_tools_breakpoint(), *rfc013_plans.claims()]
     source = "cccntu/llmproc, 2025-03-28. Sonnet 3.7, 5-minute TTL, at the sizes of the scenarios (assumed)."
     left_out = (
-        "that caching needs no configuration and can be switched off, the beta header (which the API no longer wants), "
+        "that caching needs no configuration and can be switched off, the beta header (which the API no longer needs), "
         "and how its functions keep the original state"
     )
     return Document("RFC013: automatic prompt caching with four breakpoints", source, claims, left_out)

@@ -190,7 +190,7 @@ def _thinking(asking: ClaimScenario, thinking: ClaimScenario) -> Iterator[Claim]
         f"with manual thinking the API refuses it, with adaptive thinking it answers: {usd(both.cost.total)} a "
         f"question, {usd(neither.cost.total)} without; {len(models)} models refuse to be forced at all",
         f"{requests.how('forced-and-thinking')}; {thinking.how}",
-        "right under a condition: manual thinking (budget_tokens), which models before Opus 4.6 have alone",
+        "right under a condition: manual thinking (budget_tokens), which models before 4.6 have alone",
         {
             "refused_manual": int(manual is not None),
             "refused_adaptive": int(adaptive is not None),
