@@ -98,6 +98,15 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+def test_the_wheel_has_the_demo(python: Path, tmp_path: Path) -> None:
+    """With its files: both commands that it names are about those."""
+    done = run(python, "-m", "cachecost", "demo", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    bill, scenario = (Path(line.split()[-1]) for line in done.stdout.splitlines() if line.startswith("  more: "))
+    assert bill.is_file() and scenario.is_file() and not bill.is_relative_to(ROOT), done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     place = tmp_path / "project"

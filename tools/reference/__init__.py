@@ -1,4 +1,4 @@
-"""The generated files: reference pages, a page for each code, the JSON Schema of scenarios, the page of what five documents claim.
+"""The generated files: reference pages, a page for each code, the page of claims, the JSON Schema of scenarios.
 
 `make docs` writes them.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -23,6 +24,7 @@ PACKAGE = Path(cachecost.__file__).parent
 SESSION = Path("scenarios/recordings/transcripts/entireio-cli-74_af160f6f80-fdb03ddf.jsonl")
 SCENARIO = Path("scenarios/answer-inquiry.yaml")
 RESULT = Path("reports/answer-inquiry/result.json")
+MORE = "  more: "
 COSTS = ("cost_per_inquiry_usd", "cost_usd")
 PROPOSED = "answer_inquiry, forced"
 """What RFD 033 proposes: its strategies' names begin so."""
@@ -43,7 +45,8 @@ def demo() -> int:
     console = report_console(sys.stdout, PIPE_WIDTH)
     for line in [*_bill_lines(folder / SESSION), "", *_verdict_lines(folder)]:
         indent = " " * (len(line) - len(line.lstrip()))
-        for part in wrap_line(line.strip(), console.width, indent, f"{indent}  ") if line else [""]:
+        wraps = line and not line.startswith(MORE)  # a command is copied whole
+        for part in wrap_line(line.strip(), console.width, indent, f"{indent}  ") if wraps else [line]:
             console.print(part, markup=False, highlight=False, soft_wrap=True)
     return ExitCode.OK
 
@@ -77,7 +80,7 @@ def _bill_lines(path: Path) -> Iterator[str]:
     for one in best_advice(account, 1):
         yield f"  {dollars(one.saved)} ({percent(one.saved / total.cost)}) less: {one.change}"
         yield f"    → {how_words(one)}"
-    yield f"  more: cachecost bill {_shown(path)}"
+    yield f"{MORE}cachecost bill {_shown(path)}"
 
 
 def _verdict_lines(folder: Path) -> Iterator[str]:
@@ -97,7 +100,7 @@ def _verdict_lines(folder: Path) -> Iterator[str]:
         name, question, cost = cells[0].ljust(widths[0]), cells[1].rjust(widths[1]), cells[2].rjust(widths[2])
         line = f"  {name}  {question} each  {cost} in all  {', '.join(filter(None, compared))}"
         yield line.rstrip()
-    yield f"  more: cachecost run {_shown(folder / SCENARIO)}"
+    yield f"{MORE}cachecost run {_shown(folder / SCENARIO)}"
 
 
 def _result(folder: Path) -> Mapping[str, Any]:
@@ -138,4 +141,4 @@ def _is_valid(committed: Mapping[str, Any], scenario: Scenario, path: Path) -> b
 def _shown(path: Path) -> str:
     """The path as one would type it here."""
     near = os.path.relpath(path)
-    return str(path) if near.startswith(os.pardir) else near
+    return shlex.quote(str(path) if near.startswith(os.pardir) else near)
