@@ -77,9 +77,9 @@ FIGURES = {
         "read": CONTEXT + TOOL,
     },
     "033.without-thinking": {
-        "off": _cost(FORCED),
-        "on": _cost(FREE._replace(output=THINKING)),
-        "thought": int((_cost(FORCED) - _cost(FREE._replace(output=THINKING))) * MILLION / OPUS.output),
+        "off": _cost(FORCED._replace(output=0)),
+        "on": _cost(FREE._replace(output=0)),
+        "thought": int((_cost(FORCED) - _cost(FREE)) * MILLION / OPUS.output),
     },
     "033.forced-and-thinking": {
         "refused_manual": 1,

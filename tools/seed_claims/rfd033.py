@@ -11,7 +11,7 @@ from cachecost.providers.rules import RuleBook
 from cachecost.tokens.calibration import calibration
 from tools.seed_claims import requests
 from tools.seed_claims.claim import Claim, Document, Figure, off_by, rounded, share, tokens, usd
-from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario, total_cost
+from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario, input_cost, total_cost
 
 CONTEXT, QUESTIONS = 95_000, 3
 CLAIMED_TOOL, DEFINITION = (50, 100), 142
@@ -167,18 +167,19 @@ def _breakpoint_before(thinking: ClaimScenario) -> Claim:
 
 
 def _thinking(asking: ClaimScenario, thinking: ClaimScenario) -> Iterator[Claim]:
-    on, off = (thinking.ledger(f"suggested, {how}").inquiries[0] for how in ("with thinking", "without thinking"))
-    more = off.cost.total - on.cost.total
-    thought = int(more / thinking.price("output"))
+    on, off = (
+        input_cost(thinking.ledger(f"suggested, {how}").inquiries[:1]) for how in ("with thinking", "without thinking")
+    )
+    thought = int((off - on) / thinking.price("output"))
     yield Claim(
         "033.without-thinking",
         "Questions go without reasoning.",
-        f"where the main thread thinks, a suggested question without thinking costs {usd(off.cost.total)}, one that "
-        f"thinks as the main thread does {usd(on.cost.total)} and what it thinks: only above {tokens(thought)} tokens "
-        "of that would it cost more",
+        f"where the main thread thinks, the input of a suggested question without thinking costs {usd(off)}, of one "
+        f"that thinks as the main thread does {usd(on)}: only above {tokens(thought)} tokens of thinking would that "
+        "one cost more",
         thinking.how,
         "right under a condition: the main thread does not think either; else the messages are written again",
-        {"off": off.cost.total, "on": on.cost.total, "thought": thought},
+        {"off": off, "on": on, "thought": thought},
     )
     both, neither = (thinking.ledger(f"forced, {how}").inquiries[0] for how in ("with thinking", "without thinking"))
     manual, adaptive, refused = (row.error for row in requests.rows("forced-and-thinking"))

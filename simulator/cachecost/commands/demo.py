@@ -104,18 +104,24 @@ def _verdict_lines(folder: Path) -> Iterator[str]:
 
 
 def _result(folder: Path) -> Mapping[str, Any]:
-    """The object of `run --json` for the scenario: the committed one where this version wrote it, else computed."""
+    """The object of `run --json` for the scenario: the committed one where this version wrote it, else computed.
+
+    What is computed has neither variants nor assumptions, which nothing here shows.
+    """
     from cachecost.scenario import load
 
-    scenario = load(folder / SCENARIO, ["variants=[]", "assumptions=[]"])
+    scenario = load(folder / SCENARIO)
     committed = _committed(folder / RESULT)
     if _is_valid(committed, scenario, folder / SCENARIO):
         return committed
-    from cachecost.analysis.comparison import run as running
+    from cachecost.analysis.comparison.variant_run import VariantRun
+    from cachecost.ledger.results import RunResult
     from cachecost.views.run.json_output import run_object
 
     with work_bar() as bar:
-        return run_object(running.run(scenario, (folder / SCENARIO).parent, bar.replays(len(scenario.strategies))))
+        main = VariantRun("", scenario, (folder / SCENARIO).parent)
+        comparison = main.comparison(bar.replays(len(scenario.strategies)))
+    return run_object(RunResult(scenario.name, scenario.question, main.about(), "", [comparison], []))
 
 
 def _committed(path: Path) -> Mapping[str, Any]:
