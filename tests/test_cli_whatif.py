@@ -28,8 +28,8 @@ def log(tmp_path: Path) -> Path:
     """Two calls with a pause of 400 s, which five minutes do not bridge."""
     first, later = text(2_000, "a"), [assistant(text(100, "b")), user(marked(text(200, "c")))]
     rows: list[dict[str, Any]] = [
-        {"timestamp": "2026-10-05T09:00:00Z", "request": body(user(marked(first)))},
-        {"timestamp": "2026-10-05T09:06:40Z", "request": body(user(first), *later)},
+        {"timestamp": "2026-10-05T09:00:00Z", "request": body(user(marked(first)), model="claude-sonnet-4-6")},
+        {"timestamp": "2026-10-05T09:06:40Z", "request": body(user(first), *later, model="claude-sonnet-4-6")},
     ]
     path = tmp_path / "log.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -157,7 +157,7 @@ def test_json(log: Path) -> None:
     known = {one["name"]: one for one in told["alternatives"]}
     assert known["ttl=1h"]["cost_usd"] == "0.0144"
     assert known["ttl=1h"]["saving_usd"] == "0.001725"
-    assert known["us"]["cost_usd"] is None
+    assert known["us"]["cost_usd"] == "0.0177375"  # 1.1 times
     savings = [Decimal(one["saving_usd"]) for one in told["alternatives"] if one["saving_usd"] is not None]
     assert savings == sorted(savings, reverse=True)
     assert told["jointly"]["names"] == ["keep-alive=295s:1"]

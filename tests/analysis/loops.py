@@ -15,7 +15,7 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation
 from cachecost.prompts.intake import Intake
 from cachecost.providers.assumptions import assumptions_from
-from cachecost.providers.prices import Options, PriceBook, ways_of
+from cachecost.providers.prices import PriceBook, terms_of
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import Simulation
@@ -108,7 +108,7 @@ def naive_cost(sendings: Iterable[Sending]) -> Decimal:
     for one in sorted(sendings, key=lambda one: one.start):
         rules = book.rules("anthropic", one.body["model"], DAY)
         usage = Usage(*model.call(deepcopy(one.body), rules, one.start, one.first_token_s, one.workspace), 20)
-        quote = PRICES.quote("anthropic", rules.model, DAY, Options(False, **ways_of(one.body)), None)
+        quote = PRICES.quote("anthropic", rules.model, DAY, terms_of(one.body, False))
         total += quote.of(usage.total_input).total_cost(usage)
     return total
 

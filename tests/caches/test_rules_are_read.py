@@ -14,7 +14,7 @@ import pytest
 
 import cachecost
 from cachecost.base.errors import CannotEvaluate
-from cachecost.providers.prices import PriceBook
+from cachecost.providers.prices import STANDARD, PriceBook
 from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.rules import ModelRules, RuleBook
 
@@ -43,7 +43,7 @@ REQUESTS: list[dict[str, Any]] = [
 
 def is_priced(host: str, model: str, day: date) -> bool:
     try:
-        return bool(PriceBook().prices(host, model, day, 0))
+        return bool(PriceBook().quote(host, model, day, STANDARD).tiers)
     except CannotEvaluate:
         return False
 

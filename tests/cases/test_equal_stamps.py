@@ -55,7 +55,7 @@ def test_a_resumed_session_s_copied_calls_read_each_other(run_case: Run) -> None
     assert billed - cost == (17_882 + 18_381) * Decimal("17.25") / 10**6
     assert {row["cause"] for row in rows} == {"cold_start", "hit", "warm_start"}
     words = run_case(CASE, "bill", "session.jsonl").stdout
-    assert "read 0 of 18,381 tokens; nothing recorded here explains it" in words
+    assert "after caching 18,381 tokens nothing was found" in words
     assert " 0 s " not in words and "same time" not in words
 
 
@@ -131,7 +131,7 @@ def test_without_the_original_nothing_is_said_of_the_time(tmp_path: Path) -> Non
     new = replied("n", "nq", 655, (3, 0, 12_000, 40), SAYS, name="msg_n", request="req_n")
     saved(tmp_path / "session.jsonl", [*chain(3, 650.25), asks("nq", "m2a", 653, "go on"), new])
     done = run_in(tmp_path, "bill", "session.jsonl")
-    assert "read 0 of 11,500 tokens; nothing recorded here explains it" in done.stdout
+    assert "after caching 11,500 tokens nothing was found" in done.stdout
 
 
 @pytest.mark.parametrize("late", [0.001, 0.04])

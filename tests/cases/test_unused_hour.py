@@ -82,8 +82,11 @@ def test_five_minutes_on_messages_where_only_tools_and_system_outlast_a_pause(tm
 
 
 def _other(turn: int) -> list[Row]:
+    """Of another conversation, which shares no word with the first."""
     messages: list[Row] = chat(turn, "1h")["messages"]
-    messages[0]["content"].insert(0, {"type": "text", "text": "another conversation"})
+    for message in messages:
+        block = message["content"][0]
+        block["text"] = block["text"].replace("question", "demand").replace("answer", "reply")
     return messages
 
 

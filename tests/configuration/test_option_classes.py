@@ -37,7 +37,7 @@ def commands(group: click.Group = cachecost, before: str = "") -> Iterator[tuple
             yield f"{before}{name}", command
 
 
-SET_FOR_COMMANDS = {"CACHECOST_TURNS"}
+SET_FOR_COMMANDS = {"CACHECOST_TURNS", "CACHECOST_CLOCK_SEEN", "CACHECOST_CLOCK_SHIFT"}
 """Variables that cachecost sets for the command of a scenario, and does not read."""
 EVERY = dict(commands())
 

@@ -108,6 +108,7 @@ def test_markdown_has_no_markup_and_no_other_cells(text: str) -> None:
 def check_of(text: str) -> dict[str, Any]:
     """The JSON of a check in which `text` stands wherever a user's or a log's words may."""
     change = {"what": text, "effect": text, "call": 1, "last": 1, "calls": 1, "cost_usd": "1", "code": None}
+    change |= {"file": f"{text}.yaml", "line": 3, "column": 1}
     budget = {"scenario": text, "strategy": text, "budget": "max_cost_usd", "verdict": "fail", "message": text}
     where = {"file": f"{text}.yaml", "line": 3, "column": 1, "changes": [change]}
     costs = {"scenario": text, "strategy": text, "baseline_usd": "1", "cost_usd": "2", "errors": 0}

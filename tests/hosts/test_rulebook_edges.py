@@ -57,18 +57,17 @@ def refusals(rows: list[Row]) -> list[str | None]:
     [
         ("claude-sonnet-5", [0, 6_000, 0]),
         ("claude-opus-5", [0, 6_000, 0]),
-        ("claude-opus-5-5", [0, 6_000, 0]),
         ("claude-haiku-5-5", [0, 6_000, 0]),
-        ("claude-fable-5-1", [0, 6_000, 0]),
         ("claude-opus-4-8", [0, 0, 6_000]),
     ],
 )
 def test_thinking_left_out_equals_the_models_default(tmp_path: Path, model: str, after: list[int]) -> None:
+    more = {"model": model, "output_config": {"effort": "low"}}  # with more of it some refuse to go without thinking
     rows = sent(
         tmp_path,
-        call(0, LONG, model=model),
-        call(1, LONG, model=model, thinking={"type": "adaptive", "display": "omitted"}),
-        call(2, LONG, model=model, thinking={"type": "disabled"}),
+        call(0, LONG, **more),
+        call(1, LONG, **more, thinking={"type": "adaptive", "display": "omitted"}),
+        call(2, LONG, **more, thinking={"type": "disabled"}),
     )
     assert reads(rows) == after
     assert [row["cause"] for row in rows].count("thinking_changed") == 1

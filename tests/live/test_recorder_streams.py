@@ -42,7 +42,7 @@ def test_two_hundred_streams_at_once_without_an_error_or_a_lost_record(tmp_path:
     async def answering(seen: Seen, writer: asyncio.StreamWriter) -> None:
         text = json.loads(seen.body)["messages"][0]["content"]
         begun.append(text)
-        first, *rest = events(f"answer to {text}", usage(0, 0, int(text)))
+        first, *rest = events(f"answer to {text}", usage(0, 0, int(text) + 1))
         writer.write(STREAM + chunk(first))
         while len(begun) < MANY:
             await asyncio.sleep(0.005)
@@ -69,10 +69,10 @@ def test_two_hundred_streams_at_once_without_an_error_or_a_lost_record(tmp_path:
     for number, one in enumerate(got):
         assert one
         assert one.is_whole
-        assert one.body == b"".join(events(f"answer to {number}", usage(0, 0, number)))
+        assert one.body == b"".join(events(f"answer to {number}", usage(0, 0, number + 1)))
     recorded = list(read_calls(tmp_path / "r.jsonl"))
     assert code == 0
-    assert sorted(call.billed.input_tokens for call in recorded if call.billed) == list(range(MANY))
+    assert sorted(call.billed.input_tokens for call in recorded if call.billed) == list(range(1, MANY + 1))
     assert [call.start for call in recorded] == sorted(call.start for call in recorded)
     assert [line.split()[1] for line in said if line.startswith("call ")] == [str(n + 1) for n in range(MANY)]
     assert f"{tmp_path / 'r.jsonl'}: calls sorted by start time" in said

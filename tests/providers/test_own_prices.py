@@ -13,7 +13,7 @@ from cachecost.providers.rulefile import hosts
 from price_queries import prices_of
 
 HOST = "anthropic"
-NAMES = "batch, flex, fast, us, regional, discount"
+NAMES = "batch, flex, fast, priority, ultrafast, us, regional, discount"
 KNOWN = ", ".join(hosts())
 NEAR = "on host anthropic (did you mean 'claude-opus-4-6'?)"
 

@@ -27,6 +27,7 @@ def budget(verdict: str, message: str = "costs $26.03.", **more: Any) -> Told:
 
 def change(what: str = "tool x changed", calls: int = 1, **more: Any) -> Told:
     place = {"call": 18, "last": 18, "calls": calls, "cost_usd": "1.74", "what": what, "effect": "tools written again"}
+    place |= {"file": None, "line": None, "column": None}
     return {**place, "code": "CC105", "layer": "tools", "block": "tools.0", **more}
 
 

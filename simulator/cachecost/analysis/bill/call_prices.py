@@ -38,7 +38,7 @@ class CallPrices:
     def prices(self, call: BilledCall) -> Prices | None:
         """The prices of a call, in proportion to what its answer says that it was charged; None where none is known, or
         nothing of its input."""
-        found = self.prices_of(call, call.model, call.total_input) if call.total_input else None
+        found = self.prices_of(call, call.model, call.total_input) if call.total_input or call.extra else None
         return found if found is None or call.charged_usd is None else found.as_charged(call.usage)
 
     def prices_of(self, call: BilledCall, model: str, total_input: int) -> Prices | None:
@@ -56,7 +56,7 @@ class CallPrices:
 
     def why_unpriced(self, call: BilledCall) -> Sequence[str]:
         """Why a call, or a pass of it of another model, has no price; empty if all has one."""
-        if not call.total_input:
+        if not call.total_input and not call.extra:
             return (NO_INPUT,)
         models = dict.fromkeys([call.model, *(model or call.model for model, _ in call.extra)])
         return [self._why(call, model) for model in models if self.prices_of(call, model, 0) is None]

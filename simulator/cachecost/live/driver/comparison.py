@@ -74,13 +74,14 @@ def _outcome(plan: Plan, planned: PlannedStrategy, state: RunState) -> StrategyO
     compared = tuple(
         _compare_call(steps[label], state.done[label], state.dollars[label], by_line.get(call.line), pricing)
         for label, call in zip(labels, calls, strict=True)
-        if call.billed is not None
+        if label
     )
     return StrategyOutcome(planned, compared, tuple(_notes(steps, state)))
 
 
 def _collect_calls(name: str, steps: Mapping[str, LiveCall], state: RunState) -> tuple[list[str], list[RecordedCall]]:
-    """The calls that were answered, at least in part, as a recording holds them, by start time."""
+    """The calls that were answered, at least in part, as a recording holds them, by start time; and their labels, which
+    are "" for those whose answer was not complete."""
     done = [(label, sent.start, sent.first_token_s, sent.usage) for label, sent in state.done.items()]
     begun = [(label, part.start, part.first_token_s, None) for label, part in state.begun]
     rows = sorted((row for row in [*done, *begun] if row[0] in steps), key=lambda row: (row[1], row[3] is None))
@@ -96,7 +97,7 @@ def _collect_calls(name: str, steps: Mapping[str, LiveCall], state: RunState) ->
         )
         for number, (label, start, first, usage) in enumerate(rows, 1)
     ]
-    return [row[0] for row in rows], calls
+    return [label if usage is not None else "" for label, _, _, usage in rows], calls
 
 
 def _compare_call(

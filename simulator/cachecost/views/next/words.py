@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from cachecost.analysis.next_message.state import SessionState
 from cachecost.base.formatting import count_text, dollar_column, dollars, duration, percent, tokens
-from cachecost.views.bill.words import project_names, session_names
 
 if TYPE_CHECKING:
     from cachecost.analysis.next_message.keep_alive import KeepAliveAdvice
@@ -38,6 +37,8 @@ def price_words(message: NextMessage) -> str:
 
 def session_words(state: SessionState) -> str:
     """Id, project, model, calls, dollars and hit rate of the session so far."""
+    from cachecost.views.bill.words import project_names, session_names  # not loaded for a status line
+
     parts = [
         f"session {session_names([state.session])[state.session]}" if state.session else "",
         project_names([state.project])[state.project] if state.project else "",
