@@ -358,7 +358,7 @@ def test_filters_that_a_call_matches_are_not_named(logs: Path) -> None:
 
 def test_each_agent_is_named_once_where_none_has_sessions() -> None:
     said = run().stderr
-    assert "opencode, Cline, Roo Code, Kilo Code); name files or folders: cachecost bill PATH; a session to look at" in said
+    assert "opencode, Cline, Roo Code, Kilo Code); name files or folders: cachecost bill PATH; a session" in said
     assert said.count("Cline") == 1
 
 
