@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -80,7 +82,10 @@ def test_the_verdicts_are_counted() -> None:
 @pytest.mark.parametrize("name", requests.LOGS)
 def test_a_log_of_requests_is_what_replay_reads(name: str, tmp_path: Path) -> None:
     """As the page says: the command writes the log, and `cachecost replay` gives the same tokens."""
-    (tmp_path / "log.jsonl").write_text("".join(requests.lines(name)))
+    command = [sys.executable, "-m", "tools.seed_claims", name]
+    written = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert written.stderr == ""
+    (tmp_path / "log.jsonl").write_text(written.stdout)
     day = requests.LOGS[name][0].isoformat()
     done = run_here("replay", "log.jsonl", "--tokens", "bytes", "--as-of", day, "--json", cwd=tmp_path)
     replayed = [json.loads(line) for line in done.stdout.splitlines()]

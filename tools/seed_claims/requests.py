@@ -1,13 +1,12 @@
 """Requests written out for the claims that no scenario can say: a byte of a block is a token.
 
-python -m tools.seed_claims.requests soft-force > log.jsonl
+python -m tools.seed_claims soft-force > log.jsonl
 cachecost replay log.jsonl --tokens bytes --as-of 2026-03-07
 """
 
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
@@ -177,8 +176,4 @@ def rows(name: str) -> list[CallRow]:
 
 
 def how(*names: str) -> str:
-    return "; ".join(f"`python -m tools.seed_claims.requests {name}`" for name in names)
-
-
-if __name__ == "__main__":
-    sys.stdout.writelines(lines(sys.argv[1]))
+    return "; ".join(f"`python -m tools.seed_claims {name}`" for name in names)

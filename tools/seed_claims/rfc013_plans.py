@@ -123,7 +123,7 @@ def _analytics(short: ClaimScenario) -> Claim:
         "Later (4): report hit rates and token savings.",
         f"in the branching conversation {share(rate)} of the input is read, and {share(saved)} of its cost saved",
         short.how,
-        "right under a condition: a hit rate is not a saving",
+        "right under a condition: both are reported, as a hit rate is not a saving",
         {"hit_rate": rate, "saved": saved},
     )
 

@@ -189,7 +189,7 @@ def _thinking(asking: ClaimScenario, thinking: ClaimScenario) -> Iterator[Claim]
         "033.forced-and-thinking",
         "A forced tool and reasoning do not go together.",
         f"with manual thinking the API refuses it, with adaptive thinking it answers: {usd(both.cost.total)} a "
-        f"question, {usd(neither.cost.total)} without; {len(models)} models refuse to be forced at all",
+        f"question, {usd(neither.cost.total)} without; {len(models)} models (November 2026) cannot be forced",
         f"{requests.how('forced-and-thinking')}; {thinking.how}",
         "right under a condition: manual thinking (budget_tokens), which models before 4.6 have alone",
         {
