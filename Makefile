@@ -15,9 +15,9 @@ BIN = .venv/bin
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
-demo: ## install, then compare the strategies of a recorded session
+demo: ## install, then show the bill of a demo session and a comparison of designs
 	@sh .ci/setup demo $(PYTHON)
-	@$(BIN)/cachecost run scenarios/answer-inquiry.yaml
+	@$(BIN)/cachecost demo
 
 test: ## install, then run the tests
 	@sh .ci/setup test $(PYTHON)

@@ -242,7 +242,9 @@ def test_no_sessions_on_this_machine(tmp_path: Path) -> None:
     result = run()
     home = tmp_path / "home"
     assert result.stderr.startswith(f"no sessions found in {home} (Claude Code, Codex CLI, ")
-    assert result.stderr.endswith("; name files or folders: cachecost bill PATH\n")
+    assert result.stderr.endswith(
+        "; name files or folders: cachecost bill PATH; a session to look at: cachecost demo\n"
+    )
     assert (result.stderr.count("\n"), result.stdout, code_of()) == (1, "", 0)
     assert (bill()["billed_usd"], bill()["rows"]) == ("0", [])
 
@@ -356,7 +358,7 @@ def test_filters_that_a_call_matches_are_not_named(logs: Path) -> None:
 
 def test_each_agent_is_named_once_where_none_has_sessions() -> None:
     said = run().stderr
-    assert "opencode, Cline, Roo Code, Kilo Code); name files or folders: cachecost bill PATH\n" in said
+    assert "opencode, Cline, Roo Code, Kilo Code); name files or folders: cachecost bill PATH; a session" in said
     assert said.count("Cline") == 1
 
 

@@ -21,7 +21,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = Path(__file__).parent / "example_project"
-BUILT = ("simulator", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "docs")
+BUILT = ("simulator", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "docs", "scenarios", "reports")
 STAMP = """
     import time
 
@@ -96,6 +96,15 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # paths in a .pth file come after the venv's own packages; a .pth file of theirs, like ours of here, is not read
     (Path(packages) / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return made
+
+
+def test_the_wheel_has_the_demo(python: Path, tmp_path: Path) -> None:
+    """With its files: both commands that it names are about those."""
+    done = run(python, "-m", "cachecost", "demo", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    bill, scenario = (Path(line.split()[-1]) for line in done.stdout.splitlines() if line.startswith("  more: "))
+    assert bill.is_file() and scenario.is_file() and not bill.is_relative_to(ROOT), done.stdout
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture

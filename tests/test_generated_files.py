@@ -42,7 +42,7 @@ def test_the_command_writes_every_file(checkout: Path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["docs/reference/rules.md", "docs/codes/CC101.md", "docs/reference/agents.md", "scenarios/scenario.schema.json"],
+    ["docs/reference/rules.md", "docs/codes/CC101.md", "docs/explanation/seeds.md", "scenarios/scenario.schema.json"],
 )
 @pytest.mark.parametrize("content", ["old\n", None])
 def test_an_outdated_or_missing_file_is_found_and_written(checkout: Path, path: str, content: str | None) -> None:

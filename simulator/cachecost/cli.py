@@ -69,9 +69,9 @@ class LazyGroup(click.Group):
 def cachecost() -> None:
     """Show what LLM prompt caching costs, why, and what it would cost with other settings.
 
-    To begin: `cachecost bill` reads the sessions of the coding agents on this machine. Other commands replay recorded
-    or synthetic conversations against a simulated prompt cache. Results go to stdout, diagnostics to stderr. For the
-    options of a command: cachecost COMMAND --help.
+    To begin: `cachecost bill` reads the sessions of the coding agents on this machine; without any, `cachecost demo`.
+    Other commands replay recorded or synthetic conversations against a simulated prompt cache. Results go to stdout,
+    diagnostics to stderr. For the options of a command: cachecost COMMAND --help.
     """
 
 

@@ -78,6 +78,17 @@ def _saved(first: int, write: Decimal) -> Decimal:
     return 1 - paid / ((first + SECOND + READ) * SONNET.input)
 
 
+def _searched(found: int) -> Steps:
+    """The same loop in 25 calls: 12 tools are deferred, and the first result refers to one of them."""
+    start = 250 + 15_707 + 120
+    return [(start, 0), (CALLED + found, 0), *[(CALLED + FETCHED, 0)] * 23]
+
+
+REFERENCE = len(
+    '{"type":"tool_result","tool_use_id":"search","content":[{"type":"tool_reference","tool_name":"tool00"}]}'
+)
+LONG = 12 * 750 + 15_707
+STRICT = len(',"strict":true')
 DECLARED, TEXT = _cost(_tool_session(STATIC)), _cost(_tool_session(STATIC + 300))
 MISHAP = _cost(_tool_session(STATIC, mishap=True)) - DECLARED
 SHORT = usd(SONNET, [Sent(FIRST), Sent(SECOND + READ, READ)])
@@ -90,6 +101,7 @@ FIGURES = {
     "structured.break-even": {"failures": EDGE, "rate": EDGE / (1 + EDGE)},
     "structured.loop": {"never": _cost(_never()), "calls": 100, "times_two": _cost(_never()) / TWO},
     "structured.schemas": {"four": usd(SONNET, FOUR)},
+    "structured.sums": {"sum": 250 + 200 + 270, "each": 720 // 2},
     "structured.schema-size": {
         "read_1000": 1000 * 400 * SONNET.read / MILLION,
         "write": 400 * SONNET.write / MILLION,
@@ -110,6 +122,17 @@ FIGURES = {
         "sessions_Max 20x": 200 / SHORT,
     },
     "text.protocol": {"text": TEXT, "declared": DECLARED},
+    "text.strict": {
+        "read": 0,
+        "written": LONG + HUMAN + CALLED + FETCHED + STRICT,
+        "read_then": LONG + HUMAN + CALLED + FETCHED + STRICT,
+        "saved": _cost(_tool_session(STATIC + 300, mishap=True)) - TEXT,
+    },
+    "text.search": {
+        "declared": _cost([(LONG + HUMAN, 0), *[(CALLED + FETCHED, 0)] * 23]),
+        "searched": _cost(_searched(REFERENCE + 750)),
+        "read": 250 + 15_707 + HUMAN,
+    },
     "text.automatic": {"automatic": DECLARED, "declared": DECLARED},
     "text.repair": {"usd": MISHAP, "calls": 25},
     "text.invalid": {"usd": MISHAP, "calls": 25},

@@ -35,6 +35,28 @@ def _wide(turn: int) -> int:
     return turn * (HUMAN + 4 * (3 * (CALL + RESULT)) + ANSWER) + HUMAN
 
 
+PARALLEL = 3 * (CALL + RESULT)
+OPENING = HUMAN + 4 * PARALLEL + ANSWER
+"""What a turn of five calls of three tools leaves behind once its thinking is gone."""
+
+
+def _wide_session(seen: int, finds_last_turn: bool = False) -> list[Sent]:
+    """Four such turns. A turn's first call reads `seen` tokens, or what the first of the turn before had sent."""
+    calls = []
+    for turn in range(4):
+        start = HEAD + turn * OPENING + HUMAN
+        read = (start - OPENING if finds_last_turn else seen) if turn else 0
+        for number in range(5):
+            total = start + number * (THOUGHT + PARALLEL)
+            calls.append(Sent(total, read, THOUGHT + (3 * CALL if number < 4 else ANSWER)))
+            read = total
+    return calls
+
+
+FIVE = [Sent(FIRST + number * LOOP, FIRST + (number - 1) * LOOP if number else 0) for number in range(5)]
+FIVE_PLAIN = [call._replace(read=HEAD if n else 0, fresh=call.total - HEAD) for n, call in enumerate(FIVE)]
+
+
 def _kept() -> int:
     """On a model that keeps thinking the last call is read: its answer and the next question are new."""
     turn = chain([(FIRST, OUTPUT), (LOOP, OUTPUT), (OUTPUT + HUMAN, OUTPUT)])[2]
@@ -64,6 +86,27 @@ FIGURES = {
         "claude-haiku-4-5": 4096,
         "opus_written": 0 if FIRST < 4096 else FIRST,
         "opus_uncached": FIRST,
+    },
+    "progressive.four-breakpoints": {"written": 3 * 2_000 + 3 * 120, "refused": 1},
+    "progressive.skill-text": {
+        "uncached": FIVE[2].total - HEAD,
+        "uncached_after": 0,
+        "read": FIVE[2].read - HEAD,
+    },
+    "progressive.no-kwarg": {"none": usd(SONNET, uncached(CALLS)), "kwarg": usd(SONNET, CALLS)},
+    "progressive.kwarg": {
+        "near": 0,
+        "alone": usd(SONNET, _wide_session(0)),
+        "three": usd(SONNET, _wide_session(HEAD)),
+        "newer": usd(SONNET, _wide_session(HEAD)),
+    },
+    "progressive.five-calls": {
+        **{f"read_{number}": call.read for number, call in enumerate(FIVE[1:], 2)},
+        "saved": 1 - usd(SONNET, FIVE) / usd(SONNET, FIVE_PLAIN),
+    },
+    "progressive.fourth": {
+        "three": usd(SONNET, _wide_session(HEAD)),
+        "four": usd(SONNET, _wide_session(HEAD, finds_last_turn=True)),
     },
     "progressive.cold": _line(CALLS[0], 50, 0, 3_800),
     "progressive.loop": _line(CALLS[1], 200, 3_800, 1_700),

@@ -56,6 +56,21 @@ def _children(shared: bool) -> list[Sent]:
     return [*main, *child * 3]
 
 
+def _first_block(tools: int) -> Decimal:
+    """What the breakpoint on the first of `tools` results costs more than one on the last, in 40 calls."""
+    added, late = tools * 1_000, (tools - 1) * 900
+    first = Sent(4_000, 0, tools * 100)
+    written, coded = [first], [first]
+    for number in range(1, 40):
+        total, output = 4_000 + number * added, 100 if number == 39 else tools * 100
+        near = 1 + 2 * tools <= 20  # blocks back to the entry of the call before, which the lookback has to reach
+        near_first = 2 + 2 * (tools - 1) <= 20 if number > 1 else True
+        written.append(Sent(total, total - added if near else HEAD, output))
+        before = 4_000 if number == 1 else total - added - late
+        coded.append(Sent(total, before if near_first else HEAD, output, late))
+    return usd(SONNET, coded) / usd(SONNET, written) - 1
+
+
 TURN, TURNS = 12_600, 12
 """Of the long conversation: tokens of a turn (200, four times 12 tools of 250 in all, 400)."""
 PASSED = 100_175
@@ -70,6 +85,8 @@ FIGURES = {
         "measured_187371": 1 - Decimal("2.92") / Decimal("20.37"),
         "own": 1 - (BASE_S + READ_S * 5_000) / (BASE_S + UNREAD_S * 5_000),
     },
+    "rfc013.list-system": {"refused": 1, "written": 3 * 2_000 + 3 * 120},
+    "rfc013.first-block": {f"more_{tools}": _first_block(tools) for tools in (1, 3, 8, 12)},
     "rfc013.ninety": {f"net_{calls}": _net(calls) for calls in (1, 2, 10)},
     "rfc013.metric": {
         "tokens": Decimal(4_500),

@@ -8,15 +8,27 @@ from plain import BASE_S, MILLION, OPUS, READ_S, UNREAD_S, Rates, Sent, usd
 
 HEAD, TOOLS, TOOL, CALL, ASKED = 27_000, 21_000, 75, 80, 203
 """Tools and system prompt; the tools of these; the answer tool; the open tool call; the question behind its result."""
-CONTEXT, ANSWER = 95_000, 5
+CONTEXT = 95_000
+SAID, CALL_AROUND, JSON_AROUND, THOUGHT = 5, 0, 0, 0
+"""Tokens of an answer, and what a tool's call, the JSON of a schema or thinking adds to it (nothing is counted)."""
+ANSWER, IN_JSON, THINKING = SAID + CALL_AROUND, SAID + JSON_AROUND, SAID + CALL_AROUND + THOUGHT
 SIZE = 142
 """Of the answer tool, as RFD 033 writes it out."""
-BARE = Sent(CONTEXT + ASKED - TOOLS, 0, ANSWER)
-SAME = Sent(CONTEXT + ASKED, TOOLS, ANSWER)
+BARE = Sent(CONTEXT + ASKED - TOOLS, 0, IN_JSON)
+SAME = Sent(CONTEXT + ASKED, TOOLS, IN_JSON)
 FORCED = Sent(CONTEXT + TOOL + ASKED, HEAD + TOOL, ANSWER)
 FREE = FORCED._replace(read=CONTEXT + TOOL - CALL)
-RETRY = Sent(FORCED.total + 85, FORCED.total, ANSWER)
+RETRY = Sent(FORCED.total + 80 + ANSWER, FORCED.total, ANSWER)
+"""Its answer again, and a complaint of 80 tokens."""
+BEFORE = Sent(CONTEXT + TOOL + ASKED, HEAD + TOOL, THINKING, ASKED)
+"""With the breakpoint before the question, which is neither read nor written."""
+TYPED = Sent(CONTEXT + TOOL + ASKED, 0, ANSWER)
+PROMPT = 82
+"""Of structured output, besides the schema: fitted on bills."""
+MAIN = 21_000 + 75 + 6_000 + 67_920
+SOFT = 30
 GPT = Rates(Decimal("1.75"), Decimal(14), Decimal("0.175"), Decimal(0), Decimal(0))
+FLASH = Rates(Decimal("0.5"), Decimal(3), Decimal("0.05"), Decimal(0), Decimal(0))
 
 
 def _cost(call: Sent) -> Decimal:
@@ -51,8 +63,51 @@ FIGURES = {
         "usd": _cost(FORCED),
     },
     "033.suggested": {"usd": _cost(FREE)},
+    "033.no-tools": {"read_none": BARE.read, "read_same": SAME.read, "usd_same": _cost(SAME)},
+    "033.format-layer": {"read": TOOLS, "read_tools": 0, "usd_tools": _cost(SAME._replace(read=0))},
+    "033.injected": {"tokens": PROMPT, "usd": PROMPT * OPUS.write / MILLION},
+    "033.every": {
+        "first": _cost(SAME._replace(fresh=ASKED, output=IN_JSON + THOUGHT)),
+        "second": _cost(Sent(SAME.total, CONTEXT, IN_JSON + THOUGHT, ASKED)),
+        "read": CONTEXT,
+    },
+    "033.breakpoint-before": {
+        "first": _cost(BEFORE),
+        "later": _cost(BEFORE._replace(read=CONTEXT + TOOL)),
+        "read": CONTEXT + TOOL,
+    },
+    "033.without-thinking": {
+        "off": _cost(FORCED._replace(output=0)),
+        "on": _cost(FREE._replace(output=0)),
+        "thought": int((_cost(FORCED) - _cost(FREE)) * MILLION / OPUS.output),
+    },
+    "033.forced-and-thinking": {
+        "refused_manual": 1,
+        "refused_adaptive": 0,
+        "refused_model": 1,
+        "models": len(("fable-5-2", "mythos-5-2", "sonnet-5-5", "opus-5-5", "fable-5-1", "mythos-5-1")),
+        "with": _cost(FORCED._replace(output=THINKING)),
+        "without": _cost(FORCED),
+    },
+    "033.soft-force": {
+        "read": HEAD + TOOL,
+        "written": MAIN + SOFT - (HEAD + TOOL) + CALL + ASKED,
+        "block": usd(OPUS, [Sent(MAIN + SOFT + CALL + ASKED, HEAD + TOOL)]),
+        "words": usd(OPUS, [Sent(MAIN + CALL + ASKED, MAIN)]),
+    },
+    "033.typed": {"usd": _cost(TYPED._replace(output=THINKING)), "read": 0},
+    "033.typed-by-type": {
+        "first": _cost(TYPED._replace(output=THINKING)),
+        "again": _cost(FORCED._replace(output=THINKING)),
+        "before": _cost(BEFORE._replace(read=CONTEXT + TOOL)),
+        "three_1000": 1000 * 2 * SIZE * OPUS.read / MILLION,
+    },
+    "033.google": {
+        "structured": usd(FLASH, [Sent(SAME.total, 0, IN_JSON, SAME.total)]),
+        "forced": usd(FLASH, [Sent(FORCED.total, FREE.read, ANSWER, FORCED.total - FREE.read)]),
+    },
     "033.elsewhere": {
-        "structured": usd(GPT, [Sent(SAME.total, 0, ANSWER, SAME.total)]),
+        "structured": usd(GPT, [Sent(SAME.total, 0, IN_JSON, SAME.total)]),
         "forced": usd(GPT, [Sent(FORCED.total, 741 * 128, ANSWER, FORCED.total - 741 * 128)]),  # blocks begin 11 before
     },
     "033.tool-size": {"tokens": SIZE},

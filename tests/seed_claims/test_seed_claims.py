@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,8 +16,10 @@ from plain_rfc013 import FIGURES as RFC013
 from plain_rfd033 import FIGURES as RFD033
 
 from cachecost.scenario import load
-from tools import reference, seed_claims
-from tools.reference import BEGIN, END, STRATEGIES
+from command_runs import run_here
+from tools import seed_claims
+from tools.reference import SEEDS
+from tools.seed_claims import requests
 from tools.seed_claims.claim import off_by, rounded, share, usd
 from tools.seed_claims.claim_scenario import FOLDER, claim_scenario
 
@@ -44,7 +49,7 @@ def _decimal(number: object) -> Decimal:
 
 
 def test_every_scenario_is_used_and_loads() -> None:
-    named = set(re.findall(r"scenarios/seed-claims/([\w-]+)\.yaml", seed_claims.section()))
+    named = set(re.findall(r"scenarios/seed-claims/([\w-]+)\.yaml", seed_claims.page()))
     assert named == {path.stem for path in FOLDER.glob("*.yaml")}
     assert all(load(FOLDER / f"{name}.yaml").name == name for name in named)
 
@@ -56,26 +61,37 @@ def test_no_call_of_a_scenario_is_refused() -> None:
         assert rows and all(row.error is None for row in rows)
 
 
-def test_the_page_has_the_section_once() -> None:
-    page = (ROOT / STRATEGIES).read_text(encoding="utf-8")
-    assert page.count(BEGIN) == page.count(END) == 1
-    assert page.partition(BEGIN)[2].partition(END)[0].strip() == seed_claims.section().strip()
-
-
-@pytest.mark.parametrize("page", ["", BEGIN, END])
-def test_a_page_without_the_lines_for_the_section_is_an_error(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / STRATEGIES).parent.mkdir(parents=True)
-    (tmp_path / STRATEGIES).write_text(page)
-    monkeypatch.setattr(reference, "ROOT", tmp_path)
-    with pytest.raises(ValueError, match=r"docs/reference/agents\.md: expected the lines <!-- seed claims"):
-        reference.generated()
+def test_the_page_is_up_to_date() -> None:
+    assert (ROOT / SEEDS).read_text(encoding="utf-8") == seed_claims.page()
 
 
 def test_every_verdict_decides() -> None:
-    verdicts = {key: claim.verdict for key, claim in seed_claims.claims().items()}
-    assert [key for key, verdict in verdicts.items() if not re.match(r"(right|wrong|depends)\b", verdict)] == []
+    verdicts = {claim.verdict for claim in seed_claims.claims().values()}
+    assert [text for text in verdicts if not re.match(r"(right under a condition|right|wrong)\b", text)] == []
+
+
+def test_the_verdicts_are_counted() -> None:
+    kinds = [claim.kind for claim in seed_claims.claims().values()]
+    counts = {kind: kinds.count(kind) for kind in set(kinds)}
+    assert (
+        f"Of {len(kinds)} claims {counts['right']} are right, {counts['right under a condition']} are right under a "
+        f"condition, {counts['wrong']} are wrong." in seed_claims.page()
+    )
+
+
+@pytest.mark.parametrize("name", requests.LOGS)
+def test_a_log_of_requests_is_what_replay_reads(name: str, tmp_path: Path) -> None:
+    """As the page says: the command writes the log, and `cachecost replay` gives the same tokens."""
+    command = [sys.executable, "-m", "tools.seed_claims", name]
+    written = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert written.stderr == ""
+    (tmp_path / "log.jsonl").write_text(written.stdout)
+    day = requests.LOGS[name][0].isoformat()
+    done = run_here("replay", "log.jsonl", "--tokens", "bytes", "--as-of", day, "--json", cwd=tmp_path)
+    replayed = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["usage"]["cache_read_input_tokens"] for row in replayed if not row.get("error")] == [
+        row.usage.read for row in requests.rows(name) if row.error is None
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The generated files: reference pages, a page for each code, the JSON Schema of scenarios, the claims of the seeds.
+"""The generated files: reference pages, a page for each code, the page of claims, the JSON Schema of scenarios.
 
 `make docs` writes them.
 """
@@ -24,9 +24,7 @@ REFERENCE_PAGES: dict[str, Callable[[], str]] = {
 }
 """The other pages of docs/reference are written by hand."""
 CODES = "docs/codes"
-STRATEGIES = "docs/reference/agents.md"
-BEGIN, END = "<!-- seed claims: written by `make docs` -->\n", "<!-- end of seed claims -->\n"
-"""Between these lines of that page stand the tables of tools/seed_claims; the rest is written by hand."""
+SEEDS = "docs/explanation/seeds.md"
 ROOT = Path(__file__).parents[2]
 SCHEMA = "scenarios/scenario.schema.json"
 
@@ -40,7 +38,7 @@ def generated() -> dict[str, str]:
     """The text of every generated file, by its path from the root of the repository."""
     reference = {f"{REFERENCE}/{name}": text for name, text in pages().items()}
     code_pages = {f"{CODES}/{name}": text for name, text in codes.pages().items()}
-    return {**reference, **code_pages, STRATEGIES: _with_claims(), SCHEMA: schema_text()}
+    return {**reference, **code_pages, SEEDS: seed_claims.page(), SCHEMA: schema_text()}
 
 
 def update(root: Path, only_list: bool = False) -> list[str]:
@@ -53,15 +51,6 @@ def update(root: Path, only_list: bool = False) -> list[str]:
     for path in () if only_list else stale:
         _put(root / path, wanted.get(path))
     return stale
-
-
-def _with_claims() -> str:
-    """The page of strategies with its computed section as it is today. Raises ValueError where it has no place."""
-    before, begin, rest = (ROOT / STRATEGIES).read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not end:
-        raise ValueError(f"{STRATEGIES}: expected the lines {BEGIN.strip()} and {END.strip()}")
-    return f"{before}{begin}\n{seed_claims.section()}\n{end}{after}"
 
 
 def _code_pages_in(root: Path) -> set[str]:

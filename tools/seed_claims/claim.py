@@ -10,6 +10,7 @@ from tools.reference.markdown import prose, table
 
 Figure = Decimal | int
 HEAD = ("claim", "exactly", "computed by", "verdict")
+VERDICTS = ("right under a condition", "right", "wrong")
 MILLION = 10**6
 
 
@@ -17,8 +18,7 @@ MILLION = 10**6
 class Claim:
     """`says` is the claim in our own words, `exactly` the computed figure in a sentence, `how` the scenario or formula.
 
-    `figures` are the computed numbers by name, unrounded: what tests recompute. `verdict` begins with "right", "wrong"
-    or "depends".
+    `figures` are the computed numbers by name, unrounded: what tests recompute. `verdict` begins with one of VERDICTS.
     """
 
     key: str
@@ -28,21 +28,29 @@ class Claim:
     verdict: str
     figures: Mapping[str, Figure]
 
+    @property
+    def kind(self) -> str:
+        """Which of VERDICTS its verdict begins with. Raises StopIteration."""
+        return next(kind for kind in VERDICTS if self.verdict.startswith(kind))
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A source document with its claims. `source` says where it stands and from when it is."""
+    """A source document with its claims. `source` says where it stands and from when it is; `left_out` which of its
+    claims no number decides."""
 
     title: str
     source: str
     claims: Sequence[Claim]
+    left_out: str
 
     def text(self) -> str:
         """The document's section: a heading, the source and the table of its claims."""
         rows = (
             (prose(claim.says), prose(claim.exactly), prose(claim.how), prose(claim.verdict)) for claim in self.claims
         )
-        return f"### {self.title}\n\n{prose(self.source)}\n\n{table(HEAD, rows)}"
+        text = f"## {self.title}\n\n{prose(self.source)}\n\n{table(HEAD, rows)}"
+        return f"{text}\nNo number decides: {prose(self.left_out)}.\n"
 
 
 def usd(amount: Decimal) -> str:

@@ -8,17 +8,18 @@ from cachecost.ledger.rows import CallRow
 from tools.seed_claims.claim import Claim, tokens
 from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario
 
-STATIC = 3_269
-"""Tokens that a recorded first call wrote before the messages: tools and system prompt."""
 CHANGES = (
     ("tools-changed", "Other tools: nothing is read.", "progressive, tools that change each turn", 0),
     (
         "budget-changed",
         "Another thinking budget: tools and system prompt are read.",
         "progressive, another thinking budget from turn 2 on",
-        STATIC,
+        3_269,
     ),
 )
+
+SLOW, SHORT = "conversation.synthetic.pauses.loop=360", "model=claude-opus-4-5"
+FLAGS_HOW = f"`scenarios/seed-claims/progressive.yaml`; `--set {SLOW}`; `--set {SHORT}`"
 
 
 def claims(own: ClaimScenario) -> Iterator[Claim]:
@@ -56,8 +57,8 @@ def _matrix(own: ClaimScenario) -> Iterator[Claim]:
 
 def _sessions() -> dict[str, tuple[list[CallRow], bool]]:
     """Five sessions, each with whether its design places a breakpoint on the last message (the fix)."""
-    own, opus = claim_scenario("progressive"), claim_scenario("progressive", "model=claude-opus-4-5")
-    slow = claim_scenario("progressive", "conversation.synthetic.pauses.loop=360")
+    own, opus = claim_scenario("progressive"), claim_scenario("progressive", SHORT)
+    slow = claim_scenario("progressive", SLOW)
     return {
         "the fix, healthy": (own.rows("progressive"), True),
         "the fix, six minutes between calls": (slow.rows("progressive"), True),
@@ -74,9 +75,9 @@ def _flags() -> Iterator[Claim]:
         "progressive.flag-read",
         "Red flag: the second call of a turn reads nothing, so the fix does not work.",
         f"{len(sessions) - len(wrong)} of {len(sessions)} sessions are judged right; wrong: {'; '.join(wrong)}",
-        f"{claim_scenario('progressive').how}, with `pauses.loop=360`, with `model=claude-opus-4-5`",
-        "depends: an expired TTL or a short prefix raises it too, and what it was meant to find (system "
-        "prompt only) does not",
+        FLAGS_HOW,
+        "right under a condition: the TTL has not expired and the prefix reaches the minimum; what it was meant to "
+        "find (system prompt only) it misses",
         {"right": len(sessions) - len(wrong), "sessions": len(sessions)},
     )
     healthy, equal = sessions["the fix, healthy"][0][0].usage, [_writes_all(rows) for rows, _ in sessions.values()]
@@ -85,8 +86,9 @@ def _flags() -> Iterator[Claim]:
         "Red flag: every call writes its whole input.",
         f"raised in {sum(equal)} of the {len(sessions)} sessions; of a healthy one the first call alone does so "
         f"({tokens(healthy.write_5m)} of {tokens(healthy.total_input)})",
-        f"{claim_scenario('progressive').how}, with `pauses.loop=360`, with `model=claude-opus-4-5`",
-        "depends: without breakpoints nothing is written, so it misses that case; `cachecost explain` names the cause",
+        FLAGS_HOW,
+        "right under a condition: the requests have breakpoints; without any nothing is written, and it misses that; "
+        "`cachecost explain` names the cause",
         {"raised": sum(equal), "first_written": healthy.write_5m},
     )
 

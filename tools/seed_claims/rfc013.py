@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from cachecost.analysis.optimum.latency import published_prefill, published_times
-from tools.seed_claims import rfc013_plans
+from tools.seed_claims import requests, rfc013_plans
 from tools.seed_claims.claim import Claim, Document, share, tokens, usd
 from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario, input_cost
 
@@ -18,13 +18,19 @@ OWN_READS = 5_000
 def document() -> Document:
     claims = [
         _latency(),
+        _slots(),
+        _first_block(),
         *_own_figures(claim_scenario("rfc013-loop")),
         _loops(claim_scenario("rfc013-loop")),
         *_documents(),
     ]
     claims += [_tools_breakpoint(), *rfc013_plans.claims()]
     source = "cccntu/llmproc, 2025-03-28. Sonnet 3.7, 5-minute TTL, at the sizes of the scenarios (assumed)."
-    return Document("RFC013: automatic prompt caching with four breakpoints", source, claims)
+    left_out = (
+        "that caching needs no configuration and can be switched off, the beta header (which the API no longer needs), "
+        "and how its functions keep the original state"
+    )
+    return Document("RFC013: automatic prompt caching with four breakpoints", source, claims, left_out)
 
 
 def _latency() -> Claim:
@@ -38,8 +44,39 @@ def _latency() -> Claim:
         f"published: {found}. By the line through them {share(own, 0)} at the {tokens(OWN_READS)} tokens of "
         "its own test",
         "Anthropic's announcement (2024-08-14) and cookbook, `analysis/optimum/prefill_times.toml`",
-        f"depends on the length: reached at {tokens(reached.tokens)} tokens, and for the first token alone",
+        f"right under a condition (the length): reached at {tokens(reached.tokens)} tokens, and for the first "
+        "token alone",
         {f"measured_{time.tokens}": Decimal(str(time.saving)) for time in times} | {"own": own},
+    )
+
+
+def _slots() -> Claim:
+    five, four = requests.rows("five-breakpoints")
+    return Claim(
+        "rfc013.list-system",
+        "A system prompt in blocks can be taken as it is.",
+        f"two breakpoints of its own and three of the design are five: refused; without the branching point "
+        f"{tokens(four.usage.write_5m)} tokens are written",
+        requests.how("five-breakpoints"),
+        "right under a condition: it has at most one breakpoint of its own",
+        {"refused": int(five.error is not None), "written": four.usage.write_5m},
+    )
+
+
+def _first_block() -> Claim:
+    more = {}
+    for tools in (1, 3, 8, 12):
+        loop = claim_scenario("rfc013-loop", f"conversation.synthetic.tools={tools}")
+        more[tools] = loop.cost("rfc013-as-coded") / loop.cost("rfc013-as-written") - 1
+    return Claim(
+        "rfc013.first-block",
+        "The breakpoint on the last message caches the whole of it.",
+        "the code places it on the first block: "
+        f"{', '.join(f'{share(part)} at {n}' for n, part in more.items())} tools "
+        "a call, against the last block",
+        f"{claim_scenario('rfc013-loop').how}, `--set conversation.synthetic.tools=3` and so on",
+        "right under a condition: one tool a call; beyond the lookback (12) neither is found",
+        {f"more_{tools}": part for tools, part in more.items()},
     )
 
 
@@ -81,7 +118,7 @@ def _loops(loop: ClaimScenario) -> Claim:
         "Caching the history saves 50% to 80% in tool loops.",
         f"{shown} calls that each add 1,000 tokens to 4,000 (input only)",
         loop.how,
-        f"depends on the loop: right from {low} to {high - 1} calls, less before and more after",
+        f"right under a condition (the length of the loop): from {low} to {high - 1} calls, less before and more after",
         {f"saved_{calls}": saved[calls] for calls in (1, 2, 5, 10, 20, 40)} | {"low": low, "high": high},
     )
 

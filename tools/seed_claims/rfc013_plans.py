@@ -46,7 +46,7 @@ def _branching(short: ClaimScenario, long: ClaimScenario) -> Iterator[Claim]:
         f"({share(slow / long.cost(PLAIN))}) "
         f"in turns of 320 s: {tokens(late[2])} and {tokens(late[3])}",
         _both(short),
-        "depends: it pays where a turn is longer than the TTL; else it saves the last answer",
+        "right under a condition: it pays where a turn is longer than the TTL; else it saves the last answer",
         {"saved_short": quick, "saved_long": slow, "reads_plain": late[2], "reads_written": late[3]},
     )
     coded, coded_slow = (_saved(part, "rfc013-as-coded") for part in (short, long))
@@ -94,7 +94,8 @@ def _by_length() -> Claim:
         "The branching "
         f"point saves {usd(branch)} there",
         f"{plain.how}; with 12 tools a call",
-        "depends: nothing while each call finds the entry of the last one, and a nearer breakpoint saves more",
+        "right under a condition: it saves nothing while each call finds the entry of the last one, and a "
+        "nearer breakpoint saves more",
         {"saved": saved, "saved_wide": saved_wide, "branch_wide": branch},
     )
 
@@ -109,7 +110,7 @@ def _adaptive(long: ClaimScenario) -> Claim:
         "person goes back "
         "after long turns",
         f"{claim_scenario('rfc013-long').how} with 12 tools a call; {long.how}",
-        "depends on the rule that learns; this one is ours (`adaptive`)",
+        "right under a condition (the rule that learns): this one is ours (`adaptive`)",
         {"gained_wide": gained, "saved_long": back},
     )
 
@@ -122,7 +123,7 @@ def _analytics(short: ClaimScenario) -> Claim:
         "Later (4): report hit rates and token savings.",
         f"in the branching conversation {share(rate)} of the input is read, and {share(saved)} of its cost saved",
         short.how,
-        "depends on the figure: a hit rate is not a saving",
+        "right under a condition: both are reported, as a hit rate is not a saving",
         {"hit_rate": rate, "saved": saved},
     )
 
@@ -151,7 +152,8 @@ def _children() -> Claim:
         f"three children that run at once: {usd(plain)} without it, {usd(fork)} with it; {usd(apart)} if "
         "they share nothing",
         own.how,
-        f"depends: what saves is to share the prefix ({share(1 - plain / apart, 0)}), the breakpoint adds "
+        f"right under a condition: what saves is to share the prefix ({share(1 - plain / apart, 0)}), the "
+        "breakpoint adds "
         f"{share(1 - fork / plain)}",
         {"plain": plain, "fork": fork, "apart": apart},
     )

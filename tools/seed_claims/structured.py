@@ -15,13 +15,14 @@ SCHEMA, REQUESTS = 400, 1000
 
 def document() -> Document:
     own = claim_scenario("structured")
-    claims = [_first_try(own), *_errors(own), _loop(own), _many_schemas(own), _schema_size(own)]
+    claims = [_first_try(own), *_errors(own), _loop(own), _many_schemas(own), _schema_size(own), _sums()]
     source = (
         "alchemiststudiosDOTai/tinyagent-rust, 2025-10-20; it counts neither calls nor dollars. Ten turns "
         "on Sonnet 4.5, "
         "sizes assumed."
     )
-    return Document("Structured Response Refactor", source, claims)
+    left_out = "which checks, prompts and lines were removed, and what its one test run printed"
+    return Document("Structured Response Refactor", source, claims, left_out)
 
 
 def _turns(own: ClaimScenario) -> int:
@@ -55,7 +56,7 @@ def _errors(own: ClaimScenario) -> Iterator[Claim]:
         "in one: each is "
         "one more call",
         own.how,
-        "depends on the rates, which it does not give (one in ten assumed)",
+        "right under a condition (the rates): it gives none, one in ten is assumed",
         {"per_confusion": per_confusion, "per_misfit": per_misfit},
     )
     half, turns = own.cost("one step, half do not fit"), _turns(own)
@@ -67,7 +68,7 @@ def _errors(own: ClaimScenario) -> Iterator[Claim]:
         f"one pass costs as much as two steps without errors at {edge:.2f} failures a turn: "
         f"{share(edge / (1 + edge), 0)} of its answers do not fit",
         own.how,
-        "depends: right below that rate; a schema in sight should stay far below",
+        "right under a condition: fewer fail than that; with the schema in sight they should",
         {"failures": edge, "rate": edge / (1 + edge)},
     )
 
@@ -94,7 +95,7 @@ def _many_schemas(own: ClaimScenario) -> Claim:
         "more than one schema "
         f"and {share(four / two - 1, 0)} more than two steps",
         own.how,
-        "depends: right for one schema, wrong for several in one conversation",
+        "right under a condition: one schema in a conversation",
         {"four": four},
     )
 
@@ -109,4 +110,16 @@ def _schema_size(own: ClaimScenario) -> Claim:
         "400 tokens × the price",
         "right: one failed call less pays for hundreds of requests",
         {"read_1000": read, "write": write},
+    )
+
+
+def _sums() -> Claim:
+    days, budget, travelers = (250, 200, 270), 720, 2
+    return Claim(
+        "structured.sums",
+        "In its example three days of $250, $200 and $270 make a budget of $720, $360 a person.",
+        f"${sum(days)} and ${sum(days) // travelers}",
+        "the sum",
+        "right" if sum(days) == budget else "wrong",
+        {"sum": sum(days), "each": sum(days) // travelers},
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
+from tools.seed_claims import requests
 from tools.seed_claims.claim import Claim, Document, share, tokens, usd
-from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario
+from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario, input_cost
 
 FIRST, SECOND, READ = 24_707, 1_101, 27_164
 """Its table: tokens written in the first and in the second turn, and read in the second."""
@@ -21,13 +22,24 @@ MISHAPS = (
 
 def document() -> Document:
     own = claim_scenario("text-tools")
-    claims = [*_savings(own), _missing(), _subscription(own), _text(own), _automatic(own), *_mishaps(own), _resume(own)]
+    claims = [
+        *_savings(own),
+        _missing(),
+        _subscription(own),
+        _text(own),
+        _strict(own),
+        _search(),
+        _automatic(own),
+        *_mishaps(own),
+        _resume(own),
+    ]
     source = (
         "gszep/amplifier-module-provider-claude, 2026-01-21. Sonnet 4.5 at $3 per million tokens; rates of "
         "mishaps are not "
         "given there, so each is priced by the piece."
     )
-    return Document("Prompt Structure and Tool Calling", source, claims)
+    left_out = "which tag stands for what, how hooks are recognized and how calls are found in a text"
+    return Document("Prompt Structure and Tool Calling", source, claims, left_out)
 
 
 def _savings(own: ClaimScenario) -> Iterator[Claim]:
@@ -79,7 +91,7 @@ def _subscription(own: ClaimScenario) -> Claim:
         "output. A month's "
         f"price buys {counts} of such sessions",
         "the table's tokens × the prices; list prices of the plans, 2026",
-        "depends on use: cheaper above that many sessions a month, within the plan's limits",
+        "right under a condition: more than that many sessions a month, within the plan's limits",
         {"usd_5m": short, "usd_1h": hour, **{f"sessions_{plan}": count for plan, count in sessions.items()}},
     )
 
@@ -94,6 +106,36 @@ def _text(own: ClaimScenario) -> Claim:
         own.how,
         "right: the text costs no more than declarations do; its failures do",
         {"text": text, "declared": declared},
+    )
+
+
+def _strict(own: ClaimScenario) -> Claim:
+    first, switched, then = (row.usage for row in requests.rows("strict"))
+    saved = own.cost("one unreadable call") - own.cost("tools as text")
+    return Claim(
+        "text.strict",
+        "Native tools have schema validation by `strict: true`; text has none.",
+        f"the field is part of a tool's definition: switched on between two calls, {switched.read} of "
+        f"{tokens(first.write_5m)} tokens are read, and {tokens(then.read)} in the next call. Each failed call that it "
+        f"prevents saves {usd(saved)}",
+        f"{requests.how('strict')}; {own.how}",
+        "right; it costs the cache once, where it is switched on in a running session",
+        {"read": switched.read, "written": switched.write_5m, "read_then": then.read, "saved": saved},
+    )
+
+
+def _search() -> Claim:
+    all_tools, search = requests.rows("declared-tools"), requests.rows("tool-search")
+    before, after = (input_cost(rows) for rows in (all_tools, search))
+    return Claim(
+        "text.search",
+        "Native tools have tool search; text has none.",
+        f"12 tools of 9,000 tokens, of which one is used: {usd(after)} instead of {usd(before)} of input in 24 calls "
+        f"({share(1 - after / before, 0)} less), with the call that searches; the tool that was found is added behind "
+        f"what was cached, of which all {tokens(search[1].usage.read)} tokens are read",
+        requests.how("declared-tools", "tool-search"),
+        "right; the fewer of the tools are used, the more it saves",
+        {"declared": before, "searched": after, "read": search[1].usage.read},
     )
 
 
@@ -117,7 +159,7 @@ def _mishaps(own: ClaimScenario) -> Iterator[Claim]:
             says,
             f"{usd(more)} each ({share(more / own.cost(DECLARED))} of a session of 24 calls): one more call",
             own.how,
-            "depends on how often: a tenth of 20 calls would be twice that",
+            "right under a condition (how often): a tenth of 20 calls would be twice that",
             {"usd": more, "calls": len(own.rows(strategy))},
         )
     more = own.cost("one unreadable call") - own.cost("tools as text")
@@ -126,7 +168,7 @@ def _mishaps(own: ClaimScenario) -> Iterator[Claim]:
         "Calls are found in the text by a pattern, without validation.",
         f"{usd(more)} for each that cannot be read; declared tools have none",
         own.how,
-        "depends on how often; declared tools rule it out",
+        "right under a condition (how often): declared tools rule it out",
         {"usd": more},
     )
 

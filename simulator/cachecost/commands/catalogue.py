@@ -23,6 +23,10 @@ COMMAND_GROUPS = {
             "bill:bill",
             "Show what sessions cost, which of it was spent re-caching cached content, and why.",
         ),
+        "demo": CommandPlace(
+            "demo:demo",
+            "Show the bill of a demo session with the change that pays, and a comparison of designs.",
+        ),
         "view": CommandPlace(
             "view:view",
             "Look around sessions in the browser: each call's prompt, what was written again and why, and what if.",

@@ -75,7 +75,8 @@ def _nothing_found(paths: Sequence[Path], command: str) -> str:
 
     clients = dict.fromkeys(name for one in locations() for name in one.names)
     looked = ", ".join(map(str, paths)) or f"{Path.home()} ({', '.join(clients)})"
-    return f"no sessions found in {looked}; name files or folders: cachecost {command} PATH"
+    example = "" if paths else "; a session to look at: cachecost demo"
+    return f"no sessions found in {looked}; name files or folders: cachecost {command} PATH{example}"
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:

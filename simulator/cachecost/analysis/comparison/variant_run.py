@@ -14,7 +14,7 @@ from cachecost.base.version import __version__
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Comparison, Ledger, PublishedFigure
 from cachecost.providers.assumptions import show_assumption
-from cachecost.providers.prices import STANDARD, Prices
+from cachecost.providers.prices import STANDARD, PriceBook, Prices
 from cachecost.providers.rules import data_date
 from cachecost.scenario import Scenario, ScenarioConversations, load_conversations
 from cachecost.scenario.conversation_models import SystemHead, ToolsHead
@@ -154,12 +154,17 @@ class VariantRun:
         return f"The server keeps {capacity:,} tokens; the least recently used are evicted first."
 
     def versions(self) -> dict[str, str]:
-        return {
-            "cachecost": __version__,
-            "rules": str(data_date(self.scenario.host)),
-            "prices": self.setup.prices.versions,
-            "tiktoken": version("tiktoken"),
-        }
+        return versions_of(self.scenario.host, self.setup.prices)
+
+
+def versions_of(host: str, prices: PriceBook) -> dict[str, str]:
+    """What the figures of a run follow from besides its scenario."""
+    return {
+        "cachecost": __version__,
+        "rules": str(data_date(host)),
+        "prices": prices.versions,
+        "tiktoken": version("tiktoken"),
+    }
 
 
 def _tokens(given: ToolsHead | SystemHead) -> int:
