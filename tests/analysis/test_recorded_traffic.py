@@ -114,7 +114,7 @@ openrouter  best_effort  5    0/0    0/0    1/1    4
 openrouter  grid         3    2/2    1/1    0/0    0
 together    none         1    0/0    1/1    0/0    0
 vertex      best_effort  1    0/0    0/0    1/1    0
-xai         grid         33   19/23  0/0    23/23  10
+xai         grid         33   19/25  0/0    25/25  8
 zai         best_effort  5    0/0    0/0    5/5    0
 """
 
