@@ -58,7 +58,7 @@ def refused(body: dict[str, Any], items: list[Item], rules: ModelRules) -> str |
     for item in marked:
         if item.ttl not in rules.accepted_ttls:
             return f"{path_of(item)}.{item.kind}.cache_control.ephemeral.ttl: Extra inputs are not permitted"
-    return refused_times(automatic, items, marked) or refused_choice(body, rules)
+    return refused_times(automatic, items, marked) or next(refused_parameters(body, rules), None)
 
 
 def refused_thread(breakpoints: int, idle_s: float, rules: ModelRules) -> str | None:
@@ -79,11 +79,38 @@ def refused_times(automatic: str | None, items: list[Item], marked: list[Item]) 
     return f"{path_of(late[0])}.cache_control.ttl: a ttl='1h' cache_control block must not" if late else None
 
 
-def refused_choice(body: dict[str, Any], rules: ModelRules) -> str | None:
-    choice = (body.get("tool_choice") or {}).get("type")
-    if choice in ("any", "tool"):
-        if not rules.accepts_forced_choice:
-            return "is not supported on"
-        if (body.get("thinking") or {}).get("type") == "enabled":
-            return "Thinking may not be enabled when tool_choice forces tool use."
-    return None
+def refused_parameters(body: dict[str, Any], rules: ModelRules) -> Iterator[str]:
+    """What the model does not take, in the order of the engine: the sentences are the API's, by their middle."""
+    config, thinking = body.get("output_config") or {}, (body.get("thinking") or {}).get("type")
+    choice, effort = (body.get("tool_choice") or {}).get("type"), config.get("effort")
+    if not rules.accepts_system_messages and "system" in [message["role"] for message in body["messages"]]:
+        yield "role 'system' is not supported"
+    if not rules.accepts_message_effort and any("output_config" in message for message in body["messages"]):
+        yield "output_config: Extra inputs are not permitted"
+    if effort and rules.accepted_efforts is not None and effort not in rules.accepted_efforts:
+        yield "effort"
+    if thinking and rules.accepted_thinking is not None and thinking not in rules.accepted_thinking:
+        yield "not supported"
+    elif thinking == "disabled" and effort and effort not in (rules.efforts_without_thinking or [effort]):
+        yield "'disabled' is not supported"
+    if body.get("speed") == "fast" and not rules.accepts_fast:
+        yield "does not support the `speed` parameter"
+    if body.get("inference_geo") and not rules.accepts_inference_geo:
+        yield "does not support the `inference_geo` parameter"
+    if choice in ("any", "tool") and not rules.accepts_forced_choice:
+        yield "is not supported on"
+    elif choice in ("any", "tool") and thinking == "enabled":
+        yield "Thinking may not be enabled when tool_choice forces tool use."
+    yield from refused_together(body, rules)
+
+
+def refused_together(body: dict[str, Any], rules: ModelRules) -> Iterator[str]:
+    form = (body.get("output_config") or {}).get("format") or body.get("output_format")
+    there = {"stream": body.get("stream"), "output_config.format": form}
+    there |= {f"{name}.type: {(body.get(name) or {}).get('type')}": True for name in ("thinking", "tool_choice")}
+    if body.get("max_tokens") == 0:
+        yield from (
+            f"max_tokens: 0 is not supported with `{name}`" for name in rules.prewarming_excludes if there.get(name)
+        )
+    if form and "citations" in rules.format_excludes and '"citations": {"enabled": true}' in json.dumps(body):
+        yield "output_config.format is not supported with `citations`"

@@ -56,6 +56,19 @@ class Tokens:
         return self.counter.hidden(self.intake.body(body), self.rules)
 
 
+TAKES_ALL: dict[str, Any] = {
+    "accepts_system_messages": True,
+    "accepted_efforts": None,
+    "accepted_thinking": None,
+    "efforts_without_thinking": None,
+    "accepts_fast": True,
+    "accepts_inference_geo": True,
+    "prewarming_excludes": (),
+    "format_excludes": (),
+}
+"""Most conversations are with a model that refuses no parameter: they go on."""
+
+
 class Both:
     """One conversation with random turns, sent to the engine and to the naive model."""
 
@@ -76,6 +89,7 @@ class Both:
             self._made_up() if self.dice.random() < 0.3 else self._of_a_host(),
             minimum_tokens=self.dice.choice([0, 30, 200]),
             context_window=10**9,
+            **({} if self.dice.random() < 0.2 else TAKES_ALL),
         )
 
     def _assumptions(self) -> dict[str, Any]:

@@ -214,9 +214,17 @@ def test_the_bill_says_how_much_comes_after_the_last_breakpoint(
 # --------------------------------------------------------------------------------------- what the API refuses
 
 
-def test_what_was_answered_was_not_refused(billed: Lint) -> None:
+def test_an_answered_request_with_breakpoints_that_are_refused_was_not_what_the_api_got(billed: Lint) -> None:
     sent = first(tools=[marked(tool(1200, "a")), TOOLS[1]], system=[marked(text(1100), "1h"), marked(text(90))])
     assert {one.code for one in billed(call(sent))} == {"CC501", "CC502"}
+    answered = billed(call(sent, usage(3, write=3900)))
+    assert {one.code for one in answered} == {"CC501", "CC502"}, "as replay says"
+    assert all("The log has an answer to it" in one.message for one in answered)
+
+
+def test_an_answered_parameter_was_not_refused(billed: Lint) -> None:
+    sent = first(output_config={"effort": "low"}, thinking={"type": "adaptive"})
+    assert {one.code for one in billed(call(sent))} == {"CC509"}
     assert billed(call(sent, usage(3, write=3900))) == []
 
 

@@ -77,7 +77,7 @@ class Client:
     def _body(self, call: dict[str, Any]) -> dict[str, Any]:
         plain = [cell for cell in call["tools"] if "deferred" not in cell]
         body = {
-            "model": "claude-sonnet-4-5",
+            "model": "claude-opus-4-8",
             "max_tokens": 99,
             "tools": [
                 _block(cell, f"tool {plain.index(cell)}" if cell in plain else f"deferred {cell[1]}", cell[1])

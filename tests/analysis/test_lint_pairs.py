@@ -246,7 +246,7 @@ IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png"
 DOCUMENT = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "d" * 90}}
 CHANGED: dict[str, tuple[Body, Body, str, str, int]] = {
     "model": ({}, {"model": "claude-opus-4-6"}, "CC541", "model", 0),
-    "speed": ({}, {"speed": "fast"}, "CC542", "speed", 0),
+    "speed": ({"model": "claude-opus-5-5"}, {"model": "claude-opus-5-5", "speed": "fast"}, "CC542", "speed", 0),
     "web search": ({}, {"tools": [*TOOLS, WEB]}, "CC543", "tools", 1),
     "format": ({}, {"output_config": {"format": FORMAT}}, "CC545", "output_config.format", 1),
     "old format": ({}, {"output_format": FORMAT}, "CC545", "output_format", 1),
@@ -256,8 +256,8 @@ CHANGED: dict[str, tuple[Body, Body, str, str, int]] = {
     "single": ({}, {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}, "CC548", "tool_choice", 2),
     "thinking": ({}, {"thinking": {"type": "enabled", "budget_tokens": 2048}}, "CC549", "thinking", 2),
     "effort": (
-        {"output_config": {"effort": "low"}},
-        {"output_config": {"effort": "medium"}},
+        {"model": "claude-mythos-5", "output_config": {"effort": "low"}},
+        {"model": "claude-mythos-5", "output_config": {"effort": "medium"}},
         "CC550",
         "output_config.effort",
         2,
@@ -267,7 +267,10 @@ SAME: dict[str, tuple[Body, Body]] = {
     "auto and none": ({"tool_choice": {"type": "auto"}}, {"tool_choice": {"type": "none"}}),
     "absent and auto": ({}, {"tool_choice": {"type": "auto", "disable_parallel_tool_use": False}}),
     "default effort": ({"model": "claude-opus-4-6"}, {"model": "claude-opus-4-6", "output_config": {"effort": "high"}}),
-    "display": ({"thinking": {"type": "adaptive"}}, {"thinking": {"type": "adaptive", "display": "omitted"}}),
+    "display": (
+        {"model": "claude-opus-4-8", "thinking": {"type": "adaptive"}},
+        {"model": "claude-opus-4-8", "thinking": {"type": "adaptive", "display": "omitted"}},
+    ),
     "disabled thinking": ({}, {"thinking": {"type": "disabled"}}),
     "what shapes no prompt": (
         {"max_tokens": 9},
@@ -319,9 +322,19 @@ HEALTHY: dict[str, tuple[Body, Body]] = {
         breakpoint_last(body(shape("user", "q" * 1200, listed=False), ANSWER, NEXT)),
     ),
     "a system message in another shape": (
-        breakpoint_last(body(shape("user", "q" * 1200, listed=True), shape("system", "s" * 99, listed=True))),
         breakpoint_last(
-            body(shape("user", "q" * 1200, listed=False), shape("system", "s" * 99, listed=False), ANSWER, NEXT)
+            body(
+                shape("user", "q" * 1200, listed=True), shape("system", "s" * 99, listed=True), model="claude-opus-4-8"
+            )
+        ),
+        breakpoint_last(
+            body(
+                shape("user", "q" * 1200, listed=False),
+                shape("system", "s" * 99, listed=False),
+                ANSWER,
+                NEXT,
+                model="claude-opus-4-8",
+            )
         ),
     ),
     "a system prompt in another shape": (
@@ -347,7 +360,7 @@ HEALTHY: dict[str, tuple[Body, Body]] = {
         second(tools=[tool(1200, "a"), tool(1200, "b")], system=[text(1100, "You help.")]),
     ),
     "thinking in a tool loop": (
-        first(thinking={"type": "adaptive"}),
+        first(model="claude-sonnet-4-6", thinking={"type": "adaptive"}),
         breakpoint_last(
             body(
                 QUESTION,
@@ -355,6 +368,7 @@ HEALTHY: dict[str, tuple[Body, Body]] = {
                 user(tool_result(99, "t")),
                 tools=TOOLS,
                 system=SYSTEM,
+                model="claude-sonnet-4-6",
                 thinking={"type": "adaptive"},
             )
         ),

@@ -40,8 +40,6 @@ WITHOUT = usd(16_000, 0.3, 300, 3.75)
         ("tool_choice=auto", 16_000),  # as left out
         ("tool_choice=any", 10_000),  # the messages layer
         ("tool_choice=tool:f", 10_000),
-        ("effort=low", 10_000),
-        ("effort=high", 16_000),  # the default
         ("format=json", 5_000),  # the system layer
         ("format=text", 16_000),
         ("tools-=f", 0),
@@ -56,6 +54,19 @@ def test_what_is_lost_by_layer(tmp_path: Path, name: str, kept: int) -> None:
     assert found.lost == 16_000 - kept
     assert found.cost == usd(kept, 0.3, 16_300 - kept + gone, 3.75)
     assert found.price == found.cost - found.cost_without
+
+
+@pytest.mark.parametrize(("effort", "kept"), [("low", 10_000), ("high", 16_000)])  # high is the default
+def test_another_effort_loses_the_messages(tmp_path: Path, effort: str, kept: int) -> None:
+    rows = [(at, {**sent, "model": "claude-opus-4-5"}) for at, sent in conversation()]
+    found = action(tmp_path, f"effort={effort}", rows=rows)
+    assert found.lost == 16_000 - kept
+    assert found.cost == usd(kept, 0.5, 16_300 - kept, 6.25)
+
+
+def test_effort_on_a_model_without_it_is_not_evaluated(tmp_path: Path) -> None:
+    with pytest.raises(CannotEvaluate, match="--action effort=low: This model does not support the effort parameter"):
+        action(tmp_path, "effort=low")
 
 
 def test_a_cheaper_model_pays_after_some_calls(tmp_path: Path) -> None:
@@ -77,7 +88,7 @@ def test_a_dearer_model_never_pays(tmp_path: Path) -> None:
 
 def test_after_the_last_call_what_follows_is_assumed(tmp_path: Path) -> None:
     """As it went: every 10 s, 300 tokens more."""
-    found = action(tmp_path, "effort=low", at=None)
+    found = action(tmp_path, "tool_choice=any", at=None)
     assert found.at == 3
     assert found.lost == 6_600
     assert "the calls that follow are assumed: one every 10 s that adds 300 tokens" in found.assumption
@@ -140,6 +151,6 @@ def test_a_switch_that_the_api_refuses(tmp_path: Path) -> None:
 
 
 def test_two_calls_are_enough(tmp_path: Path) -> None:
-    found = action(tmp_path, "effort=low", at=1, rows=two_calls(10))
+    found = action(tmp_path, "tool_choice=any", at=1, rows=two_calls(10))
     assert found.cost == usd(2_300, 3.75)
     assert found.cost_without == usd(2_000, 0.3, 300, 3.75)

@@ -207,7 +207,10 @@ def test_us_residency(tmp_path: Path) -> None:
     inside = [(at, {**sent, "inference_geo": "us"}) for at, sent in rows]
     assert promise(tmp_path, inside, "us=no").saving == WARM * Decimal("0.1")
     old = promise(tmp_path, two_calls(10), "us")
-    assert (old.cost, old.supported) == (None, "not evaluated: claude-sonnet-4-5 has no US-only inference")
+    assert (old.cost, old.supported) == (
+        None,
+        "not evaluated: the API refuses 2 calls: 'claude-sonnet-4-5' does not support the `inference_geo` parameter.",
+    )
 
 
 # ------------------------------------------------------------------------------- other bytes

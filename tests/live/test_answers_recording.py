@@ -67,7 +67,7 @@ def test_the_same_system_prompt_comes_before_the_same_messages(recorded: Answere
     assert ask(recorded, [USER], system="Speak Dutch").content[-1] == USE
 
 
-def test_another_result_is_answered_by_the_turn(recorded: Answerer) -> None:
+def test_another_result_is_answering_model_the_turn(recorded: Answerer) -> None:
     other = [*LOOP[:2], {"role": "user", "content": [{**RESULT, "content": "not found"}]}]
     assert ask(recorded, other).content == [words("There.")]
     assert notes_of(recorded) == ()

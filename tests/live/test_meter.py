@@ -114,9 +114,9 @@ def test_an_unknown_model_is_a_404() -> None:
 
 
 def test_what_cannot_be_priced_is_no_404() -> None:
-    taken = Served().call(text_body("Hi", speed="fast"))
+    taken = Served().call(text_body("Hi", model="claude-sonnet-4-6", service_tier="flex"))
     assert isinstance(taken, ApiError) and (taken.status, taken.type) == (400, "invalid_request_error")
-    assert taken.message.startswith("cachecost cannot bill this call: claude-sonnet-4-5 has no fast mode")
+    assert taken.message.startswith("cachecost cannot bill this call: claude-sonnet-4-6 has no flex processing")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from cachecost.providers.rules import ModelRules
 
 FORCES = "claude-sonnet-4-6"
 FORCES_NOT = "claude-opus-5-5"
+REFUSED = ("tool_choice_invalidation", "thinking_rendered_at")
+"""What `FORCES_NOT` cannot be asked: it refuses forced choices, and every change of thinking."""
 COUNTERS = pytest.mark.parametrize("counter", ["bytes", "tiktoken"])
 PROBED = (
     "tool_choice_invalidation",
@@ -47,7 +49,7 @@ def test_the_reading_that_holds_is_found(switch: str, value: object, counter: st
 
 
 @COUNTERS
-@pytest.mark.parametrize(("switch", "value"), [one for one in READINGS if one[0] != "tool_choice_invalidation"])
+@pytest.mark.parametrize(("switch", "value"), [one for one in READINGS if one[0] not in REFUSED])
 def test_so_it_is_on_a_model_that_refuses_forced_choices(switch: str, value: object, counter: str) -> None:
     assert tried(switch, model=FORCES_NOT, tokens=counter, assumptions={switch: value})[switch].value == value
 

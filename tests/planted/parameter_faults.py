@@ -25,7 +25,7 @@ def alternating(name: str, code: str, base: str, block: str, **fields: object) -
 
 
 def parameters_of(base: str, tail: str = "") -> list[Fault]:
-    budget = {"type": "enabled", "budget_tokens": 4096}
+    budget = {"type": "adaptive"}
     return [
         parameter("tool choice", "CC201", base, MESSAGES, False, tail, tool_choice={"type": "any"}),
         parameter(
@@ -123,14 +123,14 @@ OTHERS = [
     Fault("tool choice alternates", ("CC201",), "loop", ALL, MESSAGES, changed(EVEN, put(tool_choice={"type": "any"}))),
     alternating("effort alternates", "CC215", "loop", MESSAGES, output_config={"effort": "low"}),
     alternating("format alternates", "CC205", "loop", SYSTEM, output_config={"format": FORMAT}),
-    alternating("thinking alternates", "CC210", "loop", MESSAGES, thinking={"type": "enabled", "budget_tokens": 2048}),
+    alternating("thinking alternates", "CC210", "loop", MESSAGES, thinking={"type": "adaptive"}),
     Fault(
-        "thinking budget",
+        "thinking on, after thinking",
         ("CC210",),
         "loop with thinking",
         (5,),
         MESSAGES,
-        since(5, put(thinking={"type": "enabled", "budget_tokens": 8192})),
+        since(5, put(thinking={"type": "adaptive"})),
     ),
     Fault(
         "workspace switched",

@@ -12,11 +12,19 @@ from planted import message_faults as messages
 from planted import system_faults as systems
 from planted import tool_faults as tools
 from planted.fault import Edit, put, sendings, since
-from planted.logs import STRIPS, Log, Sending, chat, copied, in_order, loop, one_shots
+from planted.logs import STRIPS, Body, Log, Sending, chat, copied, in_order, loop, one_shots
 from planted.parameter_faults import FORMAT
 from planted.policies import hourly
 
 PAUSES_S = (60.0, 240.0, 299.0, 300.0, 301.0, 420.0, 1200.0, 3000.0, 3700.0, 20 * 3600.0)
+
+
+def _think(body: Body, _: int) -> None:
+    """As far as the model can be asked to."""
+    if body["model"] != STRIPS:
+        body["thinking"] = {"type": "adaptive"}
+
+
 PROMPTS: tuple[Edit, ...] = (
     tools.swap_tools,
     tools.sort_schema,
@@ -28,9 +36,8 @@ PROMPTS: tuple[Edit, ...] = (
     messages.edit_at(0),
     messages.drop_note,
     put(tool_choice={"type": "any"}),
-    put(output_config={"effort": "low"}),
     put(output_config={"format": FORMAT}),
-    put(thinking={"type": "adaptive"}),
+    _think,
     put(model="claude-opus-4-7"),
     put(model="claude-sonnet-4-6"),
 )

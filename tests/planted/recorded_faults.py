@@ -134,7 +134,6 @@ def faults_of(base: str, first_is_long: bool) -> list[Fault]:
         parameter_once("tool choice once", "CC201", tool_choice={"type": "any"}),
         parameter_once("format once", "CC205", system, output_config={"format": FORMAT}),
         parameter("thinking", "CC210", thinking={"type": "enabled", "budget_tokens": 4096}),
-        parameter("effort", "CC215", output_config={"effort": "low"}),
         fault("model", "CC101", at, system, *models(range(FIRST, 1000), *MODELS)),
         fault("7 minutes", "CC301", at, system, paused(7, FIRST), by_policy=True),
         fault("20 minutes", "CC301", (5, 9, 13), system, paused(20, 5, 9, 13), by_policy=True),

@@ -374,7 +374,7 @@ def test_the_dynamic_part_changes_with_turns(options: dict[str, Any], heads: str
 # --- tool_answers
 
 
-def test_a_question_is_answered_by_calling_the_tool_again() -> None:
+def test_a_question_is_answering_model_calling_the_tool_again() -> None:
     calls = planned(ToolAnswers(), asked(question(1, 50), question(2, 52)))
     assert [(call.start, call.purpose) for call in calls] == [(1, "main"), (50, "main"), (52, "main"), (101, "main")]
     kinds = [[block.kind for block in message.blocks] for message in calls[-1].request.thread.messages()]

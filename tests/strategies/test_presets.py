@@ -53,13 +53,13 @@ def turn(number: int, at: float) -> list[Event]:
 
 
 def long_talk(turns: int = 8, pause: float = 400.0) -> Conversation:
-    """Eight turns with a document, a reminder of `role: system`, a rewind, and pauses beyond both TTLs."""
+    """Eight turns with a document, a reminder, a rewind, and pauses beyond both TTLs."""
     attached = Human(START, (block("user", "file", 2000, "document"), block("user", "go", 20)))
     events: list[Event] = [attached, Reply(START + 1, (block("assistant", "gone", 30),))]
     for number in range(turns):
         events += turn(number, START + pause * number + 10 + (4000 if number > 6 else 0))
         if number == 3:
-            reminder = Message.of("system", (block("system", "reminder", 150),))
+            reminder = Message.of("user", (block("user", "reminder", 150),))
             events.append(ThreadRewrite(events[-1].at, 99, (reminder,), "insertion"))
         if number == 5:
             events.append(ThreadRewrite(events[-1].at + 1, 14, (), "edit"))

@@ -1,19 +1,31 @@
-"""Whether the command of a scenario sends the same in both of its runs, and what it costs that it does not."""
+"""Whether the command of a scenario sends the same in both of its runs, and what it costs that it does not.
+
+Where nothing differs, tools and system prompt may still hold what the next run has another of: a name of this machine,
+and what `lint` finds in a single request (CC531), unless the second run shows that it stays, as a time under another
+clock.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+from cachecost.analysis.lint.excerpts import texts
+from cachecost.analysis.lint.volatile import find_volatile_words
 from cachecost.base.formatting import count_text, dollars
-from cachecost.base.structs import replace
 from cachecost.base.times import day_of, iso_milliseconds
 from cachecost.budgets.changes import limit_changes
+from cachecost.budgets.compared_calls import compared_calls
 from cachecost.budgets.run_differences import RunDifference, align, find_differences
+from cachecost.budgets.source_lines import search_texts
+from cachecost.budgets.text_differences import excerpt
 from cachecost.budgets.verdicts import CostChange, State, Verdict
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import ZERO
+from cachecost.prompts.blocks import Layer
 from cachecost.scenario.loading import placed_of
 from cachecost.scenario.models import AS_RECORDED
 from cachecost.scenario.recorded import RecordedScenario
@@ -27,15 +39,53 @@ PAUSE_S = 2.0
 
 def check_determinism(recorded: RecordedScenario, folder: Path) -> list[Verdict]:
     """The verdict on the two runs of a command; nothing where it ran once or there is none."""
-    if len(recorded.runs) < 2:
+    if not recorded.runs:
         return []
-    first = recorded.runs[0]
-    second = align(first, recorded.runs[1])
+    first, has_two = recorded.runs[0], len(recorded.runs) > 1
+    second = align(first, recorded.runs[1]) if has_two else first
     differences = find_differences(first, second)
     if not differences:
-        return [_verdict(recorded, 0, f"{AS_RECORDED} sends the same bytes in both runs.")]
+        if volatile := list(_find_volatile(recorded)):
+            one, rest = volatile[0], len(volatile) - 1
+            more = f" and {count_text(rest, 'more place')}" if rest else ""
+            message = f"{AS_RECORDED} may send other bytes in the next run: {one.what}{more}."
+            return [_verdict(recorded, len(volatile), message, tuple(volatile))]
+        clock = f"; the second run's clock: {recorded.clock or 'as the first'}"
+        return [_verdict(recorded, 0, f"{AS_RECORDED} sends the same bytes in both runs{clock}.")] if has_two else []
     changes = _changes(differences, _extra_costs(recorded, folder, second))
     return [_verdict(recorded, len(changes), _message(differences, changes), limit_changes(changes))]
+
+
+def _find_volatile(recorded: RecordedScenario) -> Iterator[CostChange]:
+    """What a run alone shows of tools and system prompts, a place each: that another run would send something else."""
+    places: dict[str, list[CostChange]] = {}
+    for number, call in enumerate(compared_calls(recorded.runs[0]), 1):
+        for layer in (Layer.TOOLS, Layer.SYSTEM):
+            for block in call.blocks[layer]:
+                for inner, text in texts(block.content):
+                    if found := _first_volatile(text, recorded):
+                        at, kind = found
+                        path = f"{block.path}.{inner}"
+                        what = f"{path}, character {at:,} ({kind}): “{excerpt(text, at)}”"
+                        search = search_texts(text[:at], text, at)
+                        change = CostChange(number, 1, ZERO, what, layer=str(layer), block=block.path, search=search)
+                        places.setdefault(path, []).append(change)
+    yield from (replace(found[0], calls=len(found)) for found in places.values())
+
+
+def _first_volatile(text: str, recorded: RecordedScenario) -> tuple[int, str] | None:
+    """(character, kind) of the first word that is surely of this run, or of this machine."""
+    found = [
+        (match.start(), kind)
+        for kind, name in recorded.machine.items()
+        if (match := re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text))
+    ]
+    has_two = len(recorded.runs) > 1
+    for word in find_volatile_words(text):
+        is_shown_to_stay = has_two and (word.kind != "time" or recorded.clock)
+        if word.strong and not is_shown_to_stay:
+            found.append((word.start, word.kind))
+    return min(found, default=None)
 
 
 def _message(differences: Sequence[RunDifference], changes: Sequence[CostChange]) -> str:
@@ -65,7 +115,11 @@ def _changes(differences: Sequence[RunDifference], costs: Sequence[Decimal]) -> 
     for path, found in by_place.items():
         cost = sum((_at(costs, call - 1) for call, led in lead.items() if led == path), ZERO)
         first = found[0]
-        changes.append(CostChange(first.call, len(found), cost, _words(first), layer=first.layer, block=first.block))
+        changes.append(
+            CostChange(
+                first.call, len(found), cost, _words(first), layer=first.layer, block=first.block, search=first.search
+            )
+        )
     return sorted(changes, key=lambda change: (-change.cost, change.call))
 
 

@@ -28,8 +28,12 @@ MOST_ROWS = 1_300
 """Lines for calls that may fit."""
 MOST_HEADS = 100
 """Changes of tools, system and parameters that are listed of one strategy, where each call has its line."""
-NOT_ITS_EFFECT = frozenset({"day", "retired", "hidden", "assumptions", "ttl_s", "name", "accepts_message_effort"})
-"""Fields of the rules that are recorded elsewhere, or that change nothing."""
+NOT_ITS_EFFECT = frozenset(
+    {"day", "retired", "hidden", "assumptions", "ttl_s", "name", "accepts_message_effort", "accepts_system_messages"}
+    | {"accepted_efforts", "accepted_thinking", "efforts_without_thinking", "accepts_fast", "accepts_inference_geo"}
+    | {"prewarming_excludes", "fast_excludes", "format_excludes"}
+)
+"""Fields of the rules that are recorded elsewhere, or that change no dollar of a call that is answered."""
 
 
 def baseline_of(scenario: Scenario, replays: Sequence[ReplayedStrategy], accepted: date | None = None) -> Baseline:

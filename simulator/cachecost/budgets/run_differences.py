@@ -29,6 +29,7 @@ class RunDifference:
     character: int
     first: str
     second: str
+    search: tuple[str, ...] = ()
 
 
 def find_differences(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> list[RunDifference]:
@@ -140,4 +141,4 @@ def _name_of(block: ComparedBlock) -> str:
 
 def _difference(call: int, layer: str, block: str, found: ValueDifference) -> RunDifference:
     path = ".".join(map(str, (*([block] if block else ()), *found.path)))
-    return RunDifference(call, layer, block, path, found.kind, found.character, found.first, found.second)
+    return RunDifference(call, layer, block, path, found.kind, found.character, found.first, found.second, found.search)

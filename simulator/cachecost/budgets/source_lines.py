@@ -54,6 +54,9 @@ def _pieces(old: str, new: str, at: int) -> Iterator[str]:
     for size in SIZES:
         yield new[max(start, at - size) : at].strip()
         yield new[end : min(end + size, line_end if line_end > end else end + size)].strip()
+    fixed = [piece.strip() for piece in VARYING.split(new[start:at][-LONGEST:])]
+    yield from sorted(fixed, key=len, reverse=True)
+    yield from (f"{mark}{piece}" for piece in fixed for mark in QUOTATION_MARKS if piece)
 
 
 def _is_distinctive(text: str) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from cachecost.budgets.source_lines import search_texts
 from cachecost.caches.alignment import first_difference
 
 Kind = Literal["time", "id", "order", "random number", "unknown"]
@@ -22,9 +23,12 @@ PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         re.compile(
             r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"  # ISO 8601
             r"|\b\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?"
+            r"|\b(?i:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:jan|febr)uary|march|april|may|june|july|august"
+            r"|(?:septem|octo|novem|decem)ber|(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec))\b"
             r"|(?<![\w.])[12]\d{9}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?(?!\w)"  # since 1970, in s, ms, µs or ns
         ),
     ),
+    ("id", re.compile(r"\btmp\w{8}\b|\btmp\.\w{10}\b")),  # as mkdtemp and mktemp name files
     ("id", re.compile(r"\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b", re.IGNORECASE)),
     ("id", re.compile(r"\b[a-z]+[_-](?=\w*\d)\w{8,}\b|\b(?=\w*\d)(?=\w*[a-zA-Z])\w{16,}\b")),
     ("random number", re.compile(r"\d+(?:\.\d+)?")),
@@ -36,7 +40,7 @@ PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 class ValueDifference:
     """The first difference of two values: the path to it, the character from 0, and the text around it in each.
 
-    `kind` is what differs; "order" is the same parts in another order.
+    `kind` is what differs; "order" is the same parts in another order. `search` are texts to find its source line by.
     """
 
     path: tuple[str | int, ...]
@@ -44,6 +48,7 @@ class ValueDifference:
     character: int
     first: str
     second: str
+    search: tuple[str, ...] = ()
 
 
 def find_difference(first: Any, second: Any) -> ValueDifference | None:
@@ -70,7 +75,7 @@ def _text_difference(first: Any, second: Any, path: tuple[str | int, ...]) -> Va
     one, other = _text(first), _text(second)
     at = first_difference(one, other)
     kind = "order" if _is_reordered(first, second) else kind_of(one, other, at)
-    return ValueDifference(path, kind, at, excerpt(one, at), excerpt(other, at))
+    return ValueDifference(path, kind, at, excerpt(one, at), excerpt(other, at), search_texts(one, other, at))
 
 
 def _text(value: Any) -> str:

@@ -39,6 +39,8 @@ class CostChange:
     block: str = ""
     last: int = 0
     """Where several calls share a row of the baseline: the last call that may be the first. 0: `call` it is."""
+    search: tuple[str, ...] = ()
+    """Texts to find its source line by (`source_lines.py`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ def find_lines(result: BudgetResult, scenarios: Sequence[Path], reports: Path) -
     from cachecost.commands.project_files import project_folder, read_project_files
 
     wanted = {change.search for one in result.comparisons for change in one.changes if change.search}
+    wanted |= {change.search for one in result.budgets for change in one.changes if change.search}
     if not wanted:
         return {}
     files = read_project_files(project_folder(scenarios), without=reports)

@@ -38,7 +38,7 @@ LARGEST_BODY = 64 << 20
 MOST_PATHS = 3
 """Recordings that a command in the output names; more of them are LOG…"""
 DEFAULT_HOST = "anthropic"
-IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions"})
+IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions", "response", "url", "timestamp"})
 """Keys that a recording has and a body has not."""
 
 
@@ -73,7 +73,8 @@ def lint(
 ) -> int:
     """Check requests without simulating a cache: what the API refuses, and what costs money.
 
-    REQUEST is a JSON file with a Messages API body, - for stdin, a recording in any known format, or a folder of such
+    REQUEST is a JSON file with a request body of the Messages API (or Bedrock's Converse, or another API with
+    breakpoints), - for stdin, a recording in any known format, or a folder of such
     files. Several bodies are taken as consecutive requests, several recordings as one stream of calls in time order.
     The exit code is 1 if anything is refused or costs money; notes alone exit with 0.
     """
@@ -204,9 +205,10 @@ class _LintRun:
 
 
 def _body(path: Path) -> dict[str, Any] | None:
-    """The Messages API body in a file; None if it is a recording. Raises InputError if it is neither."""
+    """The body of a request in a file; None if it is a recording. Raises InputError if it is neither."""
     from cachecost.base.errors import Fault, InputError
     from cachecost.base.limits import OutOfLimits, json_value, read_at_most, read_whole
+    from cachecost.conversations.readers.http.bare_body import api_of
 
     if str(path) != STDIN and path.stat().st_size > LARGEST_BODY:
         return None
@@ -223,7 +225,7 @@ def _body(path: Path) -> dict[str, Any] | None:
             return None
         what = f"expected a Messages API body; got damaged JSON ({error.msg})"
         raise InputError([Fault(_display_name(path), what, error.lineno, error.colno)]) from None
-    if isinstance(value, dict) and not IN_LOGS & set(value) and ("messages" in value or str(path) == STDIN):
+    if isinstance(value, dict) and not IN_LOGS & set(value) and (str(path) == STDIN or api_of(value)):
         return value
     if str(path) == STDIN:
         raise InputError(

@@ -155,6 +155,9 @@ class RecordedCall(Call):
 
     def __post_init__(self) -> None:
         made: Any = self
+        request = self.request
+        if self.billed is not None and request.answering_model != request.model:
+            _set(made, "request", replace(request, answering_model=request.model))
         if self.day is None and self.timestamp is not None:
             _set(made, "day", day_of(self.start))
         if self.output_tokens is None:

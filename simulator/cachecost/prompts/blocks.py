@@ -137,9 +137,11 @@ class Message:
     has_citations: bool = False
     has_thinking: bool = False
     has_compaction: bool = False
+    effort: str = ""
+    """The effort that it sets from here on (`output_config` of a system message); "" sets none."""
 
     @classmethod
-    def of(cls, role: str, blocks: tuple[Block, ...]) -> Message:
+    def of(cls, role: str, blocks: tuple[Block, ...], effort: str = "") -> Message:
         """Build a message. A *human* message is a user message that is not only tool results."""
         is_human = has_image = has_citations = has_thinking = has_compaction = False
         for block in blocks:
@@ -152,12 +154,13 @@ class Message:
         return cls(
             role,
             blocks,
-            message_digest(role, blocks),
+            message_digest(f"{role} {effort}" if effort else role, blocks),
             role == "user" and is_human,
             has_image,
             has_citations,
             has_thinking,
             has_compaction,
+            effort,
         )
 
 
@@ -176,7 +179,8 @@ class Thread:
     """A message and all before it, as sent. The root has no message and length 0.
 
     `human` is the node of the last human message at or before this one (None: there is none),
-    `compaction` that of the last message with a compaction block; the API ignores everything before it.
+    `compaction` that of the last message with a compaction block; the API ignores everything before it. `system` is
+    that of the first system message, `setting` that of the first that sets an effort.
     `beginning` is the node of the first message, what `up_to(1)` is (of the root: itself).
     """
 
@@ -193,6 +197,8 @@ class Thread:
         "length",
         "message",
         "parent",
+        "setting",
+        "system",
     )
 
     def __init__(self, parent: Thread | None = None, message: Message | None = None) -> None:
@@ -205,6 +211,8 @@ class Thread:
         self.has_image = self.has_citations = self.has_thinking = False
         self.compaction: Thread | None = None
         self.human: Thread | None = None
+        self.system: Thread | None = None
+        self.setting: Thread | None = None
         self.beginning: Thread = self
         if parent is not None and message is not None:
             self._continue(parent, message)
@@ -217,6 +225,8 @@ class Thread:
         self.has_thinking = parent.has_thinking or message.has_thinking
         self.compaction = self if message.has_compaction else parent.compaction
         self.human = self if message.is_human else parent.human
+        self.system = parent.system or (self if message.role == "system" else None)
+        self.setting = parent.setting or (self if message.effort else None)
         self.beginning = parent.beginning if parent.length else self
 
     def then(self, message: Message) -> Thread:

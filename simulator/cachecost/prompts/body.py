@@ -58,7 +58,8 @@ def _message(node: Thread, placed: Placed) -> Body:
     assert message is not None
     blocks = enumerate(message.blocks)
     content = [_wire_block(block, placed.get((Layer.MESSAGES, node.length, index))) for index, block in blocks]
-    return {"role": message.role, "content": content}
+    config = {"output_config": {"effort": message.effort}} if message.effort else {}
+    return {"role": message.role, "content": content, **config}
 
 
 def _wire_block(block: Block, ttl: TTL | None) -> Body:

@@ -56,6 +56,7 @@ class RawBody(msgspec.Struct):
     container: msgspec.Raw = ABSENT
     inference_geo: msgspec.Raw = ABSENT
     max_tokens: msgspec.Raw = ABSENT
+    stream: msgspec.Raw = ABSENT
     service_tier: msgspec.Raw = ABSENT
     betas: msgspec.Raw = ABSENT
     anthropic_beta: msgspec.Raw = ABSENT
@@ -148,6 +149,8 @@ class Intake:
         if before is not None:
             self.add(before, raw.messages, heads)
         params = {name: self._parameter(getattr(raw, name), name) for name in PARAMETERS}
+        if params["max_tokens"] == 0:  # the only requests that may not be streamed
+            params["stream"] = self._value(raw.stream, "stream") or None
         return Request(
             model,
             trail.nodes[-1] if trail.nodes else self.root,

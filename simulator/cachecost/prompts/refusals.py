@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Block, Layer, Part
 from cachecost.prompts.request import LAYERS, TTL, Breakpoint, Request, block_at, place_as_sent, writes
@@ -90,13 +93,34 @@ def accepts_breakpoint(block: Block) -> bool:
     return not block.is_thinking and not block.is_empty_text
 
 
-def refusal(request: Request, sent: SentBreakpoints, rules: ModelRules, prompt_tokens: int = 0) -> str | None:
+EXTRA = "{name}: Extra inputs are not permitted"
+NO_SYSTEM_MESSAGES = "role 'system' is not supported on this model"
+NO_EFFORT = "This model does not support the effort parameter."
+NO_EFFORT_LEVEL = "output_config.effort: '{effort}' is not supported on {model}; it takes {levels}."
+NO_THINKING = (
+    '"thinking.type.{kind}" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" '
+    "to control thinking behavior."
+)
+NO_ADAPTIVE = "{kind} thinking is not supported on this model"
+THINKING_OFF = "thinking.type: 'disabled' is not supported on {model} with effort '{effort}', only with {levels}."
+NO_PARAMETER = "'{model}' does not support the `{name}` parameter."
+NO_CHOICE = "tool_choice: type '{kind}' is not supported on {model}; it answers to 'auto' and 'none' only."
+THINKING_AND_CHOICE = "Thinking may not be enabled when tool_choice forces tool use."
+TOGETHER = "{one} is not supported with `{other}`"
+RefusedParameter = tuple[str, str]
+"""Its path in the body, and why: in the API's words where they are known."""
+
+
+def refusal(
+    request: Request, sent: SentBreakpoints, rules: ModelRules, prompt_tokens: int = 0, is_batch: bool = False
+) -> str | None:
     """Why the API rejects this request (the first reason of the list); None if it answers.
 
     `prompt_tokens` is the rendered length; 0 where it is unknown (`--tokens bytes`).
     """
+    parameter = next((words for _, words in refused_parameters(request, rules, is_batch)), None)
     if not rules.uses_breakpoints:
-        return request.fault or _refused_choice(request, rules) or too_long(prompt_tokens, rules)
+        return request.fault or parameter or too_long(prompt_tokens, rules)
     breakpoints = as_sent(request, sent)
     if len(breakpoints) > rules.maximum_breakpoints:
         most = rules.maximum_breakpoints
@@ -108,7 +132,7 @@ def refusal(request: Request, sent: SentBreakpoints, rules: ModelRules, prompt_t
         or _host_lacks(request, breakpoints, rules)
         or sent.fault
         or _ttl_order(request, breakpoints)
-        or _forced_choice(request, rules)
+        or parameter
         or too_long(prompt_tokens, rules)
     )
 
@@ -116,10 +140,84 @@ def refusal(request: Request, sent: SentBreakpoints, rules: ModelRules, prompt_t
 def lacking_feature(request: Request, rules: ModelRules) -> str | None:
     """Why a request is refused for a feature that the host does not have: threads, on-demand compaction."""
     if not rules.accepts_threads and (request.message_thread or request.params.get("thread")):
-        return "thread: Extra inputs are not permitted"
+        return EXTRA.format(name="thread")
     if not rules.accepts_compaction and request.params.get("compaction"):
-        return "compaction: Extra inputs are not permitted"
+        return EXTRA.format(name="compaction")
     return None
+
+
+def refused_parameters(request: Request, rules: ModelRules, is_batch: bool = False) -> Iterator[RefusedParameter]:
+    """The parameters that this model refuses, alone or together. None where a bill shows that it answered."""
+    if request.answering_model == request.model:
+        return
+    params, thread = request.params, request.thread
+    if thread.system is not None and not rules.accepts_system_messages:
+        yield f"messages.{thread.system.length - 1}.role", NO_SYSTEM_MESSAGES
+    if thread.setting is not None and not rules.accepts_message_effort:
+        path = f"messages.{thread.setting.length - 1}.output_config"
+        yield path, EXTRA.format(name=path)
+    if not params:
+        return
+    yield from _refused_thinking(params, rules)
+    name = rules.name or rules.model
+    if params.get("speed") == "fast" and not rules.accepts_fast:
+        yield "speed", NO_PARAMETER.format(model=name, name="speed")
+    if params.get("inference_geo") and not rules.accepts_inference_geo:
+        yield "inference_geo", NO_PARAMETER.format(model=name, name="inference_geo")
+    forced = _forced(params)
+    if forced and not rules.accepts_forced_choice:
+        yield "tool_choice", NO_CHOICE.format(kind=forced, model=rules.model)
+    elif forced and rules.uses_breakpoints and _kind(params, "thinking") == "enabled":
+        yield "tool_choice", THINKING_AND_CHOICE
+    yield from _refused_together(request, rules, is_batch)
+
+
+def _refused_thinking(params: Mapping[str, Any], rules: ModelRules) -> Iterator[RefusedParameter]:
+    kind, effort = _kind(params, "thinking"), _inner(params, "output_config", "effort")
+    efforts, kinds, off = rules.accepted_efforts, rules.accepted_thinking, rules.efforts_without_thinking
+    if effort and efforts is not None and effort not in efforts:
+        levels = ", ".join(efforts)
+        words = NO_EFFORT_LEVEL.format(effort=effort, model=rules.model, levels=levels) if efforts else NO_EFFORT
+        yield "output_config.effort", words
+    if kind and kinds is not None and kind not in kinds:
+        yield "thinking", (NO_ADAPTIVE if kind == "adaptive" else NO_THINKING).format(kind=kind)
+    elif kind == "disabled" and off is not None and effort and effort not in off:
+        yield "thinking", THINKING_OFF.format(model=rules.model, effort=effort, levels=", ".join(off))
+
+
+def _refused_together(request: Request, rules: ModelRules, is_batch: bool) -> Iterator[RefusedParameter]:
+    params, forced = request.params, _forced(request.params)
+    output_format = _inner(params, "output_config", "format") or params.get("output_format")
+    has = {
+        "stream": params.get("stream"),
+        "thinking.type: enabled": _kind(params, "thinking") == "enabled",
+        "output_config.format": output_format,
+        "tool_choice.type: any": forced == "any",
+        "tool_choice.type: tool": forced == "tool",
+        "batch": is_batch,
+        "citations": output_format and (request.thread.has_citations or request.system.has_citations),
+    }
+    for path, one, is_set, excluded in (
+        ("max_tokens", "max_tokens: 0", params.get("max_tokens") == 0, rules.prewarming_excludes),
+        ("speed", "speed: fast", params.get("speed") == "fast", rules.fast_excludes),
+        ("output_config.format", "output_config.format", output_format, rules.format_excludes),
+    ):
+        yield from ((path, TOGETHER.format(one=one, other=name)) for name in excluded if is_set and has.get(name))
+
+
+def _inner(params: Mapping[str, Any], name: str, inner: str) -> Any:
+    value = params.get(name)
+    return value.get(inner) if isinstance(value, Mapping) else None
+
+
+def _kind(params: Mapping[str, Any], name: str) -> Any:
+    return _inner(params, name, "type")
+
+
+def _forced(params: Mapping[str, Any]) -> str | None:
+    """The type of a forced tool choice; None: the model chooses."""
+    kind = _kind(params, "tool_choice")
+    return kind if kind in ("any", "tool") else None
 
 
 def _refused_thread(request: Request, rules: ModelRules) -> str | None:
@@ -172,25 +270,6 @@ def wire_path(request: Request, breakpoint: Breakpoint) -> str:
     """
     layer, message, index = place_as_sent(request, breakpoint)
     return f"messages.{message - 1}.content.{index}" if message else f"{layer}.{index}"
-
-
-def _forced_choice(request: Request, rules: ModelRules) -> str | None:
-    if refused := _refused_choice(request, rules):
-        return refused
-    if _is_forced(request) and (request.params.get("thinking") or {}).get("type") == "enabled":
-        return "Thinking may not be enabled when tool_choice forces tool use."
-    return None
-
-
-def _is_forced(request: Request) -> bool:
-    return (request.params.get("tool_choice") or {}).get("type") in ("any", "tool")
-
-
-def _refused_choice(request: Request, rules: ModelRules) -> str | None:
-    if rules.accepts_forced_choice or not _is_forced(request):
-        return None
-    kind = request.params["tool_choice"]["type"]
-    return f"tool_choice: type '{kind}' is not supported on {rules.model}; it answers to 'auto' and 'none' only."
 
 
 def too_long(tokens: int, rules: ModelRules) -> str | None:

@@ -59,7 +59,8 @@ class Request:
     are its breakpoints in prompt order. `fault` is the API's answer to a body that it rejects for something
     only visible on the wire (a breakpoint on a sub-block …); such a request is never rendered.
     `deferred` are the tools, by name, that a `tool_reference` may load. `message_thread` is the thread in which it
-    was sent; the request is whole nevertheless.
+    was sent; the request is whole nevertheless. `answering_model` is the model that answered it, as its bill shows:
+    that one refuses none of its parameters.
     """
 
     model: str
@@ -72,6 +73,7 @@ class Request:
     fault: str | None = None
     deferred: Mapping[str, Block] = field(default_factory=dict)
     message_thread: MessageThread | None = None
+    answering_model: str = ""
 
     @property
     def params_id(self) -> int:

@@ -15,6 +15,8 @@ ROLES = ("user", "assistant", "system")
 PROVIDER_TOOLS = ("web_search_", "web_fetch_")
 """Server tools whose definition stands at the head of the system layer (rule 2)."""
 BREAKPOINT = "cache_control"
+CACHE_POINT = "cachePoint"
+"""A block of Bedrock's Converse, where it may not stand."""
 NOT_PERMITTED = "Extra inputs are not permitted"
 Write = Callable[[Mapping[str, Any]], bytes]
 """Writes an object as the compact JSON of rule 19."""
@@ -185,7 +187,7 @@ def _fault_at(subs: Iterable[tuple[str, Mapping[str, Any]]]) -> str | None:
     """Why the API rejects these sub-blocks: neither they nor anything inside them may have a breakpoint."""
     for inside, sub in subs:
         if ttl_of(sub.get(BREAKPOINT), inside):
-            return f"{inside}.{BREAKPOINT}: {NOT_PERMITTED}"
+            return _fault_of_point(sub, inside) or f"{inside}.{BREAKPOINT}: {NOT_PERMITTED}"
         if fault := _fault_inside(sub, inside):
             return fault
     return None
@@ -196,8 +198,15 @@ def _fault_inside(content: Mapping[str, Any], path: str) -> str | None:
     return _fault_at(_paths_inside(content, path))
 
 
+def _fault_of_point(content: Mapping[str, Any], path: str) -> str | None:
+    """Amazon's words for a cache point in a tool result."""
+    return f"{path}: extraneous key [{CACHE_POINT}] is not permitted" if content.get("type") == CACHE_POINT else None
+
+
 def breakpoint_fault(content: Mapping[str, Any], path: str) -> str | None:
     """Why this object cannot have its breakpoint, in the API's words; None if it can."""
+    if fault := _fault_of_point(content, path):
+        return fault
     kind = content.get("type")
     if kind in THINKING:
         return f"{path}.{kind}.{BREAKPOINT}: {NOT_PERMITTED}"
@@ -248,8 +257,10 @@ def parse_message(
     if deferred:
         blocks = tuple(bringing(block, item, deferred) for block, item in zip(blocks, items, strict=True))
     breakpoints, faults = collect_breakpoints(items, f"{path}.content")
+    config = body.get("output_config")
+    effort = config.get("effort") if isinstance(config, Mapping) else None
     return ParsedMessage(
-        Message.of(role, blocks),
+        Message.of(role, blocks, str(effort) if effort else ""),
         breakpoints,
         tuple(fault.replace(path + ".", "messages.{n}.", 1) for fault in faults),
     )

@@ -25,7 +25,9 @@ NEEDED = ("minimum_tokens", "context_window", "scope", "ttl_s")
 """Rules that every host states; each is a field of ModelRules under the same name."""
 WHERE_STATED = (
     *("keeps_thinking", "accepts_forced_choice", "default_effort", "default_thinking", "standard_context_window"),
-    *("effort_layer", "accepts_message_effort"),
+    *("effort_layer", "accepts_message_effort", "accepts_system_messages", "accepted_efforts", "accepted_thinking"),
+    *("efforts_without_thinking", "accepts_fast", "accepts_inference_geo"),
+    *("prewarming_excludes", "fast_excludes", "format_excludes"),
     *("lookback_positions", "maximum_breakpoints", "accepts_automatic", "accepted_ttls", "matching", "step_tokens"),
     *("reported_step_tokens", "grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read"),
     *("surplus_breakpoints", "breakpoint_layers", "implicit_breakpoint", "finds", "keyed_by", "keeps_answers"),
@@ -181,6 +183,22 @@ class ModelRules:
     configuration (rule 2)."""
     accepts_message_effort: bool = False
     """Whether a system message within the conversation may change the effort, which keeps what is cached."""
+    accepts_system_messages: bool = True
+    """Whether messages may have the role system."""
+    accepted_efforts: tuple[str, ...] | None = None
+    """The values of output_config.effort; none: it is a 400. None: any."""
+    accepted_thinking: tuple[str, ...] | None = None
+    """The values of thinking.type. None: any."""
+    efforts_without_thinking: tuple[str, ...] | None = None
+    """The efforts at which thinking may be disabled. None: any."""
+    accepts_fast: bool = True
+    accepts_inference_geo: bool = True
+    prewarming_excludes: tuple[str, ...] = ()
+    """What a request with `max_tokens: 0` may not have."""
+    fast_excludes: tuple[str, ...] = ()
+    """What a request with `speed: fast` may not have."""
+    format_excludes: tuple[str, ...] = ()
+    """What a request with an output format may not have."""
     default_thinking: str = "disabled"
     """Thinking that equals leaving it out: disabled or adaptive (rule 2)."""
     accepts_threads: bool = True

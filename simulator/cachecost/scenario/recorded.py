@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cachecost.base.yaml_text import PlacedValue
@@ -18,13 +18,16 @@ class RecordedScenario:
     """A scenario without a command, and the calls of each run of the command that it had.
 
     `runs` is empty for a scenario that never had one. `kept` is a recording of the first run with the content that
-    the scenario keeps, and `kept_calls` are the calls in it.
+    the scenario keeps, and `kept_calls` are the calls in it. `clock` says how the clock of the second run was another
+    one; "" where it was the same. `machine` has names of this machine and its user, by what each is.
     """
 
     scenario: Scenario
     runs: Sequence[Sequence[RecordedCall]] = ()
     kept: Path | None = None
     kept_calls: Sequence[RecordedCall] = ()
+    clock: str = ""
+    machine: Mapping[str, str] = field(default_factory=dict)
 
 
 Record = Callable[[Path, Scenario], RecordedScenario]

@@ -244,7 +244,7 @@ class CallPreparer:
         breakpoints = _moved_breakpoints(sent, content.request, before.prompts[0])
         if breakpoints is None or sent.told.request is not call.request or sent.told.looks_at is not None:
             return None
-        if refused := refusal(call.request, sent.breakpoints, rules):
+        if refused := refusal(call.request, sent.breakpoints, rules, is_batch=call.is_batch):
             return UnpreparedCall(None, refused, REFUSED)
         return replace(before, prompts=[replace(before.prompts[0], breakpoints=breakpoints)])
 
@@ -281,7 +281,8 @@ class CallPreparer:
             notes, refused = kept.notes, kept.refused
         else:
             sent = self.prompts.prepare_request(call.request, rules)
-            notes, refused = sent.told.notes, refusal(sent.told.request, sent.breakpoints, rules)
+            notes = sent.told.notes
+            refused = refusal(sent.told.request, sent.breakpoints, rules, is_batch=call.is_batch)
         if refused:
             return UnpreparedCall(None, refused, REFUSED, notes)
         try:
@@ -340,7 +341,7 @@ class CallPreparer:
 
     def _rendered(self, call: Call, rules: ModelRules) -> _RenderedCall:
         sent = self.prompts.prepare_request(call.request, rules)
-        refused = refusal(sent.told.request, sent.breakpoints, rules)
+        refused = refusal(sent.told.request, sent.breakpoints, rules, is_batch=call.is_batch)
         is_as_sent = sent.told.request is call.request and sent.told.looks_at is None
         return _RenderedCall(call, rules, self._render(call, sent, rules), refused, sent.told.notes, is_as_sent)
 

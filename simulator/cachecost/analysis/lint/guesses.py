@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import takewhile
 
@@ -23,6 +24,12 @@ class Guesser:
 
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[Candidate, ...]] = {}
+        self._sent: dict[bytes, tuple[float, float]] = {}
+
+    def may_have_stood_still(self, digest: bytes) -> bool:
+        """Whether all requests with this block were sent before the time of day in it could be another."""
+        first, last = self._sent.get(digest, (0.0, math.inf))
+        return last - first < max((word.step_s for _, _, word in self._known.get(digest, ())), default=0.0)
 
     def guesses(self, loaded: LoadedRequest) -> Iterator[LintFinding]:
         """One finding a text that holds a candidate: the surest, the first of equals."""
@@ -30,6 +37,9 @@ class Guesser:
             if not loaded.reaches(place):
                 return
             for candidate in self._candidates(block):
+                if loaded.start is not None:
+                    first, last = self._sent.get(block.digest, (loaded.start, loaded.start))
+                    self._sent[block.digest] = min(first, loaded.start), max(last, loaded.start)
                 yield _finding(loaded, place, block, candidate)
 
     def _candidates(self, block: Block) -> tuple[Candidate, ...]:

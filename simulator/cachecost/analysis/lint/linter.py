@@ -102,7 +102,7 @@ class Linter:
             if not (one.code in NOTHING and index in continued)
             and not (one.code == NO_BREAKPOINT and self._is_log[index] and index not in in_pair)
         ]
-        return merge_findings(_drop_settled(kept, self._sent_again))
+        return merge_findings(_drop_settled(kept, self._sent_again, self._guesser))
 
     def _find_continued(self) -> set[Index]:
         """Requests that a later one with a breakpoint that counts goes on from: their conversation was only short
@@ -141,14 +141,18 @@ def _check_pair(a: LoadedRequest, b: LoadedRequest, margin: int, alone: set[str]
     yield from (one for one in check_last_breakpoint(a, b) if HEAD_ONLY not in alone)
 
 
-def _drop_settled(found: Sequence[LintFinding], sent_again: set[bytes]) -> Iterator[LintFinding]:
-    """Without guesses that pairs have settled: the same block was sent again, or it was seen to change."""
+def _drop_settled(found: Sequence[LintFinding], sent_again: set[bytes], guesser: Guesser) -> Iterator[LintFinding]:
+    """Without guesses that pairs have settled: the same block was sent again, when a clock in it would have gone on, or
+    it was seen to change.
+    """
     sightings = {(one.digest, one.request, one.call) for one in found if one.digest}
     again = Counter(digest for digest, _, _ in sightings)
     seen = tuple({one.path for one in found if one.code == CONFIRMED})
     for one in found:
         is_guess = one.code in (SURE, MAYBE)
-        if not is_guess or not (one.digest in sent_again or again[one.digest] > 1 or one.path in seen):
+        is_same = one.digest in sent_again or again[one.digest] > 1
+        is_same = is_same and not (one.code == SURE and guesser.may_have_stood_still(one.digest))
+        if not is_guess or not (is_same or one.path in seen):
             yield one
 
 

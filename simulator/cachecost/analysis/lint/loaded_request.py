@@ -62,6 +62,9 @@ class LoadedRequest:
     sized: bool
     bill: CallBill | None = None
     sizes: PrefixSizes = AS_COUNTED
+    is_batch: bool = False
+    start: float | None = None
+    """When it was sent, in seconds since the epoch, where the log says it."""
 
     @property
     def total(self) -> int:

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.loaded_request import LoadedRequest, place_of
 from cachecost.analysis.lint.request_loader import only_breakpoints, strip_request
-from cachecost.prompts.refusals import SentBreakpoints, lacking_feature, refusal
+from cachecost.prompts.refusals import SentBreakpoints, lacking_feature, refusal, refused_parameters
 from cachecost.prompts.request import Breakpoint, MessageThread, Request
+
+ANSWERED = "The log has an answer to it: what reached the API was another request than this."
+OF_TOOL_CHOICE, OF_PARAMETER = "CC506", "CC509"
 
 
 def check_refusals(loaded: LoadedRequest) -> Iterator[LintFinding]:
-    """Every reason why this request is a 400. None where the log has its bill: the API answered it."""
-    if loaded.bill is not None:
-        return
+    """Every reason why this request is a 400, as `replay` has them: where the log has its bill, no parameter and no
+    length is one.
+    """
+    for found in _check_breakpoints(loaded):
+        yield found if loaded.bill is None else replace(found, message=f"{found.message} {ANSWERED}")
+    if loaded.bill is None:
+        for path, words in refused_parameters(loaded.request, loaded.rules, loaded.is_batch):
+            yield LintFinding(OF_TOOL_CHOICE if path == "tool_choice" else OF_PARAMETER, path, words)
+        yield from _check_length(loaded)
+
+
+def _check_breakpoints(loaded: LoadedRequest) -> Iterator[LintFinding]:
     yield from _check_count(loaded)
     yield from _check_thread(loaded)
     yield from (LintFinding("CC503", path, words) for path, words in loaded.faults)
     yield from _check_automatic(loaded)
     yield from _check_host(loaded)
     yield from _check_order(loaded)
-    yield from _check_tool_choice(loaded)
-    yield from _check_length(loaded)
 
 
 def _refusal(
@@ -59,10 +68,6 @@ def _check_thread(loaded: LoadedRequest) -> Iterator[LintFinding]:
         yield LintFinding("CC501", "thread", words)
 
 
-def _without_features(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in params.items() if name not in ("thread", "compaction")}
-
-
 def _check_automatic(loaded: LoadedRequest) -> Iterator[LintFinding]:
     if loaded.sent_breakpoints.fault and (
         words := _refusal(loaded, strip_request(loaded.request), only_breakpoints(fault=loaded.sent_breakpoints.fault))
@@ -92,11 +97,6 @@ def _check_order(loaded: LoadedRequest) -> Iterator[LintFinding]:
             words := _refusal(loaded, strip_request(loaded.request), only_breakpoints((short, breakpoint)))
         ):
             yield LintFinding("CC502", _path(loaded, breakpoint), f"{words} The 5m block is {_path(loaded, short)}.")
-
-
-def _check_tool_choice(loaded: LoadedRequest) -> Iterator[LintFinding]:
-    if words := _refusal(loaded, strip_request(loaded.request, params=_without_features(loaded.request.params))):
-        yield LintFinding("CC506", "tool_choice", words)
 
 
 def _check_length(loaded: LoadedRequest) -> Iterator[LintFinding]:

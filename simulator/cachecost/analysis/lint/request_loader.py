@@ -12,8 +12,9 @@ from typing import Any
 from cachecost.analysis.lint.bills import CallBill, bill_of
 from cachecost.analysis.lint.loaded_request import LoadedRequest, SizedBreakpoint
 from cachecost.analysis.lint.sizing import size_breakpoints
-from cachecost.base.errors import Fault, InputError
+from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.readers.http.bare_body import NAMES, api_of, messages_body
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.counting import CannotCount
 from cachecost.prompts.edits import since_compaction
@@ -22,7 +23,7 @@ from cachecost.prompts.refusals import SentBreakpoints, accepts_breakpoint, sent
 from cachecost.prompts.render import Prompt, Renderer
 from cachecost.prompts.request import Breakpoint, Request, block_at
 from cachecost.prompts.wire import NotAMessage, breakpoint_fault, content_blocks, own_breakpoint
-from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.providers.rules import DEFAULT_HOST, ModelRules, RuleBook
 from cachecost.tokens.calibrated import BilledLengths
 from cachecost.tokens.factory import make_counter
 
@@ -44,14 +45,24 @@ class RequestLoader:
         self._calls = 0
 
     def body(self, body: Mapping[str, Any], label: str) -> LoadedRequest:
-        """A body of the Messages API. Raises InputError where it is none, CannotEvaluate for an unknown model."""
+        """A body of the Messages API, or of another, by its keys. Raises InputError where it is none, CannotEvaluate
+        for an unknown model and OtherCache for a cache that lint does not support.
+        """
         try:
-            request = self._intake.body(body)
-            faults = tuple(wire_faults(body))
+            bare = messages_body(body)
+            request = self._intake.body(bare.body)
+            faults = tuple(wire_faults(bare.body))
         except NotAMessage as fault:
-            raise InputError([Fault(label, str(fault))]) from None
-        rules = self._rules.rules(self.host, request.model)
-        return size_breakpoints(self._load(label, None, request, rules, faults))
+            api = api_of(body) or "messages"
+            where = "" if api == "messages" else f"a request of {NAMES[api]}: "
+            raise InputError([Fault(label, f"{where}{fault}")]) from None
+        host = bare.host if bare.host and self.host == DEFAULT_HOST else self.host
+        try:
+            return size_breakpoints(self._load(label, None, request, self._rules.rules(host, request.model), faults))
+        except CannotEvaluate as error:
+            if bare.api == "messages":
+                raise
+            raise type(error)(f"{label}: a request of {NAMES[bare.api]}: {error}") from None
 
     def call(self, call: RecordedCall, label: str, number: int) -> LoadedRequest:
         """A recorded call, the `number`-th of its file; `size` it when all calls of the log are loaded.
@@ -64,7 +75,7 @@ class RequestLoader:
         loaded = self._load(label, number, request, rules, faults, call.workspace)
         bill = bill_of(call)
         self._learn(loaded, bill)
-        return replace(loaded, bill=bill)
+        return replace(loaded, bill=bill, is_batch=call.is_batch, start=call.start if call.timestamp else None)
 
     def size(self, loaded: LoadedRequest) -> LoadedRequest:
         """A recorded call with its lengths, by all bills of the log."""
@@ -169,7 +180,7 @@ def _block_path(words: str) -> str:
 def strip_request(request: Request, **fields: Any) -> Request:
     """The request without everything but its blocks that the API could refuse; `fields` put some of it back."""
     nothing: dict[str, Any] = {"breakpoints": (), "automatic": None, "params": {}, "fault": None}
-    return replace(request, **{**nothing, "message_thread": None, **fields})
+    return replace(request, **{**nothing, "message_thread": None, "answering_model": request.model, **fields})
 
 
 def only_breakpoints(breakpoints: tuple[Breakpoint, ...] = (), fault: str | None = None) -> SentBreakpoints:

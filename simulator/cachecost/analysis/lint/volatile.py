@@ -1,8 +1,8 @@
 """Words in a text that may be others in the next request: times, dates, ids, counters. Patterns, and how sure.
 
 A word is *strong* if it looks like the time of day or like an id made for one session or request: it has the time in
-it or is called so. Examples (`e.g. 2024-05-01T10:00:00Z`), versions, digests of commits and ids that last (of a user,
-an account …) are no candidates.
+it or is called so. Examples (`e.g. 2024-05-01T10:00:00Z`), versions, digests of commits other than the current one and
+ids that last (of a user, an account …) are no candidates.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ BEFORE = 56
 
 
 class VolatileWord(NamedTuple):
-    """A word that may change, from `start` to `end`."""
+    """A word that may change, from `start` to `end`. A time of day stays the same for `step_s` seconds."""
 
     start: int
     end: int
     kind: str
     strong: bool
+    step_s: float = 0.0
 
 
 TIME_OF_DAY = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:\s?[AaPp]\.?[Mm]\b\.?)?"
@@ -46,11 +47,30 @@ COUNTER = re.compile(
     r"|\b(?:turn|iteration|attempt|round)\s+(\d{1,9})\s+of\s+\d",
     re.IGNORECASE,
 )
+WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+TODAY = re.compile(
+    rf"\b(?:today|it)(?:'s|\s+is)\s+(?:now\s+)?({WEEKDAY}(?:,?\s+(?:the\s+)?(?:{MONTH}\s+\d{{1,2}}|\d{{1,2}}\s+{MONTH}))?"
+    rf"|{MONTH}\s+\d{{1,2}}|\d{{1,2}}\s+{MONTH})(?:st|nd|rd|th)?\b(?!,?\s+\d{{4}})",
+    re.IGNORECASE,
+)
+TEMPORARY = re.compile(
+    r"(?<=[/\\])(?:tmp[a-z0-9_]{8}|tmp\.[A-Za-z0-9]{10}|[\w.]+-(?=\w*\d)(?=\w*[A-Za-z])[A-Za-z0-9]{6,12})(?![\w.-])"
+)
+"""A name as mkdtemp, mktemp and Node make it, in a folder for such (`IN_TEMPORARY`)."""
+IN_TEMPORARY = re.compile(r"(?:/tmp|/T|\\Temp)[/\\]$", re.IGNORECASE)
+PORT = re.compile(r"(?<=:)(?:3276[89]|327[7-9]\d|32[89]\d{2}|3[3-9]\d{3}|[45]\d{4}|6[0-5]\d{3})(?!\d)")
+LOCAL = re.compile(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]):$", re.IGNORECASE)
+SHORT_HEX = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b")
+OF_HEAD = re.compile(
+    r"\b(?:HEAD|(?:current|latest|last) (?:git )?(?:commit|sha|revision))[\"'`*]{0,3}(?: is(?: at)?|:| at)?\s*"
+    r"[\"'`(]{0,3}$",
+    re.IGNORECASE,
+)
 
 NOW = re.compile(
-    r"\b(?:current|now|today'?s?|local|present|server|system|utc|generated|rendered|requested|started|timestamp|time)"
+    r"\b(?:it(?:'s|\s+is)(?:\s+(?:now|currently))?\s*$|(?:current|now|today'?s?|local|present|server|system|utc|generated|rendered|requested|started|timestamp|time)"
     r"[\s_-]{0,2}(?:date[\s_-]?(?:and[\s_-])?time|datetime|date|time|timestamp|at|on)?"
-    r"(?:\s*\([^()]{0,12}\))?[\"'`*>]{0,4}\s*(?:[:=]|is|now|are)?\s*[\"'`*<(]{0,4}(?:\w{3,9},?\s+)?$",
+    r"(?:\s*\([^()]{0,12}\))?[\"'`*>]{0,4}\s*(?:[:=]|is|now|are)?\s*[\"'`*<(]{0,4}(?:\w{3,9},?\s+)?$)",
     re.IGNORECASE,
 )
 MADE_FOR = (
@@ -67,7 +87,7 @@ EXAMPLE = re.compile(
 )
 LASTING = re.compile(
     r"(?:user|account|org\w*|project|tenant|team|workspace|customer|device|install\w*|agent|app\w*|client|commit|sha\d*"
-    r"|hash|digest|md5|checksum|revision|schema|namespace)[\s_-]{0,2}(?:id|uuid|guid|key)?[\"'`*]{0,3}\s*[:=#(@]?\s*[\"'`*<(]{0,4}$",
+    r"|hash|digest|md5|checksum|revision|schema|namespace)[\s_-]{0,2}(?:id|uuid|guid|key)?[\"'`*]{0,3}\s*(?:is|[:=#(@])?\s*[\"'`*<(]{0,4}$",
     re.IGNORECASE,
 )
 MIDNIGHT = re.compile(r"[T\s]00:00(?::00(?:[.,]0+)?)?\s?(?:Z|[+-]|$)")
@@ -94,7 +114,7 @@ def _candidates(text: str) -> Iterator[VolatileWord]:
     for match in MOMENT.finditer(text):
         before_it = _text_before(text, match.start())
         if not EXAMPLE.search(before_it) and not MIDNIGHT.search(match[0]):
-            yield VolatileWord(*match.span(), "time", bool(NOW.search(before_it)))
+            yield VolatileWord(*match.span(), "time", bool(NOW.search(before_it)), _step_s(match[0]))
     yield from _find_named(text, CLOCK, NOW, "time")
     yield from _find_named(text, EPOCH, NOW, "time")
     yield from (one._replace(strong=False) for one in _find_named(text, DAY, NOW, "date"))
@@ -104,6 +124,12 @@ def _candidates(text: str) -> Iterator[VolatileWord]:
         VolatileWord(*match.span(), "id", True) for match in MADE_ID.finditer(text) if _is_no_example(text, match)
     )
     yield from _find_named(text, NAMED_ID, FRESH_ID, "id")
+    for match in TODAY.finditer(text):
+        if not EXAMPLE.search(_text_before(text, match.start())):
+            yield VolatileWord(*match.span(1), "date", False)
+    yield from _find_named(text, TEMPORARY, IN_TEMPORARY, "id")
+    for pattern, name in ((PORT, LOCAL), (SHORT_HEX, OF_HEAD)):
+        yield from (one._replace(strong=False) for one in _find_named(text, pattern, name, "id"))
     for match in COUNTER.finditer(text):
         yield VolatileWord(*match.span(1 if match[1] else 2), "counter", False)
 
@@ -113,7 +139,12 @@ def _find_named(text: str, pattern: re.Pattern[str], name: re.Pattern[str], kind
     for match in pattern.finditer(text):
         before_it = _text_before(text, match.start())
         if name.search(before_it) and not EXAMPLE.search(before_it):
-            yield VolatileWord(*match.span(), kind, True)
+            yield VolatileWord(*match.span(), kind, True, _step_s(match[0]) if kind == "time" else 0.0)
+
+
+def _step_s(moment: str) -> float:
+    """A minute where a time has no seconds."""
+    return 60.0 if re.search(r"(?<![\d:])\d{1,2}:\d{2}(?!:?\d)", moment) else 1.0
 
 
 def _ids(text: str, pattern: re.Pattern[str]) -> Iterator[VolatileWord]:

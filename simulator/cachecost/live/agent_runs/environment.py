@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import Mapping, Sequence
 
+from cachecost.live.agent_runs.run_clock import RunClock
 from cachecost.live.keys import SHORTEST
 from cachecost.live.server.arrival import PLACEHOLDER
 
@@ -20,16 +22,29 @@ ELSEWHERE = re.compile(
 """Names of variables that would lead a client to another host or account."""
 NOWHERE = "http://127.0.0.1:9"
 """A proxy that refuses: nothing listens on the port of the discard service (RFC 863)."""
+SHORTEST_NAME = 4
+EVERYDAY_NAMES = frozenset(
+    {"root", "user", "users", "admin", "runner", "ubuntu", "debian", "node", "nobody", "vscode", "codespace", "jenkins"}
+    | {"gitlab-runner", "build", "builder", "ci-user", "docker", "agent", "work", "worker", "home", "server", "host"}
+    | {"localhost", "test", "tester", "developer", "default", "macbook", "desktop", "laptop", "claude", "python"}
+)
 HASH_SEEDS = ("1", "2")
 """PYTHONHASHSEED of each run: sets of text are in another order in each, and the same on every machine."""
 
 
 def environment_of(
-    outside: Mapping[str, str], more: Mapping[str, str], address: str, turns: Sequence[str], run: int
+    outside: Mapping[str, str],
+    more: Mapping[str, str],
+    address: str,
+    turns: Sequence[str],
+    run: int,
+    clock: RunClock | None = None,
 ) -> dict[str, str]:
-    """The variables of a command in its `run`-th run (from 0), whose API is at `address`. `more` are the scenario's."""
+    """The variables of a command in its `run`-th run (from 0), whose API is at `address`. `more` are the scenario's;
+    `clock` is that of the run, if it is not that of the machine.
+    """
     kept = {name: value for name, value in outside.items() if not (SECRET.search(name) or ELSEWHERE.fullmatch(name))}
-    return {
+    here = {
         **kept,
         "PYTHONHASHSEED": HASH_SEEDS[run],
         **more,
@@ -41,6 +56,14 @@ def environment_of(
         "NO_PROXY": "127.0.0.1,localhost",
         "no_proxy": "127.0.0.1,localhost",
     }
+    return clock.set_in(here) if clock else here
+
+
+def machine_names(outside: Mapping[str, str]) -> dict[str, str]:
+    """The names of this machine and its user, where they are no everyday words."""
+    user = outside.get("USER") or outside.get("LOGNAME") or outside.get("USERNAME") or ""
+    names = {"host name": socket.gethostname(), "user name": user}
+    return {what: name for what, name in names.items() if len(name) >= SHORTEST_NAME and name not in EVERYDAY_NAMES}
 
 
 def refusing_proxies() -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -19,8 +20,9 @@ from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.agent_runs.environment import environment_of, secrets_in_environment
+from cachecost.live.agent_runs.environment import environment_of, machine_names, secrets_in_environment
 from cachecost.live.agent_runs.processes import CommandEnd, CommandLine, Launcher, find_program
+from cachecost.live.agent_runs.run_clock import RunClock, run_clocks
 from cachecost.live.agent_runs.run_server import RunServer
 from cachecost.live.callbacks import Say
 from cachecost.live.keys import without
@@ -44,13 +46,17 @@ def record_agent(path: Path, scenario: Scenario, place: Path, times: int, say: S
     source = scenario.conversation
     assert source.command is not None
     job = _Job(path, scenario, source, source.command, place, Launcher())
-    runs = [job.run(number) for number in range(times)]
-    say(_what_ran(job, runs))
+    runs, clock = [job.run(0)], ""
+    if times > 1:
+        again, clock = job.run_again()
+        runs.append(again)
+    say(_what_ran(job, runs, clock))
     recording = place / "recording.jsonl"
     call_recording.write(Title(scenario.name), runs[0], recording)
     kept = _content_free(job, runs[0]) if source.content == "digest" else recording
     kept_calls = list(read_calls(kept, "calls")) if source.content == "digest" else runs[0]
-    return RecordedScenario(with_recording(scenario, path.parent, recording, runs[0]), runs, kept, kept_calls)
+    replaced = with_recording(scenario, path.parent, recording, runs[0])
+    return RecordedScenario(replaced, runs, kept, kept_calls, clock, machine_names(os.environ))
 
 
 def _content_free(job: _Job, calls: Sequence[RecordedCall]) -> Path:
@@ -69,12 +75,13 @@ def _count_for_all(block: Block) -> tuple[Mapping[str, int], str]:
     return {name: number for name, number in counts.items() if not name.startswith("ctok")}, prose
 
 
-def _what_ran(job: _Job, runs: Sequence[Sequence[RecordedCall]]) -> str:
+def _what_ran(job: _Job, runs: Sequence[Sequence[RecordedCall]], clock: str) -> str:
     times = "" if len(runs) == 1 else f", {len(runs)} times"
+    later = f"; the second run's clock: {clock or 'as the first'}" if times else ""
     refusal = job.launcher.refusal
     network = f"proxies that refuse ({refusal})" if refusal else "its own network"
     calls = count_text(len(runs[0]), "call")
-    return f"{job.path}: ran {shlex.join(job.command)}{times}: {calls}; no internet access: {network}"
+    return f"{job.path}: ran {shlex.join(job.command)}{times}: {calls}; no internet access: {network}{later}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +95,26 @@ class _Job:
     place: Path
     launcher: Launcher
 
-    def run(self, number: int) -> list[RecordedCall]:
+    def run_again(self) -> tuple[list[RecordedCall], str]:
+        """The calls of the second run, under another clock where a program takes one, and how it was set: a command
+        that fails under another clock runs once more under its own. Raises CommandFailed, InputError.
+        """
+        seen = self.place / "clocks"
+        seen.mkdir()
+        for number, clock in enumerate(run_clocks(seen)):
+            with suppress(CommandFailed):
+                calls = self.run(1, f"run-2-{number}", clock)
+                if clock.description:
+                    return calls, clock.description
+        return self.run(1), ""
+
+    def run(self, number: int, name: str = "", clock: RunClock | None = None) -> list[RecordedCall]:
         """The calls of the `number`-th run (from 0). Raises CommandFailed, InputError."""
         start = midnight(self.scenario.as_of or data_date(self.scenario.host))
-        with RunServer(self.scenario, self.path.parent, start, self.place / f"run-{number + 1}.jsonl") as server:
+        log = self.place / f"{name or f'run-{number + 1}'}.jsonl"
+        with RunServer(self.scenario, self.path.parent, start, log) as server:
             for line in self._lines():
-                self._run_line(line, number, server)
+                self._run_line(line, number, server, clock)
             if not server.calls:
                 raise self._failure(f"made no call: {_hint(server.refused)}")
             return server.recorded_calls()
@@ -117,11 +138,11 @@ class _Job:
         own = self.path.parent
         return own / self.source.folder if self.source.folder is not None else project_folder(own)
 
-    def _run_line(self, line: CommandLine, number: int, server: RunServer) -> None:
+    def _run_line(self, line: CommandLine, number: int, server: RunServer, clock: RunClock | None) -> None:
         path = self.source.env.get("PATH", os.environ.get("PATH"))
         if not find_program(line.words[0], line.folder, path):
             raise self._failure("cannot run: there is no such program")
-        environment = partial(environment_of, os.environ, self.source.env, turns=self._turns, run=number)
+        environment = partial(environment_of, os.environ, self.source.env, turns=self._turns, run=number, clock=clock)
         with self.launcher.begin(line, environment) as running, server.serving(running.listener):
             ended = running.wait(self.source.timeout)
         if server.unknown:

@@ -18,7 +18,7 @@ EXTRA = "Extra inputs are not permitted"
 
 def body_fault(body: Body, version: str) -> ApiError | None:
     """The first error that the API finds in `body` before it looks at the prompt; None: no error."""
-    return _first(_missing(body), _max_tokens(body), _prewarming(body), _by_version(body, version))
+    return _first(_missing(body), _max_tokens(body), _by_version(body, version))
 
 
 def count_fault(body: Body, version: str) -> ApiError | None:
@@ -57,20 +57,6 @@ def _max_tokens(body: Body) -> Iterator[str]:
         yield "stream: Input should be a valid boolean"
 
 
-def _prewarming(body: Body) -> Iterator[str]:
-    """`max_tokens: 0` only fills the cache, so parameters that shape an answer are refused."""
-    if body.get("max_tokens") != 0:
-        return
-    if body.get("stream"):
-        yield "max_tokens: 0 is not supported with `stream`"
-    if _kind(body, "thinking") == "enabled":
-        yield "max_tokens: 0 is not supported with `thinking.type` 'enabled'"
-    if body.get("output_format") or (_object(body, "output_config").get("format")):
-        yield "max_tokens: 0 is not supported with `output_config.format`"
-    if _kind(body, "tool_choice") in ("any", "tool"):
-        yield f"max_tokens: 0 is not supported with `tool_choice.type` '{_kind(body, 'tool_choice')}'"
-
-
 def _by_version(body: Body, version: str) -> Iterator[str]:
     if version != STRICT:
         return
@@ -95,12 +81,3 @@ def _blocks(body: Body) -> Iterator[tuple[str, object, Mapping[str, Any]]]:
 def _inner(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     content = value.get("content")
     return [one for one in content if isinstance(one, Mapping)] if isinstance(content, list) else []
-
-
-def _object(body: Body, name: str) -> Mapping[str, Any]:
-    value = body.get(name)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _kind(body: Body, name: str) -> object:
-    return _object(body, name).get("type")

@@ -40,7 +40,7 @@ def check_object(
     check: dict[str, Any] = {
         "format": FORMAT,
         "verdict": result.verdict,
-        "budgets": [_budget(verdict) for verdict in result.budgets],
+        "budgets": [_budget(verdict, lines) for verdict in result.budgets],
         "strategies": [_strategy(cost) for cost in result.costs],
         "accept": list(dict.fromkeys(_accept_commands(result))),
         "sessions": list(map(_session, result.costs, daily)),
@@ -65,7 +65,7 @@ def _accept_commands(result: BudgetResult) -> list[str]:
     return [f"cachecost check --update {file}{sets}" for file in known]
 
 
-def _budget(verdict: Verdict) -> dict[str, Any]:
+def _budget(verdict: Verdict, lines: Mapping[tuple[str, ...], SourceLine]) -> dict[str, Any]:
     place = verdict.place
     return {
         "scenario": verdict.scenario,
@@ -78,7 +78,7 @@ def _budget(verdict: Verdict) -> dict[str, Any]:
         "file": place.file if place else None,
         "line": place.line if place else None,
         "column": place.column if place else None,
-        "changes": [_change(change) for change in verdict.changes],
+        "changes": [_change(change, lines.get(change.search)) for change in verdict.changes],
     }
 
 
@@ -88,7 +88,7 @@ def _exact_rounded(actual: Decimal) -> str:
         return exact(+actual)
 
 
-def _change(change: CostChange) -> dict[str, Any]:
+def _change(change: CostChange, line: SourceLine | None) -> dict[str, Any]:
     return {
         "call": change.call,
         "last": change.last or change.call,
@@ -99,6 +99,8 @@ def _change(change: CostChange) -> dict[str, Any]:
         "code": change.code or None,
         "layer": change.layer or None,
         "block": change.block or None,
+        "file": line and line.file,
+        "line": line and line.line,
     }
 
 

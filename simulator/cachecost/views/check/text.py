@@ -11,6 +11,7 @@ from cachecost.base.inert import inert
 from cachecost.views.check.change_words import (
     change_lines,
     excerpt_lines,
+    place_words,
     rest_words,
     session_of,
     session_words,
@@ -68,7 +69,8 @@ def change_words(change: CheckObject) -> str:
     effect = f" → {change['effect']}" if change["effect"] else ""
     times = f" in {change['calls']:,} calls" if change["calls"] > 1 else ""
     code = f" [{change['code']}]" if change["code"] else ""
-    return f"{since}: {change['what']}{effect}{times}: {cost}{code}"
+    place = f"  {place_words(change)}" if change["file"] else ""
+    return f"{since}: {change['what']}{effect}{times}: {cost}{code}{place}"
 
 
 def _passed_lines(budgets: Sequence[CheckObject]) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """Converts bodies of Amazon Bedrock's Converse API to the Messages API; its cache points become breakpoints.
 
 Read in November 2026: the Bedrock API reference and its SDKs' types (CachePointBlock, ReasoningContentBlock,
-TokenUsage). A cache point is a separate block after the block that it applies to. Blocks that only Converse has
-keep their name as the type.
+TokenUsage). A cache point is a separate block after the block that it applies to; within a tool result there may be
+none, so there it stays a block, with a breakpoint that the API refuses. Blocks that only Converse has keep their name
+as the type.
 """
 
 from __future__ import annotations
@@ -12,10 +13,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from cachecost.conversations.readers.common.json_values import array_at, object_at
-from cachecost.prompts.wire import NotAMessage
+from cachecost.prompts.wire import BREAKPOINT, CACHE_POINT, NotAMessage
 
 Body = dict[str, Any]
-POINT = "cachePoint"
+POINT = CACHE_POINT
+KINDS = frozenset(
+    {"text", "json", "image", "document", "video", "audio", "toolUse", "toolResult", "reasoningContent", POINT}
+    | {"guardContent", "citationsContent", "searchResult"}
+)
+"""The keys of content blocks."""
 
 
 def from_converse(body: Mapping[str, Any], model: str) -> Body:
@@ -48,18 +54,20 @@ def from_converse_blocks(items: Any, path: str) -> list[Body]:
     return _convert_blocks(items, path, _block)
 
 
-def _convert_blocks(items: Any, path: str, translated: Any) -> list[Body]:
+def _convert_blocks(items: Any, path: str, translated: Any, is_inner: bool = False) -> list[Body]:
     blocks: list[Body] = []
     for number, item in enumerate(array_at(items, path)):
         place = f"{path}.{number}"
         kind, value = _kind_and_value(item, place)
         if kind != POINT:
             blocks.append(translated(kind, value, place))
-        elif not blocks:
+        elif not (blocks or is_inner):
             raise NotAMessage(f"{place}.{POINT}", "a block before it", None)
         else:
             ttl = object_at(value, place).get("ttl")
-            blocks[-1]["cache_control"] = {"type": "ephemeral", **({"ttl": ttl} if ttl else {})}
+            if is_inner:
+                blocks.append({"type": POINT})
+            blocks[-1][BREAKPOINT] = {"type": "ephemeral", **({"ttl": ttl} if ttl else {})}
     return blocks
 
 
@@ -89,7 +97,7 @@ def _block(kind: str, value: Any, path: str) -> Body:
 
 
 def _result(told: Mapping[str, Any], path: str) -> Body:
-    content = from_converse_blocks(told.get("content") or [], f"{path}.content")
+    content = _convert_blocks(told.get("content") or [], f"{path}.content", _block, is_inner=True)
     error = {"is_error": True} if told.get("status") == "error" else {}
     return {"type": "tool_result", "tool_use_id": told.get("toolUseId"), "content": content, **error}
 
