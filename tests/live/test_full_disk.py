@@ -138,7 +138,7 @@ def test_calls_that_waited_for_the_disk_are_written_when_it_has_room(
             log.append({"timestamp": f"2026-03-07T10:00:0{number}Z"}, body(f"call {number}"))
     sent = list(calls(log.path, lambda words: None, keep_content=True))
     path = tmp_path / "r.jsonl"
-    file = DigestFile(path)
+    file = DigestFile(path, bytes(32))
     file.add(1, sent[0])
     assert file.write() == [1]
     with monkeypatch.context() as patched:

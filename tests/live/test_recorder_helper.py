@@ -13,12 +13,14 @@ import pytest
 from recorder_upstream import STREAM, Seen, body, chunk, events, message, plain, recorder, send, until, upstream_thread
 
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.recorder.digest import calls_in
+from cachecost.live.recorder.digest import DigestFile, calls_in
 from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
 from cachecost.live.recorder.helper_loop import HelperLoop
 from cachecost.live.recorder.helper_main import Inbox
+from cachecost.live.recorder.log_lines import LineReader
 from cachecost.live.recorder.prediction import Predictor
 from cachecost.live.recorder.sorting import put_recording_in_order
+from cachecost.prompts.intake import Intake
 from cachecost.tokens.ctok_ import has_ctok
 
 SIGNED = [(b"x-api-key", b"sk-ant-api03-planted-key-1")]
@@ -51,31 +53,44 @@ def test_predictions_count_what_ctok_cannot(monkeypatch: pytest.MonkeyPatch) -> 
     assert HelperOptions("r.jsonl").setup().counter("o200k").name == "native"
 
 
-def test_another_process_goes_on_where_the_one_that_writes_dies(tmp_path: Path) -> None:
+def has_open(process: int, path: Path) -> bool:
+    return any(one.readlink() == path for one in Path(f"/proc/{process}/fd").iterdir())
+
+
+@pytest.mark.parametrize("has_taken_over", [False, True])
+def test_the_recorder_goes_on_where_the_process_that_writes_dies(tmp_path: Path, has_taken_over: bool) -> None:
+    """In the same file as long as that one had not taken it over, else in another one, with a key of its own."""
     path, second = tmp_path / "r.jsonl", tmp_path / "r-2.jsonl"
     with upstream_thread() as api:
         running = recorder(f"http://127.0.0.1:{api.port}", path, "--content", "digest", "--quiet")
+        helper = running.helper
+        if not has_taken_over:
+            os.kill(helper, signal.SIGSTOP)
         call(running.port, *texts(0, 3))
         until(lambda: calls_in(path) == 3)
-        os.kill(running.helper, signal.SIGKILL)
+        until(lambda: has_open(helper, path) == has_taken_over)
+        os.kill(helper, signal.SIGKILL)
         until(lambda: running.said("exited early"))
         call(running.port, *texts(3, 13))
         code, said = running.stop()
-    assert f"the process that writes {path} exited early (exit code -9); recording goes on in {second}" in said
-    assert f"13 calls recorded in {path} and {second}" in said
-    assert (len(list(read_calls(path))), len(list(read_calls(second)))) == (3, 10)
-    assert second.stat().st_mode & 0o077 == 0
+    last = second if has_taken_over else path
+    ended = f"the process that predicts calls and writes {path} exited early (exit code -9)"
+    assert f"{ended}; recording goes on in {last}, without predictions" in said
+    assert f"13 calls recorded in {path}{f' and {second}' if has_taken_over else ''}" in said
+    files = [path, second] if has_taken_over else [path]
+    assert [len(list(read_calls(one))) for one in files] == ([3, 10] if has_taken_over else [13])
+    assert last.stat().st_mode & 0o077 == 0
     assert code == 0
 
 
-def test_what_it_had_not_written_is_written_by_the_next(tmp_path: Path) -> None:
+def test_what_it_had_not_written_is_written_by_the_recorder(tmp_path: Path) -> None:
     """It dies while calls wait for it, and leaves a torn line."""
     path = tmp_path / "r.jsonl"
     with upstream_thread() as api:
         running = recorder(f"http://127.0.0.1:{api.port}", path, "--content", "digest", "--quiet")
         call(running.port, "first")
-        until(lambda: calls_in(path) == 1)
         helper = running.helper
+        until(lambda: has_open(helper, path))
         os.kill(helper, signal.SIGSTOP)
         call(running.port, *texts(0, 5))
         with path.open("ab") as stream:
@@ -88,19 +103,24 @@ def test_what_it_had_not_written_is_written_by_the_next(tmp_path: Path) -> None:
     assert code == 0
 
 
-def test_a_process_that_cannot_be_kept_running_is_given_up_and_said(tmp_path: Path) -> None:
-    """Each is killed before it writes anything."""
-    path = tmp_path / "r.jsonl"
-    with upstream_thread() as api:
-        running = recorder(f"http://127.0.0.1:{api.port}", path, "--content", "digest", "--quiet")
-        for number in range(1, 5):
-            os.kill(running.helper, signal.SIGKILL)
-            until(lambda number=number: running.count("exited early") == number)
-        call(running.port, *texts(0, 3))
-        code, said = running.stop()
-    assert sum("nothing more is recorded" in line for line in said) == 1
-    assert f"0 calls recorded in {path}; 3 not recorded (see above)" in said
-    assert code == 1
+@pytest.mark.parametrize("cut", [0, 1, 40, -1, None])
+def test_a_process_takes_over_at_any_byte(tmp_path: Path, cut: int | None) -> None:
+    """It makes the lines that the recorder, killed within one, would have written."""
+    key, reader = b"k" * 32, LineReader(tmp_path, Intake(keep_content=True))
+    calls = [reader.call(line(number)) for number in range(4)]
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    whole, part = DigestFile(tmp_path / "a" / "r.jsonl", key), DigestFile(tmp_path / "b" / "r.jsonl", key, follows=True)
+    for number, one in enumerate(calls):
+        whole.add(number, one)
+        part.add(number, one)
+        assert part.write() == []
+    assert whole.write() == [0, 1, 2, 3]
+    written = (tmp_path / "a" / "r.jsonl").read_bytes()
+    (tmp_path / "b" / "r.jsonl").write_bytes(written[:cut])
+    part.take_over()
+    assert part.write() == [0, 1, 2, 3]
+    assert (tmp_path / "b" / "r.jsonl").read_bytes() == written
 
 
 def test_without_predictions_the_recording_is_whole(tmp_path: Path) -> None:
@@ -125,7 +145,7 @@ def test_an_error_in_a_prediction_ends_the_predictions_alone(
 
     monkeypatch.setattr(Predictor, "describe", fails)
     inbox: Inbox = Queue()
-    for one in (b"begin 1", b"line 1 " + line(1), b"begin 2", b"line 2 " + line(2), None):
+    for one in (b"key 00", b"begin 1", b"line 1 " + line(1), b"begin 2", b"line 2 " + line(2), None):
         inbox.put(one)
     HelperLoop(HelperOptions(str(tmp_path / "r.jsonl"), digest=True)).run(inbox)
     assert calls_in(tmp_path / "r.jsonl") == 2
@@ -136,8 +156,10 @@ def test_an_error_in_a_prediction_ends_the_predictions_alone(
 def test_its_own_failure_is_one_line_and_an_exit_code(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """It ends at once, although a thread still waits for its input."""
     heard, codes = list[bytes](), list[int]()
-    RecorderHelper(HelperOptions(str(tmp_path), digest=True), heard.append, codes.append).close()
-    assert (heard, codes) == ([], [1])
+    helper = RecorderHelper(HelperOptions(str(tmp_path), digest=True), heard.append, codes.append)
+    helper.tell(b"key 00\nwrite\n")
+    helper.close()
+    assert codes == [1]
     assert capfd.readouterr().err == f"{tmp_path}: IsADirectoryError: [Errno 21] Is a directory: '{tmp_path}'\n"
 
 

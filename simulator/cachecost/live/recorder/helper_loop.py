@@ -1,9 +1,10 @@
 """What the helper process does: it prints predicted against billed, call by call, in the order calls started.
 
 Messages are `begin NUMBER`, `end NUMBER OFFSET` (the offset of its line in the log), `line NUMBER {…}` (the line
-itself) and `gone NUMBER` (not recorded). If it writes the recording itself (without content), it answers on stdout:
-`reading NUMBER` before it works on a call, `wrote NUMBER NUMBER …`, `full WHY`. A call is written as soon as it has
-ended; predictions wait for calls that started before.
+itself) and `gone NUMBER` (not recorded). Of a recording without content, `key HEX` is the first message, and `write`
+says that the recorder no longer writes it: it does so once this process has answered `ready` on stdout, which then
+answers `wrote NUMBER NUMBER …` and `full WHY`. A call is written as soon as it has ended; predictions wait for calls
+that started before.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class HelperLoop:
         self._options = options
         self._path = Path(options.path)
         self._reader = LineReader(self._path, Intake(keep_content=True))
-        self._file = DigestFile(self._path) if options.digest else None
+        self._file: DigestFile | None = None
+        self._is_caught_up = False
         self._is_full = False
         self._predicts = options.prints
         self._predictor: Predictor | None = None
@@ -59,6 +61,8 @@ class HelperLoop:
         """Handle messages. Ended calls are written before the next prediction."""
         self._open_page()
         while not self._is_over or self._ready:
+            if inbox.empty() and not self._ready:
+                self._offer_to_write()
             with suppress(Empty):
                 self._take(inbox.get(timeout=self._patience()))
                 while True:
@@ -70,6 +74,15 @@ class HelperLoop:
         if self._file is not None:
             self._write(self._file)
             self._report_unwritten(self._file)
+
+    def _offer_to_write(self) -> None:
+        """Once it has caught up, and nothing that takes long is left to load."""
+        if self._file is not None and not self._is_caught_up:
+            self._is_caught_up = True
+            if self._predicts:
+                with suppress(Exception):  # said where it predicts
+                    self._prediction()
+            _answer("ready")
 
     def _open_page(self) -> None:
         if self._options.page != NO_PAGE:
@@ -84,10 +97,16 @@ class HelperLoop:
         return LOOKS_EVERY_S if self._order.is_waiting else None
 
     def _take(self, message: bytes | None) -> None:
-        if message is None:
-            self._is_over = True
+        if message is None or message.startswith(b"write"):
+            self._is_over = message is None
+            if self._file is not None:
+                self._file.take_over()
+                self._write(self._file)
             return
         word, told, *rest = message.rstrip(b"\n").split(b" ", 2)
+        if word == b"key":
+            self._file = DigestFile(self._path, bytes.fromhex(told.decode()), follows=True)
+            return
         number = int(told)
         if word == b"begin":
             self._order.begin(number)
@@ -108,7 +127,6 @@ class HelperLoop:
                     log.seek(int(rest[0]))
                     return self._reader.call(log.readline())
             if word == b"line":
-                _answer(f"reading {number}")
                 return self._reader.call(rest[0])
         return None
 
