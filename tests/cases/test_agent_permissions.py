@@ -265,9 +265,7 @@ def test_everything_ends_with_a_killed_check(level: str, sign: signal.Signals, t
     until(lambda: not is_running(f"77.{mark}"), 10)
 
 
-def test_folders_of_killed_processes_are_removed_and_no_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_of_killed_processes_are_removed_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(recorder.tempfile, "tempdir", str(tmp_path))
     left, new, old, other = (tmp_path / name for name in ("cachecost-run-a", "cachecost-run-b", "cachecost-run-c", "x"))

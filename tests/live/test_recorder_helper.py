@@ -78,7 +78,9 @@ def test_what_a_killed_recorder_has_not_written_is_written_by_the_other_process(
         helper = running.helper
         call(running.port, *texts(0, 2))
         until(lambda: calls_in(path) == 2)
-        resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (path.stat().st_size + 100, resource.RLIM_INFINITY))
+        resource.prlimit(
+            running.process.pid, resource.RLIMIT_FSIZE, (path.stat().st_size + 100, resource.RLIM_INFINITY)
+        )
         call(running.port, *texts(2, 5))
         until(lambda: running.said("cannot be written"))
         running.kill()

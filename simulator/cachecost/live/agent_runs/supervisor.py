@@ -276,7 +276,7 @@ def _fork_command(level: str, errors: int, command: Sequence[str]) -> int:
         os.dup2(errors, 2)
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
-        os.execvp(command[0], command)
+        os.execvp(command[0], list(command))
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}\n".encode())
     finally:
