@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import sys
+import time
 from pathlib import Path
 from queue import Queue
 
@@ -24,6 +25,7 @@ from cachecost.live.recorder.sorting import put_recording_in_order
 from cachecost.prompts.intake import Intake
 from cachecost.tokens.ctok_ import has_ctok
 
+LATE_S = 0.3
 SIGNED = [(b"x-api-key", b"sk-ant-api03-planted-key-1")]
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the process in /proc")
 
@@ -83,6 +85,7 @@ def test_what_a_killed_recorder_has_not_written_is_written_by_the_other_process(
         )
         call(running.port, *texts(2, 5))
         until(lambda: running.said("cannot be written"))
+        time.sleep(LATE_S)
         running.kill()
         until(lambda: not Path(f"/proc/{helper}/cmdline").exists() or not Path(f"/proc/{helper}/cmdline").read_bytes())
     assert len(list(read_calls(path))) == 5
