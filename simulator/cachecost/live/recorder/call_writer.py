@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -15,6 +16,11 @@ from cachecost.live.recorder.digest import KEY_BYTES, DigestFile
 from cachecost.live.recorder.helper import RecorderHelper
 from cachecost.live.recorder.log_lines import LineReader, LogLine, LogLineBuilder, NotRecorded
 from cachecost.prompts.intake import Intake
+
+MOST_WAITING, CATCH_UP_S = 8, 0.005
+"""With more ended calls that are not written, each further one holds up forwarding for so long: hundreds of calls a
+second would end faster than they are written, and be lost with this process.
+"""
 
 
 class Sink(Protocol):
@@ -123,6 +129,8 @@ class CallWriter:
 
     def on_end(self, capture: Capture) -> None:
         self._ended.put(capture)
+        if self._ended.qsize() > MOST_WAITING:
+            time.sleep(CATCH_UP_S)
 
     def close(self) -> None:
         """Wait until everything is written."""
