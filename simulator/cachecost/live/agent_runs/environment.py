@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 from collections.abc import Mapping, Sequence
@@ -101,6 +102,8 @@ def hidden_paths(outside: Mapping[str, str]) -> list[str]:
 
 
 def named_paths(variables: Mapping[str, str]) -> list[str]:
-    """The values that are absolute paths, or URLs of a socket: `unix:///run/docker.sock`."""
+    """The values that are paths of what exists, or URLs of a socket: `unix:///run/docker.sock`. No other value may
+    get to a command line, which everybody on a machine can read.
+    """
     paths = [value.removeprefix("unix://") for value in variables.values()]
-    return [path for path in paths if path.startswith("/") and "\0" not in path]
+    return [path for path in paths if path.startswith("/") and "\0" not in path and os.access(path, os.F_OK)]
