@@ -170,7 +170,7 @@ as_of: 2026-11-09
 tokens: bytes
 conversation:
   command: {command}
-  folder: .
+  cwd: .
   turns: [Hi]
   runs: {runs}
 budget: {{max_cost_usd: 100}}

@@ -173,6 +173,29 @@ async def send(
             await writer.wait_closed()
 
 
+async def send_again(
+    port: int, headers: Sequence[tuple[bytes, bytes]], bodies: Iterator[tuple[int, bytes]]
+) -> AsyncIterator[int]:
+    """Send one body after the other over one connection; the numbers of those that were answered, as they are."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    connection = h11.Connection(h11.CLIENT)
+    try:
+        for number, data in bodies:
+            fields = [(b"Host", b"localhost"), *headers, (b"content-length", str(len(data)).encode())]
+            request = h11.Request(method=b"POST", target=b"/v1/messages", headers=fields)
+            for event in (request, h11.Data(data=data), h11.EndOfMessage()):
+                writer.write(connection.send(event) or b"")
+            got = await _answer(connection, reader, None)
+            if got is None or not got.is_whole:
+                return
+            yield number
+            connection.start_next_cycle()
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
 async def _answer(
     connection: h11.Connection, reader: asyncio.StreamReader, on_chunk: Callable[[bytes], bool] | None
 ) -> Got | None:

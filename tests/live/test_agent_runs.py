@@ -29,7 +29,7 @@ def no_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def refused(self: Launcher) -> None:
         begin(self)
-        self.refusal = "Operation not permitted"
+        self.level, self.refusal = "none", "Operation not permitted"
 
     monkeypatch.setattr(Launcher, "__init__", refused)
 
@@ -167,7 +167,7 @@ def test_the_command_runs_in_the_folder_of_the_project(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     agent_project(tmp_path)
-    agent_project(inner, turns=("Hello",), folder="../..", runs=1)
+    agent_project(inner, turns=("Hello",), cwd="../..", runs=1)
     (tmp_path / "agent.py").write_text((tmp_path / "agent.py").read_text().replace("500,", "501,"))
     assert check(inner, "--update")[0] == 0
     assert b'"max_tokens":501' in accepted(inner)

@@ -138,9 +138,10 @@ def test_calls_that_waited_for_the_disk_are_written_when_it_has_room(
             log.append({"timestamp": f"2026-03-07T10:00:0{number}Z"}, body(f"call {number}"))
     sent = list(calls(log.path, lambda words: None, keep_content=True))
     path = tmp_path / "r.jsonl"
-    file = DigestFile(path)
+    file = DigestFile(path, bytes(32))
     file.add(1, sent[0])
-    assert file.write() == [1]
+    assert file.write() == path.stat().st_size
+    assert file.unwritten == []
     with monkeypatch.context() as patched:
         patched.setattr(line_file.os, "write", quota(90))
         for number in (2, 3):
@@ -149,7 +150,9 @@ def test_calls_that_waited_for_the_disk_are_written_when_it_has_room(
                 file.write()
             assert calls_in(path) == 1
     file.add(4, sent[3])
-    assert file.write() == [2, 3, 4]
+    assert file.unwritten == [2, 3, 4]
+    assert file.write() == path.stat().st_size
+    assert file.unwritten == []
     assert len(list(read_calls(path))) == 4
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import sys
+import time
 from pathlib import Path
 from queue import Queue
 
@@ -13,14 +15,17 @@ import pytest
 from recorder_upstream import STREAM, Seen, body, chunk, events, message, plain, recorder, send, until, upstream_thread
 
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.recorder.digest import calls_in
+from cachecost.live.recorder.digest import DigestFile, calls_in
 from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
 from cachecost.live.recorder.helper_loop import HelperLoop
 from cachecost.live.recorder.helper_main import Inbox
+from cachecost.live.recorder.log_lines import LineReader
 from cachecost.live.recorder.prediction import Predictor
 from cachecost.live.recorder.sorting import put_recording_in_order
+from cachecost.prompts.intake import Intake
 from cachecost.tokens.ctok_ import has_ctok
 
+LATE_S = 0.3
 SIGNED = [(b"x-api-key", b"sk-ant-api03-planted-key-1")]
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the process in /proc")
 
@@ -51,70 +56,60 @@ def test_predictions_count_what_ctok_cannot(monkeypatch: pytest.MonkeyPatch) -> 
     assert HelperOptions("r.jsonl").setup().counter("o200k").name == "native"
 
 
-def test_another_process_goes_on_where_the_one_that_writes_dies(tmp_path: Path) -> None:
-    path, second = tmp_path / "r.jsonl", tmp_path / "r-2.jsonl"
+@pytest.mark.parametrize("content", ["keep", "digest"])
+def test_the_recording_is_whole_without_the_process_that_predicts(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "r.jsonl"
     with upstream_thread() as api:
-        running = recorder(f"http://127.0.0.1:{api.port}", path, "--content", "digest", "--quiet")
+        running = recorder(f"http://127.0.0.1:{api.port}", path, "--content", content)
         call(running.port, *texts(0, 3))
-        until(lambda: calls_in(path) == 3)
         os.kill(running.helper, signal.SIGKILL)
         until(lambda: running.said("exited early"))
         call(running.port, *texts(3, 13))
         code, said = running.stop()
-    assert f"the process that writes {path} exited early (exit code -9); recording goes on in {second}" in said
-    assert f"13 calls recorded in {path} and {second}" in said
-    assert (len(list(read_calls(path))), len(list(read_calls(second)))) == (3, 10)
-    assert second.stat().st_mode & 0o077 == 0
-    assert code == 0
-
-
-def test_what_it_had_not_written_is_written_by_the_next(tmp_path: Path) -> None:
-    """It dies while calls wait for it, and leaves a torn line."""
-    path = tmp_path / "r.jsonl"
-    with upstream_thread() as api:
-        running = recorder(f"http://127.0.0.1:{api.port}", path, "--content", "digest", "--quiet")
-        call(running.port, "first")
-        until(lambda: calls_in(path) == 1)
-        helper = running.helper
-        os.kill(helper, signal.SIGSTOP)
-        call(running.port, *texts(0, 5))
-        with path.open("ab") as stream:
-            stream.write(b'{"block": 99, "si')
-        os.kill(helper, signal.SIGKILL)
-        code, said = running.stop()
-    assert f"6 calls recorded in {path} and {tmp_path / 'r-2.jsonl'}" in said
-    assert path.read_bytes().endswith(b"}\n")
-    assert (len(list(read_calls(path))), len(list(read_calls(tmp_path / "r-2.jsonl")))) == (1, 5)
-    assert code == 0
-
-
-def test_a_process_that_cannot_be_kept_running_is_given_up_and_said(tmp_path: Path) -> None:
-    """Each is killed before it writes anything."""
-    path = tmp_path / "r.jsonl"
-    with upstream_thread() as api:
-        running = recorder(f"http://127.0.0.1:{api.port}", path, "--content", "digest", "--quiet")
-        for number in range(1, 5):
-            os.kill(running.helper, signal.SIGKILL)
-            until(lambda number=number: running.count("exited early") == number)
-        call(running.port, *texts(0, 3))
-        code, said = running.stop()
-    assert sum("nothing more is recorded" in line for line in said) == 1
-    assert f"0 calls recorded in {path}; 3 not recorded (see above)" in said
-    assert code == 1
-
-
-def test_without_predictions_the_recording_is_whole(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    with upstream_thread() as api:
-        running = recorder(f"http://127.0.0.1:{api.port}", path)
-        os.kill(running.helper, signal.SIGKILL)
-        until(lambda: running.said("exited early"))
-        call(running.port, *texts(0, 3))
-        code, said = running.stop()
     words = "the prediction process exited early (exit code -9); calls are recorded without predictions"
     assert said.count(words) == 1
-    assert f"3 calls recorded in {path}" in said
-    assert (len(list(read_calls(path))), code) == (3, 0)
+    assert f"13 calls recorded in {path}" in said
+    assert (len(list(read_calls(path))), code) == (13, 0)
+
+
+def test_what_a_killed_recorder_has_not_written_is_written_by_the_other_process(tmp_path: Path) -> None:
+    """Its file may not grow any more; that of the other process may."""
+    path = tmp_path / "r.jsonl"
+    with upstream_thread() as api:
+        running = recorder(f"http://127.0.0.1:{api.port}", path, "--content", "digest", "--quiet")
+        helper = running.helper
+        call(running.port, *texts(0, 2))
+        until(lambda: calls_in(path) == 2)
+        resource.prlimit(
+            running.process.pid, resource.RLIMIT_FSIZE, (path.stat().st_size + 100, resource.RLIM_INFINITY)
+        )
+        call(running.port, *texts(2, 5))
+        until(lambda: running.said("cannot be written"))
+        time.sleep(LATE_S)
+        running.kill()
+        until(lambda: not Path(f"/proc/{helper}/cmdline").exists() or not Path(f"/proc/{helper}/cmdline").read_bytes())
+    assert len(list(read_calls(path))) == 5
+
+
+@pytest.mark.parametrize(("cut", "said"), [(0, None), (1, None), (40, None), (-1, 2), (-2, 0), (None, 1), (None, 3)])
+def test_a_process_takes_over_at_any_byte(tmp_path: Path, cut: int | None, said: int | None) -> None:
+    """It makes the lines that the recorder, killed within one, would have written."""
+    key, reader = b"k" * 32, LineReader(tmp_path, Intake(keep_content=True))
+    calls = [reader.call(line(number)) for number in range(4)]
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    whole, part = DigestFile(tmp_path / "a" / "r.jsonl", key), DigestFile(tmp_path / "b" / "r.jsonl", key, follows=True)
+    for number, one in enumerate(calls):
+        whole.add(number, one)
+        part.add(number, one)
+        if number == said:
+            part.forget(whole.write())
+    least = whole.write()
+    written = (tmp_path / "a" / "r.jsonl").read_bytes()
+    (tmp_path / "b" / "r.jsonl").write_bytes(written[:cut])
+    part.take_over()
+    assert (tmp_path / "b" / "r.jsonl").read_bytes() == written
+    assert least == len(written)
 
 
 def test_an_error_in_a_prediction_ends_the_predictions_alone(
@@ -125,7 +120,8 @@ def test_an_error_in_a_prediction_ends_the_predictions_alone(
 
     monkeypatch.setattr(Predictor, "describe", fails)
     inbox: Inbox = Queue()
-    for one in (b"begin 1", b"line 1 " + line(1), b"begin 2", b"line 2 " + line(2), None):
+    (tmp_path / "r.jsonl").touch()
+    for one in (b"key 00", b"begin 1", b"line 1 " + line(1), b"begin 2", b"line 2 " + line(2), None):
         inbox.put(one)
     HelperLoop(HelperOptions(str(tmp_path / "r.jsonl"), digest=True)).run(inbox)
     assert calls_in(tmp_path / "r.jsonl") == 2
@@ -135,10 +131,12 @@ def test_an_error_in_a_prediction_ends_the_predictions_alone(
 
 def test_its_own_failure_is_one_line_and_an_exit_code(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """It ends at once, although a thread still waits for its input."""
-    heard, codes = list[bytes](), list[int]()
-    RecorderHelper(HelperOptions(str(tmp_path), digest=True), heard.append, codes.append).close()
-    assert (heard, codes) == ([], [1])
-    assert capfd.readouterr().err == f"{tmp_path}: IsADirectoryError: [Errno 21] Is a directory: '{tmp_path}'\n"
+    codes = list[int]()
+    helper = RecorderHelper(HelperOptions(str(tmp_path), digest=True), codes.append)
+    helper.tell(b"key no\n")
+    helper.close()
+    assert codes == [1]
+    assert capfd.readouterr().err.startswith(f"{tmp_path}: ValueError: non-hexadecimal number found")
 
 
 def line(number: int) -> bytes:

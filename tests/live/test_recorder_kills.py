@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import random
 import re
@@ -31,6 +32,7 @@ from recorder_upstream import (
     plain,
     recorder,
     send,
+    send_again,
     server,
     upstream_thread,
     usage,
@@ -69,30 +71,36 @@ class Traffic:
     number: int = 0
     delay_s: float = 0.0
 
-    async def load(self, port: int) -> None:
+    async def load(self, port: int, keep_alive: bool = False) -> None:
         """So many calls at once, until nobody answers."""
 
         async def worker() -> None:
             with suppress(OSError):
-                while await self._call(port):
+                if keep_alive:
+                    async for got in send_again(port, HEADERS, self._bodies()):
+                        self.ended[got] = time.monotonic()
+                while not keep_alive and await self._call(port):
                     pass
 
         await asyncio.gather(*(worker() for _ in range(WIDTH)))
 
+    def _bodies(self) -> Iterator[tuple[int, bytes]]:
+        while True:
+            self.number += 1
+            yield self.number, body(f"call {self.number}", stream=self.number % 2 == 0)
+
     async def _call(self, port: int) -> bool:
-        self.number += 1
-        number = self.number
-        sent = body(f"call {number}", stream=number % 2 == 0)
+        number, sent = next(self._bodies())
         got = await send(port, headers=HEADERS, pieces=[sent])
         if got is None or not got.is_whole:
             return False
         self.ended[number] = time.monotonic()
         return True
 
-    async def until(self, calls: int) -> None:
-        """Wait until so many more have ended."""
-        enough = len(self.ended) + calls
-        while len(self.ended) < enough:
+    async def until(self, calls: int, seconds: float = math.inf) -> None:
+        """Wait until so many more have ended, or for so many seconds."""
+        enough, latest = len(self.ended) + calls, time.monotonic() + seconds
+        while len(self.ended) < enough and time.monotonic() < latest:
             before = time.monotonic()
             await asyncio.sleep(0.001)
             self.delay_s = max(self.delay_s, time.monotonic() - before - 0.001)
@@ -166,7 +174,7 @@ class Trial:
 
     async def _under_load(self, running: Running) -> tuple[float, bool]:
         load = asyncio.ensure_future(self.traffic.load(running.port))
-        helpers = {"keep": 1, "digest": 2, "digest, quiet": 2}.get(self.mode, 0)
+        helpers = 0 if self.mode in ("serve", "keep, quiet") else 1
         for _ in range(self.dice.randint(0, helpers)):
             await self.traffic.until(self.dice.randrange(1, 20))
             await self._kill_helper(running)
@@ -179,7 +187,7 @@ class Trial:
         return (killed_at if is_killed else time.monotonic() + 1), is_killed
 
     async def _kill_helper(self, running: Running) -> None:
-        """Kill the other process, and wait until this one knows: both at once lose what only they had in memory."""
+        """Kill the other process, and wait until this one knows."""
         known = running.count(REPLACED)
         os.kill(running.helper, signal.SIGKILL)
         self.kills += 1
@@ -214,6 +222,53 @@ class Trial:
             self.traffic.ended.clear()
             for path in self.folder.iterdir():
                 path.unlink()
+
+
+def kill_all(mode: str, keep_alive: bool, path: Path, url: str, seconds: float) -> tuple[int, int]:
+    """The recorder and its other process are killed so long after they started: calls that had ended by then, and how
+    many of them are lost.
+    """
+    running, traffic = recorder(url, path, *MODES[mode]), Traffic()
+    children = [] if mode == "keep, quiet" else [running.helper]
+
+    async def under_load() -> float:
+        load = asyncio.ensure_future(traffic.load(running.port, keep_alive))
+        await traffic.until(sys.maxsize, seconds)
+        killed_at = time.monotonic()
+        for process in (running.process.pid, *children):
+            os.kill(process, signal.SIGKILL)
+        await load
+        return killed_at
+
+    in_time = asyncio.run(under_load()) - LATE_S - 2 * traffic.delay_s
+    running.ended()
+    found = {call.billed.input_tokens for call in read_calls(path) if call.billed} if path.stat().st_size else set()
+    ended = {number for number, at in traffic.ended.items() if at < in_time}
+    path.unlink()
+    return len(ended), len(ended - found)
+
+
+@pytest.mark.parametrize("keep_alive", [False, True])
+@pytest.mark.parametrize("mode", ["keep", "digest"])
+def test_both_killed_soon_after_the_start_nothing_is_lost(mode: str, keep_alive: bool, tmp_path: Path) -> None:
+    with upstream_thread(answers_with_its_number) as api:
+        url = f"http://127.0.0.1:{api.port}"
+        found = [kill_all(mode, keep_alive, tmp_path / "r.jsonl", url, seconds) for seconds in (0.4, 1.5)]
+    assert any(ended for ended, _ in found) and not any(lost for _, lost in found), found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keep_alive", [False, True])
+@pytest.mark.parametrize("mode", ["keep", "keep, quiet", "digest", "digest, quiet"])
+def test_both_killed_at_any_moment_nothing_is_lost(mode: str, keep_alive: bool, tmp_path: Path) -> None:
+    """300 times in all, within three seconds of the start."""
+    dice, sums = random.Random(f"{mode} {keep_alive}"), [0, 0]
+    with upstream_thread(answers_with_its_number) as api:
+        for _ in range(int(os.environ.get("KILLS", "300")) // 8):
+            url = f"http://127.0.0.1:{api.port}"
+            found = kill_all(mode, keep_alive, tmp_path / "r.jsonl", url, dice.uniform(0, 3))
+            sums = [one + more for one, more in zip(sums, found, strict=True)]
+    assert sums[0] and not sums[1], sums
 
 
 def trial(mode: str, is_small: bool, folder: Path, seed: int, kills: int) -> None:

@@ -141,7 +141,7 @@ def test_lines_are_read_as_they_are_written(api: Upstream, tmp_path: Path) -> No
     until(lambda: running.said("^call 2 "))
     running.stop()
     written = list(read_calls(tmp_path / "r.jsonl"))
-    file, lines = DigestFile(tmp_path / "bare.jsonl"), RecordingLines(tmp_path / "bare.jsonl")
+    file, lines = DigestFile(tmp_path / "bare.jsonl", bytes(32)), RecordingLines(tmp_path / "bare.jsonl")
     read = [one for number, call_ in enumerate(written) for one in lines.read(file.add(number, call_))]
     file.write()
     whole = list(read_calls(tmp_path / "bare.jsonl"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,21 +108,21 @@ def _print_summary(recorded: RecordingResult, setup: ReplaySetup) -> None:
     """Print what was recorded, and how accurate its prediction is."""
     lost = f"; {recorded.lost:,} not recorded (see above)" if recorded.lost else ""
     calls = "1 call" if recorded.calls == 1 else f"{recorded.calls:,} calls"
-    print_diagnostic(f"{calls} recorded in {' and '.join(map(str, recorded.paths))}{lost}")
+    print_diagnostic(f"{calls} recorded in {recorded.path}{lost}")
     if recorded.calls:
-        for line in _fidelity(recorded.paths, setup):
+        for line in _fidelity(recorded.path, setup):
             print_diagnostic(f"  {line}")
 
 
-def _fidelity(logs: Sequence[Path], setup: ReplaySetup) -> list[str]:
-    """The result of `cachecost validate` on the files; its tokens are those of the predictions."""
+def _fidelity(log: Path, setup: ReplaySetup) -> list[str]:
+    """The result of `cachecost validate` on the file; its tokens are those of the predictions."""
     from cachecost.analysis.fidelity.validation import Validation
     from cachecost.tokens.factory import chosen_counter
     from cachecost.views.fidelity.scores import score
     from cachecost.views.fidelity.text import score_lines
 
-    with reading_bar(logs):
-        fidelity = Validation(logs, setup, chosen_counter()).fidelity()
+    with reading_bar([log]):
+        fidelity = Validation([log], setup, chosen_counter()).fidelity()
     left = [f"not judged: {where} {why}" for where, why in fidelity.not_judged[:5]]
     more = len(fidelity.not_judged) - len(left)
     judged = score_lines(score("all", fidelity.judgements)) if fidelity.judgements else []

@@ -12,7 +12,7 @@ from cachecost.scenario.ways import get
 
 CONVERSATION = "conversation"
 COMMAND = (CONVERSATION, "command")
-OF_COMMAND = ("answers", "folder", "env", "timeout", "runs", "content")
+OF_COMMAND = ("answers", "cwd", "env", "timeout", "runs", "content")
 """Keys of a conversation that say how its command runs; `turns` also has a meaning without one."""
 TURN = "{turn}"
 """What a turn replaces in the words of a command, which then runs once per turn."""
@@ -34,7 +34,7 @@ def agent_faults(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
             yield placed.fault(way, f"expected a list of what a person says; got {show_value(turns)}")
         if not turns and TURN in str(get(placed, COMMAND)):
             yield placed.fault(COMMAND, f"expected turns for {TURN}: what a person says, a text per turn")
-        yield from _folder_fault(placed, folder)
+        yield from _cwd_fault(placed, folder)
         return
     if isinstance(turns, list):
         yield placed.fault(way, f"expected a whole number without a command; got {show_value(turns)}")
@@ -44,8 +44,8 @@ def agent_faults(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
             yield placed.fault((CONVERSATION, key), "expected only with a command")
 
 
-def _folder_fault(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
-    way = (CONVERSATION, "folder")
+def _cwd_fault(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
+    way = (CONVERSATION, "cwd")
     inner = get(placed, way)
     if isinstance(inner, str) and not (folder / inner).is_dir():
         yield placed.fault(way, f"expected a folder; got {show_value(inner)}, and there is no {folder / inner}")

@@ -113,10 +113,10 @@ class ConversationSource(Strict):
     answers: str | Annotated[list[dict[str, Any]], Field(min_length=1)] = "agent"
     """What answers the command: agent[:N[:TOOL,…]], script:FILE or recording:FILE relative to the scenario's folder,
     or the replies of a script."""
-    folder: str | None = None
+    cwd: str | None = None
     """Where the command runs, relative to the scenario's folder; null is the project's folder."""
-    env: dict[str, str] = {}
-    """More environment variables of the command."""
+    env: dict[str, str | None] = {}
+    """More environment variables of the command; null passes on the variable of this name."""
     timeout: Annotated[float, Field(gt=0)] = 60.0
     """Seconds after which a run of the command is ended."""
     runs: Literal[1, 2] = 2

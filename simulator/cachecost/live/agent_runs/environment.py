@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from cachecost.live.agent_runs.run_clock import RunClock
-from cachecost.live.keys import SHORTEST
+from cachecost.live.keys import SHORTEST, longest_first, url_credentials
 from cachecost.live.server.arrival import PLACEHOLDER
 
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
+PASSED = re.compile(
+    "PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR|TMP|TEMP|CI"
+    "|VIRTUAL_ENV|CONDA_PREFIX|PYTHONPATH|NODE_PATH|JAVA_HOME|LD_LIBRARY_PATH|DYLD_LIBRARY_PATH"
+)
+"""Variables that a command gets without being named in its scenario: where programs are, and how text is shown."""
 SECRET = re.compile(
     r"(?:^|_)(?:API)?(?:KEYS?|TOKEN|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?)(?:_[A-Z0-9]+)?$", re.IGNORECASE
 )
-"""Names of variables whose values are taken for credentials: the command does not get them."""
-ELSEWHERE = re.compile(
-    r"(ANTHROPIC|OPENAI|AZURE|GOOGLE|GEMINI|AWS|CLAUDE_CODE)_.*|(HTTPS?|ALL|NO)_PROXY|PYTHONHASHSEED", re.IGNORECASE
-)
-"""Names of variables that would lead a client to another host or account."""
+"""Names of variables whose values are taken for credentials."""
+WORKFLOW_FILES = re.compile("GITHUB_.*")
+"""Variables that name files with which a step speaks to its workflow: what is written there runs later, with its keys.
+"""
 NOWHERE = "http://127.0.0.1:9"
 """A proxy that refuses: nothing listens on the port of the discard service (RFC 863)."""
 SHORTEST_NAME = 4
@@ -40,12 +46,11 @@ def environment_of(
     run: int,
     clock: RunClock | None = None,
 ) -> dict[str, str]:
-    """The variables of a command in its `run`-th run (from 0), whose API is at `address`. `more` are the scenario's;
-    `clock` is that of the run, if it is not that of the machine.
+    """The variables of a command in its `run`-th run (from 0), whose API is at `address`. `more` are those that the
+    scenario names; `clock` is that of the run, if it is not that of the machine.
     """
-    kept = {name: value for name, value in outside.items() if not (SECRET.search(name) or ELSEWHERE.fullmatch(name))}
     here = {
-        **kept,
+        **{name: value for name, value in outside.items() if PASSED.fullmatch(name)},
         "PYTHONHASHSEED": HASH_SEEDS[run],
         **more,
         "ANTHROPIC_BASE_URL": address,
@@ -72,7 +77,33 @@ def refusing_proxies() -> dict[str, str]:
     return {case(name): NOWHERE for name in names for case in (str.upper, str.lower)}
 
 
-def secrets_in_environment(outside: Mapping[str, str]) -> list[str]:
-    """The values of credentials, longest first: nothing that is shown may contain them."""
-    found = {value for name, value in outside.items() if SECRET.search(name) and len(value) >= SHORTEST}
-    return sorted(found, key=lambda secret: (-len(secret), secret))
+def named_variables(outside: Mapping[str, str], named: Mapping[str, str | None]) -> dict[str, str]:
+    """The variables that a scenario names; without a value, they have that of `outside`, or do not exist."""
+    found = {name: outside.get(name) if value is None else value for name, value in named.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def secrets_in_environment(outside: Mapping[str, str], named: Mapping[str, str | None]) -> list[str]:
+    """The values of credentials, longest first: nothing that is shown may contain them. Those are variables that are
+    named so, and what a scenario passes on by name, with the passwords of its URLs.
+    """
+    here = named_variables(outside, named)
+    found = [value for one in (outside, here) for name, value in one.items() if SECRET.search(name)]
+    passed_on = [name for name, value in named.items() if value is None and not PASSED.fullmatch(name)]
+    found += [here[name] for name in passed_on if name in here]
+    found += [secret for value in here.values() for secret in url_credentials(value)[0]]
+    return longest_first(value for value in found if len(value) >= SHORTEST)
+
+
+def hidden_paths(outside: Mapping[str, str]) -> list[str]:
+    """The sockets that variables name, and files that speak to the workflow of this command: no command gets them."""
+    workflow = [value for name, value in outside.items() if WORKFLOW_FILES.fullmatch(name) and Path(value).is_file()]
+    return workflow + [path for path in named_paths(outside) if Path(path).is_socket()]
+
+
+def named_paths(variables: Mapping[str, str]) -> list[str]:
+    """The values that are paths of what exists, or URLs of a socket: `unix:///run/docker.sock`. No other value may
+    get to a command line, which everybody on a machine can read.
+    """
+    paths = [value.removeprefix("unix://") for value in variables.values()]
+    return [path for path in paths if path.startswith("/") and "\0" not in path and os.access(path, os.F_OK)]

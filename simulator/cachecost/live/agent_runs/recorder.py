@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import stat
+import sys
 import tempfile
-from contextlib import ExitStack
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
 from cachecost.base.extras import require
+from cachecost.base.file_locks import InUse, lock_file
 from cachecost.live.callbacks import Say, ignore
 from cachecost.scenario import Scenario
 from cachecost.scenario.recorded import RecordedScenario
+
+PREFIX, LOCK = "cachecost-run-", "lock"
+UNLOCKED_S = 3600
+"""A folder without a lock is taken for one that is being made for so long."""
 
 
 class AgentRecorder:
@@ -45,6 +56,31 @@ class AgentRecorder:
         require("a scenario with a command", "starlette", "uvicorn")
         from cachecost.live.agent_runs.recording import record_agent
 
-        place = self._open.enter_context(tempfile.TemporaryDirectory(prefix="cachecost-"))
+        place = self._open.enter_context(work_folder())
         runs = scenario.conversation.runs if self._compares else 1
-        return record_agent(path, scenario, Path(place), runs, self._say)
+        return record_agent(path, scenario, place, runs, self._say)
+
+
+@contextmanager
+def work_folder() -> Iterator[Path]:
+    """A temporary folder for recordings. Those that killed processes left behind are removed before."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError, InUse):
+            _remove_left(left)
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as name, (Path(name) / LOCK).open("w") as lock:
+        lock_file(lock.fileno())
+        yield Path(name)
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove a folder of this user's that no process holds. Raises OSError, InUse."""
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or sys.platform == "win32" or found.st_uid != os.getuid():
+        return
+    lock = folder / LOCK
+    if lock.exists():
+        with lock.open("r+") as held:
+            lock_file(held.fileno())
+            shutil.rmtree(folder)
+    elif time.time() - found.st_mtime > UNLOCKED_S:
+        shutil.rmtree(folder)

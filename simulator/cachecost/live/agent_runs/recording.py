@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -20,7 +20,14 @@ from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.agent_runs.environment import environment_of, machine_names, secrets_in_environment
+from cachecost.live.agent_runs.environment import (
+    environment_of,
+    hidden_paths,
+    machine_names,
+    named_paths,
+    named_variables,
+    secrets_in_environment,
+)
 from cachecost.live.agent_runs.processes import CommandEnd, CommandLine, Launcher, find_program
 from cachecost.live.agent_runs.run_clock import RunClock, run_clocks
 from cachecost.live.agent_runs.run_server import RunServer
@@ -78,10 +85,9 @@ def _count_for_all(block: Block) -> tuple[Mapping[str, int], str]:
 def _what_ran(job: _Job, runs: Sequence[Sequence[RecordedCall]], clock: str) -> str:
     times = "" if len(runs) == 1 else f", {len(runs)} times"
     later = f"; the second run's clock: {clock or 'as the first'}" if times else ""
-    refusal = job.launcher.refusal
-    network = f"proxies that refuse ({refusal})" if refusal else "its own network"
+    cut = job.launcher.description
     calls = count_text(len(runs[0]), "call")
-    return f"{job.path}: ran {shlex.join(job.command)}{times}: {calls}; no internet access: {network}{later}"
+    return f"{job.path}: ran {shlex.join(job.command)}{times}: {calls}; no internet access: {cut}{later}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +127,14 @@ class _Job:
 
     def _lines(self) -> Iterator[CommandLine]:
         """The command, once or for each turn."""
-        folder = self._folder
+        folder, variables = self._folder, named_variables(os.environ, self.source.env)
+        line = CommandLine(self.command, folder, b"", hidden_paths(os.environ), named_paths(variables))
         if not any(TURN in word for word in self.command):
             text = "".join(f"{' '.join(turn.splitlines())}\n" for turn in self._turns)
-            yield CommandLine(self.command, folder, text.encode())
+            yield replace(line, standard_input=text.encode())
             return
         for turn in self._turns:
-            yield CommandLine([word.replace(TURN, turn) for word in self.command], folder, b"")
+            yield replace(line, words=[word.replace(TURN, turn) for word in self.command])
 
     @property
     def _turns(self) -> Sequence[str]:
@@ -136,13 +143,13 @@ class _Job:
     @property
     def _folder(self) -> Path:
         own = self.path.parent
-        return own / self.source.folder if self.source.folder is not None else project_folder(own)
+        return own / self.source.cwd if self.source.cwd is not None else project_folder(own)
 
     def _run_line(self, line: CommandLine, number: int, server: RunServer, clock: RunClock | None) -> None:
-        path = self.source.env.get("PATH", os.environ.get("PATH"))
-        if not find_program(line.words[0], line.folder, path):
+        variables = named_variables(os.environ, self.source.env)
+        if not find_program(line.words[0], line.folder, variables.get("PATH", os.environ.get("PATH"))):
             raise self._failure("cannot run: there is no such program")
-        environment = partial(environment_of, os.environ, self.source.env, turns=self._turns, run=number, clock=clock)
+        environment = partial(environment_of, os.environ, variables, turns=self._turns, run=number, clock=clock)
         with self.launcher.begin(line, environment) as running, server.serving(running.listener):
             ended = running.wait(self.source.timeout)
         if server.unknown:
@@ -153,7 +160,7 @@ class _Job:
             raise self._failure(f"did not end within {self.source.timeout:g} s", ended)
 
     def _failure(self, what: str, ended: CommandEnd | None = None) -> CommandFailed:
-        secrets = secrets_in_environment(os.environ)
+        secrets = secrets_in_environment(os.environ, self.source.env)
         printed = without(ended.errors.encode(), secrets).decode("utf-8", "replace") if ended else ""
         fault = self.scenario.fault(COMMAND, f"{shlex.join(self.command)} {what}")
         return CommandFailed(fault, printed.rstrip().splitlines()[-SHOWN_LINES:])

@@ -33,7 +33,7 @@ class HelperOptions:
     """Options of the helper process: rules, prices, the file, and whether it prints.
 
     `rules` are assumptions by name, `own` is a rules file, `prices` a price file, `as_of` a day in ISO 8601.
-    `earlier_bytes` is how much of the file an earlier recorder wrote. With `digest` the helper writes the file, without
+    `earlier_bytes` is how much of the file an earlier recorder wrote. With `digest` the file is without
     content. `page` is the descriptor of a socket that listens for its page.
     """
 
@@ -66,28 +66,24 @@ class RecorderHelper:
     """A process that predicts calls while they are recorded.
 
     `tell` never blocks: a thread writes the message. The process has its own session, so that Ctrl-C does not reach it;
-    it exits when its input is closed. Another thread passes its answers to `heard`, a line each, and its exit code to
-    `ended`, in any case.
+    it exits when its input is closed. Another thread passes its exit code to `ended`, in any case.
     """
 
-    def __init__(
-        self, options: HelperOptions, heard: Callable[[bytes], None] = ignore, ended: Callable[[int], None] = ignore
-    ) -> None:
+    def __init__(self, options: HelperOptions, ended: Callable[[int], None] = ignore) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", MODULE, dumps(asdict(options))],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
             start_new_session=True,
             pass_fds=() if options.page == NO_PAGE else (options.page,),
         )
         _widen(self._process)
-        self._heard = heard
         self._ended = ended
         self._told: SimpleQueue[bytes | None] = SimpleQueue()
         self._telling = Thread(target=self._hand_over, name="watcher", daemon=True)
-        self._hearing = Thread(target=self._hear, name="watcher answers", daemon=True)
+        self._waiting = Thread(target=self._wait, name="watcher end", daemon=True)
         self._telling.start()
-        self._hearing.start()
+        self._waiting.start()
 
     def tell(self, message: bytes) -> None:
         self._told.put(message)
@@ -107,14 +103,9 @@ class RecorderHelper:
 
     def _join(self) -> None:
         self._telling.join()
-        self._hearing.join()
+        self._waiting.join()
 
-    def _hear(self) -> None:
-        stream = self._process.stdout
-        assert stream is not None
-        with stream:
-            for line in stream:
-                self._heard(line.rstrip(b"\n"))
+    def _wait(self) -> None:
         self._ended(self._process.wait())
 
     def _hand_over(self) -> None:

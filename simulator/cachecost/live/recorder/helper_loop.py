@@ -1,14 +1,12 @@
 """What the helper process does: it prints predicted against billed, call by call, in the order calls started.
 
 Messages are `begin NUMBER`, `end NUMBER OFFSET` (the offset of its line in the log), `line NUMBER {…}` (the line
-itself) and `gone NUMBER` (not recorded). If it writes the recording itself (without content), it answers on stdout:
-`reading NUMBER` before it works on a call, `wrote NUMBER NUMBER …`, `full WHY`. A call is written as soon as it has
-ended; predictions wait for calls that started before.
+itself) and `gone NUMBER` (not recorded). Of a recording without content, `key HEX` is the first message, and `wrote
+SIZE` says how long the file is: where the recorder was killed, this process writes the rest.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import deque
@@ -20,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cachecost.base.file_locks import InUse
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.call_recording.reader import RecordingLines
 from cachecost.live.recorder.digest import DigestFile
@@ -44,8 +43,7 @@ class HelperLoop:
         self._options = options
         self._path = Path(options.path)
         self._reader = LineReader(self._path, Intake(keep_content=True))
-        self._file = DigestFile(self._path) if options.digest else None
-        self._is_full = False
+        self._file: DigestFile | None = None
         self._predicts = options.prints
         self._predictor: Predictor | None = None
         self._page: RecorderPage | None = None
@@ -56,7 +54,7 @@ class HelperLoop:
         self._is_over = False
 
     def run(self, inbox: Queue[bytes | None]) -> None:
-        """Handle messages. Ended calls are written before the next prediction."""
+        """Handle messages. All that are there are handled before the next prediction."""
         self._open_page()
         while not self._is_over or self._ready:
             with suppress(Empty):
@@ -67,9 +65,6 @@ class HelperLoop:
             if self._ready:
                 self._show(*self._ready[0])
                 self._predict(*self._ready.popleft())
-        if self._file is not None:
-            self._write(self._file)
-            self._report_unwritten(self._file)
 
     def _open_page(self) -> None:
         if self._options.page != NO_PAGE:
@@ -86,8 +81,18 @@ class HelperLoop:
     def _take(self, message: bytes | None) -> None:
         if message is None:
             self._is_over = True
+            if self._file is not None:
+                with suppress(OSError, InUse):  # the recorder, if it is there, says what is missing
+                    self._file.take_over()
             return
         word, told, *rest = message.rstrip(b"\n").split(b" ", 2)
+        if word == b"key":
+            self._file = DigestFile(self._path, bytes.fromhex(told.decode()), follows=True)
+            return
+        if word == b"wrote":
+            if self._file is not None:
+                self._file.forget(int(told))
+            return
         number = int(told)
         if word == b"begin":
             self._order.begin(number)
@@ -98,7 +103,6 @@ class HelperLoop:
             lines = self._file.add(number, call)
             if self._bare is not None:
                 self._without_content[number] = self._bare.read(lines)[-1]
-            self._write(self._file)
 
     def _call(self, number: int, word: bytes, rest: list[bytes]) -> RecordedCall | None:
         """The call of a message; None if nothing is recorded, or it is unreadable."""
@@ -108,28 +112,8 @@ class HelperLoop:
                     log.seek(int(rest[0]))
                     return self._reader.call(log.readline())
             if word == b"line":
-                _answer(f"reading {number}")
                 return self._reader.call(rest[0])
         return None
-
-    def _write(self, file: DigestFile) -> None:
-        try:
-            written = file.write()
-        except OSError as error:
-            if not self._is_full:
-                _answer(f"full {error.strerror}")
-            self._is_full = True
-            return
-        self._is_full = False
-        if written:
-            _answer(f"wrote {' '.join(map(str, written))}")
-
-    def _report_unwritten(self, file: DigestFile) -> None:
-        """Report calls that the disk rejected to the end, unless the recorder does."""
-        left = len(file.unwritten)
-        if left and not _answer(f"left {left}"):
-            calls = "1 call is" if left == 1 else f"{left:,} calls are"
-            say(f"{calls} not recorded: {self._path} cannot be written")
 
     def _show(self, number: int, call: RecordedCall) -> None:
         """Show a call on the page, as the recording has it: without content where that has none."""
@@ -157,15 +141,6 @@ class HelperLoop:
 
     def _earlier_calls(self) -> Iterator[RecordedCall]:
         return _earlier(self._path, self._options.earlier_bytes, self._reader)
-
-
-def _answer(line: str) -> bool:
-    """Answer the parent process; returns whether it is there."""
-    try:
-        os.write(sys.stdout.fileno(), line.encode() + b"\n")
-    except OSError:
-        return False
-    return True
 
 
 def say(line: str) -> None:

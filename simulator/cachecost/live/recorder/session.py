@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -17,9 +18,8 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.live.callbacks import Say
 from cachecost.live.log import CallLog
 from cachecost.live.loopback import PortTaken, address_of, listen
-from cachecost.live.recorder.call_writer import CallWriter, LogSink
+from cachecost.live.recorder.call_writer import CallWriter, DigestSink, LogSink
 from cachecost.live.recorder.digest import calls_in, free_place
-from cachecost.live.recorder.digest_sink import DigestSink
 from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
 from cachecost.live.recorder.own_calls import LOOP, is_itself
 from cachecost.live.recorder.serving import serve
@@ -28,9 +28,9 @@ from cachecost.live.recorder.sorting import put_in_order, put_recording_in_order
 
 @dataclass(frozen=True, slots=True)
 class RecordingResult:
-    """The files, how many calls of this recorder are in them, and how many are missing."""
+    """The file, how many calls of this recorder are in it, and how many are missing."""
 
-    paths: tuple[Path, ...]
+    path: Path
     calls: int
     lost: int
 
@@ -50,6 +50,8 @@ def record(
         return recording(options, say, lambda writer, path: _run(upstream, bound, writer, path, say))
 
 
+SWITCH_S = 0.0005
+"""How long a thread of a busy recorder keeps others waiting; with Python's 5 ms, writing falls behind forwarding."""
 Run = Callable[[CallWriter, Path], None]
 
 
@@ -69,7 +71,7 @@ def _record_log(options: HelperOptions, say: Say, run: Run) -> RecordingResult:
             writer.close()
             if watcher:
                 watcher.close()
-        recorded = _count_result((path,), log.count_recorded(), writer, say)
+        recorded = _count_result(path, log.count_recorded(), writer, say)
         _in_order(path, say)
     return recorded
 
@@ -87,29 +89,28 @@ def _record_digest(options: HelperOptions, say: Say, run: Run) -> RecordingResul
     if str(path) != options.path:
         say(f"{options.path} exists, and a recording without content cannot be continued; writing to {path}")
     _create_file(path).close()
-    sink = DigestSink(replace(options, path=str(path)), say)
-    writer = CallWriter(sink, say)
+    helper = _predicting(replace(options, path=str(path)), say)
+    sink = DigestSink(path, helper, say)
+    writer, left = CallWriter(sink, say), 0
     try:
         run(writer, path)
     finally:
         writer.close()
-        sink.close()
-    recorded = _count_result(tuple(sink.paths), sink.calls, writer, say, len(sink.unwritten))
-    for one in sink.paths:
-        if calls_in(one):
-            _in_order(one, say, put_recording_in_order)
+        left = sink.close()
+        helper.close()
+    recorded = _count_result(path, calls_in(path), writer, say, left)
+    if recorded.calls:
+        _in_order(path, say, put_recording_in_order)
     return recorded
 
 
-def _count_result(
-    paths: tuple[Path, ...], calls: int, writer: CallWriter, say: Say, unwritten: int = 0
-) -> RecordingResult:
+def _count_result(path: Path, calls: int, writer: CallWriter, say: Say, unwritten: int = 0) -> RecordingResult:
     """Count the calls that are in the files now, and report those that are missing."""
     lost = max(0, writer.taken + writer.lost - calls)
     if gone := max(0, lost - writer.lost - unwritten):
         were = "call was" if gone == 1 else "calls were"
-        say(f"{gone:,} {were} written but missing from {paths[0]}: the file was moved, removed or changed")
-    return RecordingResult(paths, calls, lost)
+        say(f"{gone:,} {were} written but missing from {path}: the file was moved, removed or changed")
+    return RecordingResult(path, calls, lost)
 
 
 def _in_order(path: Path, say: Say, put: Callable[[Path], bool] = put_in_order) -> None:
@@ -121,6 +122,7 @@ def _in_order(path: Path, say: Say, put: Callable[[Path], bool] = put_in_order) 
 
 
 def _run(upstream: httpx2.URL, bound: socket.socket, writer: CallWriter, path: Path, say: Say) -> None:
+    sys.setswitchinterval(SWITCH_S)
     words = f"recording calls to {upstream} in {path}; set ANTHROPIC_BASE_URL={address_of(bound)}"
     asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C stops"), say))
 
