@@ -197,7 +197,7 @@ def _compose(text: str, file: str) -> Any:
         return compose(text)
     except MarkedYAMLError as error:
         breakpoint = error.problem_mark or error.context_mark
-        words = " ".join(str(error.problem or error.context).split())
+        words = NAMED_IN_TEXT.sub(r"\1", " ".join(str(error.problem or error.context).split()))
         raise InputError([_at_mark(file, breakpoint, f"not valid YAML: {words}")]) from None
     except YAMLError as error:
         raise InputError([_unprintable(text, file, error)]) from None
@@ -214,6 +214,10 @@ def _unprintable(text: str, file: str, error: Any) -> Fault:
     shown = chr(character) if isinstance(character, int) else character
     message = f"not valid YAML: the character {shown!r} is not allowed"
     return Fault(file, message, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+
+
+NAMED_IN_TEXT = re.compile(r"(alias|anchor|handle) '.*'")
+"""Where the parser quotes words of the file: it may be a foreign one, and they a secret that begins like a sign."""
 
 
 class _ValueBuilder:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, Self
 
 from cachecost.base.structs import value
+from cachecost.base.work_checks import current_work_check
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import is_within_lookback
 from cachecost.prompts.render import BreakpointPrefix, Prompt
@@ -179,7 +180,10 @@ def warm_starts(calls: Sequence[SentCall], sizes_of: SizesOf, told: Told) -> Ite
     `told` gives the length of a prefix from any bill: for most calls that is enough, and fast.
     """
     before = SentPrefixes()
+    check = current_work_check()
     for call in sorted(calls, key=lambda one: one.start):
+        if check is not None:
+            check()
         read = call.billed.read if call.billed else 0
         if read and not before.has_surely_written(call.prompt, read, told):
             found = before.warm_start(call, sizes_of(call.prompt))

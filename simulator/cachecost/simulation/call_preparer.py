@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace, value
+from cachecost.base.work_checks import current_work_check
 from cachecost.caches.warm_starts import SentCall, WarmPrefixes, warm_starts
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.rows import NOT_EVALUATED, REFUSED
@@ -184,7 +185,10 @@ class CallPreparer:
         is_asked = may_start_warm and self.setup.rules.assumptions.warm_start == "as_billed"
         may_be_warm = is_asked and any(call.billed is not None and call.billed.read for call in calls)
         sent = []
+        check = current_work_check()
         for number, call in enumerate(calls, 1):
+            if check is not None:
+                check()
             if call.billed or may_be_warm:
                 self.keep(call)
                 sent.append(self.learn(number, call, call.billed))
