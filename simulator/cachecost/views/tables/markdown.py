@@ -16,9 +16,11 @@ REFERENCE = re.compile(
     r"@(?=[\w\\-])"  # mentions, and addresses of mail
     r"|:(?=//)|\b[wW]{3}(?=\.)"  # addresses of pages
     r"|\b(?:GH|gh)-(?=\d)|#(?=\w)|[!%&](?=\w)|\\~(?=\w)"  # issues, requests, epics, milestones, labels
-    r"|\b(?=[0-9]*[a-f])[0-9a-f]{6}(?=[0-9a-f]{1,34}\b)"  # commits
     r"|^(?=/\w)"  # what GitLab takes for a command where a line begins with it
 )
+COMMIT = re.compile(r"\b(?=[0-9]*[a-f])[0-9a-f]{7,40}\b")
+COMMIT_PART = 6
+"""Digits of a commit that are too few to be taken for one."""
 NO_REFERENCE = "&#8203;"
 """A space of no width. Forges look for references in what is rendered, where a backslash is gone."""
 LONGEST_WORD, LONGEST_TEXT = 80, 600
@@ -31,7 +33,13 @@ def escape_markdown(text: str) -> str:
 
 def escape_comment(text: str) -> str:
     """As `escape_markdown`, for a comment on a forge: short, and nothing in it pings, links or commands anybody."""
-    return REFERENCE.sub(lambda match: match[0] + NO_REFERENCE, escape_markdown(short(text)))
+    shown = REFERENCE.sub(lambda match: match[0] + NO_REFERENCE, escape_markdown(short(text)))
+    return COMMIT.sub(_parted, shown)
+
+
+def _parted(commit: re.Match[str]) -> str:
+    digits = commit[0]
+    return NO_REFERENCE.join(digits[at : at + COMMIT_PART] for at in range(0, len(digits), COMMIT_PART))
 
 
 def short(text: str) -> str:
