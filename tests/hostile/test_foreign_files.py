@@ -32,7 +32,16 @@ FILES = {
     "config.ini": f"[default]\naws_secret_access_key = {SECRET}\n",
     "binary": f"\0{SECRET}",
 }
-COMMANDS = ("run {}", "check {}", "sweep {}", "run {} --json", "whatif {}", "lint {}", "next {}", "import {} -o made.jsonl")
+COMMANDS = (
+    "run {}",
+    "check {}",
+    "sweep {}",
+    "run {} --json",
+    "whatif {}",
+    "lint {}",
+    "next {}",
+    "import {} -o made.jsonl",
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

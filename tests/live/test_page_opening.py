@@ -31,9 +31,11 @@ def test_only_the_user_can_read_the_file_and_it_leads_to_the_page(address: str) 
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
         found = re.search(r'content="0; url=([^"]*)"', text)
-        assert found and found[1].replace("&quot;", '"').replace("&gt;", ">").replace("&lt;", "<").replace(
-            "&amp;", "&"
-        ) == address
+        assert (
+            found
+            and found[1].replace("&quot;", '"').replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")
+            == address
+        )
         assert "<script>" not in text and "no-referrer" in text
     assert not path.parent.exists()
 

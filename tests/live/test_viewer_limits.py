@@ -18,7 +18,7 @@ from cachecost.analysis.viewing.replay import CallReading
 from cachecost.base.work_checks import WorkStopped, checked_by
 from cachecost.conversations.calls import Call
 from cachecost.live.viewer.threads import TooLong, WorkLimit, held, run_in_thread
-from cachecost.simulation.engine import Simulation, SimulatedCall
+from cachecost.simulation.engine import SimulatedCall, Simulation
 
 CALLS = 12
 WHAT_IF = "api/session/s1/whatif?ttl=1h"
@@ -84,7 +84,10 @@ def test_what_was_cut_short_is_made_whole_when_there_is_time(log: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("tll=1h", "expected one of ttl, breakpoints, model, host, keep_alive, compaction; got 'tll' (did you mean 'ttl'"),
+        (
+            "tll=1h",
+            "expected one of ttl, breakpoints, model, host, keep_alive, compaction; got 'tll' (did you mean 'ttl'",
+        ),
         ("ttl=2h", "ttl: expected one of as sent, 5m, 1h, 1h:tools, 1h:tools+system; got '2h'"),
         ("ttl=1h&host=bedrok", "got 'bedrok' (did you mean 'bedrock'?)"),
         ("breakpoints=best", "got 'best'"),

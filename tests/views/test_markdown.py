@@ -185,7 +185,9 @@ def test_a_comment_refers_to_nobody(words: str) -> None:
     assert text.replace("\u200b", "") == words
 
 
-@pytest.mark.parametrize("words", ["cost $5.20 → $7 (+43%) in calls 2–6", "fs_read_file is new (1,200 tokens)", "a/b.py:12"])
+@pytest.mark.parametrize(
+    "words", ["cost $5.20 → $7 (+43%) in calls 2–6", "fs_read_file is new (1,200 tokens)", "a/b.py:12"]
+)
 def test_a_comment_without_references_is_as_anywhere(words: str) -> None:
     assert escape_comment(words) == escape_markdown(words)
 

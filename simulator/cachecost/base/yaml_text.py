@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.limits import DEEPEST, TOO_DEEP, OutOfLimits, read_whole
+from cachecost.base.limits import DEEPEST, TOO_DEEP, OutOfLimits, read_whole, whole_number
 from cachecost.base.yaml_nodes import compose
 
 Way = tuple[str | int, ...]
@@ -146,9 +146,10 @@ def _step(value: Any, word: str, way: Way) -> str | int:
     if not word:
         raise LookupError("expected words between dots")
     if isinstance(value, list):
-        if not word.isdecimal() or int(word) >= len(value):
+        number = whole_number(word)
+        if number is None or number >= len(value):
             raise LookupError(f"{spell(way)}: expected the number of an item, 0 to {len(value) - 1}; got {word!r}")
-        return int(word)
+        return number
     if value is not None and not isinstance(value, dict):
         raise LookupError(f"{spell(way)}: is the single value {value!r}; nothing in it is named {word!r}")
     return word
