@@ -45,7 +45,7 @@ class WorkLimit:
 
 
 @contextmanager
-def held(lock: Lock | RLock) -> Iterator[None]:  # type: ignore[valid-type]  # RLock is a function before 3.13
+def held(lock: Lock | RLock) -> Iterator[None]:
     """The lock, unless the work is to end before it is free."""
     check = current_work_check()
     while not lock.acquire(timeout=POLL_S if check else -1):
