@@ -25,8 +25,12 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[1]
 PACKAGE = "simulator/cachecost"
 ROOMS: dict[str, tuple[str, ...]] = {
-    "caches": ("tests/caches", "tests/test_cache_against_naive.py", "tests/test_situations.py"),
-    "ledger": ("tests/ledger", "tests/test_margin.py", "tests/test_laws.py"),
+    "caches": (
+        "tests/caches",
+        "tests/test_cache_against_naive.py",
+        *(f"tests/analysis/test_{name}.py" for name in ("causes", "machine_ranges", "read_ranges", "explain_planted")),
+    ),
+    "ledger": ("tests/ledger", "tests/analysis/test_unread.py", "tests/test_margin.py", "tests/views"),
     "analysis/bill": (
         *(f"tests/analysis/test_bill_{name}.py" for name in ("account", "advice", "evidence", "savings", "states")),
         *(f"tests/analysis/test_bill_{name}.py" for name in ("timeline", "unwritten")),
