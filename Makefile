@@ -10,7 +10,7 @@ CACHECOST_FUZZ_FROM = 0
 BIN = .venv/bin
 
 .NOTPARALLEL:
-.PHONY: help demo test lint format differential fuzz bench reports evidence lock clean clients docs pictures prices
+.PHONY: help demo test lint format differential fuzz mutants bench reports evidence lock clean clients docs pictures prices
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -47,6 +47,12 @@ differential: ## the engine against the naive model of the rulebook, 100,000 ran
 fuzz: ## 10,000 damaged files of every format under every command (minutes)
 	@sh .ci/setup test $(PYTHON)
 	@CACHECOST_FUZZ=$(CACHECOST_FUZZ) CACHECOST_FUZZ_FROM=$(CACHECOST_FUZZ_FROM) $(BIN)/python -m pytest -n 2 tests/hostile/test_fuzz.py $(ARGS)
+
+mutants: ## small faults put into caches, ledger, account and tokens: how many the tests find (minutes)
+	@sh .ci/setup test $(PYTHON)
+	@$(BIN)/python -c 'import cosmic_ray' 2>/dev/null || \
+		$(BIN)/python -m pip install -qq --disable-pip-version-check --no-input --only-binary :all: cosmic-ray==8.7.0
+	@$(BIN)/python -m tools.mutants $(ARGS)
 
 bench: ## time and memory as ratios, beside the recorded ones, and a chart of them against length (minutes)
 	@sh .ci/setup test $(PYTHON)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from cachecost.base.version import __version__
 from cachecost.views.charts.palette import PAGE_COLOURS
 from cachecost.views.check.badge import badge_svg, badge_words
 from cachecost.views.check.change_words import call_ranges, session_words, volume_words
+from cachecost.views.check.markdown import render as render_markdown
 from check_projects import (
     REGRESSION,
     Body,
@@ -260,3 +262,13 @@ def test_calls_in_words(calls: list[int], words: str) -> None:
 def test_what_stays_the_same_is_said_once() -> None:
     one = {**session("a", "0.042", 94, 100), "baseline_usd": "0.042", "baseline_hit_rate": "0.94"}
     assert session_words(one) == "$0.042 a session, cache hit rate 94%"
+
+
+def test_foreign_names_in_a_comment_ping_and_link_nobody(folder: Path) -> None:
+    name = "@all https://evil.example #1 " + "x" * 5_000
+    _, printed = check(folder, new_tool, "--json")
+    comment = render_markdown(json.loads(printed.replace("fs_move", json.dumps(name)[1:-1])))
+    plain = re.sub(r"(?ms)^ *```.*?^ *```$", "", comment)
+    assert "evil.example" in plain
+    assert not re.search(r"@\w|://|(?<!&)#\d", plain)
+    assert max(map(len, comment.splitlines())) < 2_000

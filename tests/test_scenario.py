@@ -400,7 +400,7 @@ def test_an_unknown_rule_is_told_the_near_one(folder: Path) -> None:
 
 def test_a_list_at_the_top(folder: Path) -> None:
     assert faults(folder, "- a\n") == ["mine.yaml:1:1 expected a mapping; got a list of 1"]
-    assert faults(folder, "text\n") == ["mine.yaml:1:1 expected a mapping; got 'text'"]
+    assert faults(folder, "text\n") == ["mine.yaml:1:1 expected a mapping; got text"]
 
 
 def test_a_key_that_is_like_none_is_told_all_there_are(folder: Path) -> None:

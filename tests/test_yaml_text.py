@@ -70,7 +70,7 @@ NOT_YAML = [
     ("a: 1\n---\nb: 2\n", "x.yaml:2:1 not valid YAML: but found another document"),
     ("a: 1\n  b: 2\n", "x.yaml:2:4 not valid YAML: mapping values are not allowed here"),
     ("\ta: 1", "x.yaml:1:1 not valid YAML: found character '\\t' that cannot start any token"),
-    ("a: *b", "x.yaml:1:4 not valid YAML: found undefined alias 'b'"),
+    ("a: *b", "x.yaml:1:4 not valid YAML: found undefined alias"),
     ("a: 1\nb: x\x01y", "x.yaml:2:5 not valid YAML: the character '\\x01' is not allowed"),
     ("[" * 600, "x.yaml:1:1 expected at most 128 levels of nesting; got more"),
 ]

@@ -45,6 +45,15 @@ def read(folder: Path, *rows: Row, name: str = NAME) -> tuple[list[RecordedCall]
     return agree(write_lines(folder / name, rows), calls, session_file)
 
 
+@pytest.mark.parametrize(("thought", "first_token"), [(1.0, 0.0), (2.0, 0.0), (2.5, 0.5)])
+def test_an_answer_does_not_begin_before_its_request(tmp_path: Path, thought: float, first_token: float) -> None:
+    """Clocks are set back, and lines are stamped out of order."""
+    rows = codex_session()[:8]
+    rows[5] = codex_thinks(thought)
+    (call,), _ = read(tmp_path, *rows)
+    assert call.first_token_s == first_token
+
+
 def test_a_session_of_two_calls(tmp_path: Path) -> None:
     (first, second), billed = read(tmp_path, *codex_session())
     assert (first.billed, second.billed) == (Usage(900, 0, 0, 0, 30), Usage(40, 896, 64, 0, 20))

@@ -142,3 +142,14 @@ def test_a_field_of_another_type_means_what_it_means_in_a_line_that_is_parsed_wh
         path = tmp_path / "session.jsonl"
         path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
         assert read(path, parse_fields, monkeypatch) == read(path, lambda line: None, monkeypatch)
+
+
+@pytest.mark.parametrize("way", [(), ("message",), ("message", "usage"), ("message", "usage", "cache_creation")])
+def test_half_a_character_in_the_name_of_a_field_is_no_internal_error(way: tuple[str, ...]) -> None:
+    line = json.loads(json.dumps(ANSWER))
+    part = line
+    for name in way:
+        part = part[name]
+    part["\ud800"] = 1
+    assert usual_line(line) is None
+    check(json.dumps(line).encode())

@@ -253,6 +253,14 @@ def test_failures_are_calls_with_their_status(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("code", "status"), [(399, 500), (400, 400), (499, 499), (500, 500), (599, 599), (600, 500), ("9" * 5_000, 500)]
+)
+def test_a_status_is_that_of_an_error(tmp_path: Path, code: int | str, status: int) -> None:
+    row = payload(status="failure", response=None, error_information={"error_code": str(code)})
+    assert [call.status for call in read(tmp_path, row)] == [status]
+
+
 def test_what_is_no_billed_model_call_is_left_out_and_said(tmp_path: Path) -> None:
     said: list[str] = []
     rows = [

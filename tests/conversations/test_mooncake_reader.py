@@ -101,6 +101,17 @@ def test_a_last_line_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
     assert said == [f"{path}:2 the last line is cut off (still being written?): skipped"]
 
 
+LATEST_MS = 221_845_392_000_000
+"""The year 9000: a replay may go on from any moment before."""
+
+
+def test_a_moment_beyond_all_dates_is_an_error(tmp_path: Path) -> None:
+    assert len(list(calls(trace_file(tmp_path, row(LATEST_MS - 1, 5, [1]))))) == 1
+    for beyond in (LATEST_MS, 10**300, 1e308):
+        (words,) = faults_of(tmp_path, row(beyond, 5, [1]))  # type: ignore[arg-type]
+        assert words.startswith("1 timestamp: expected milliseconds since the trace began; got ")
+
+
 def test_every_fault_is_told_with_its_line(tmp_path: Path) -> None:
     assert faults_of(
         tmp_path,

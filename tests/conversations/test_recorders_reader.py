@@ -323,3 +323,13 @@ def test_a_cut_file_is_damaged_json(tmp_path: Path) -> None:
 def test_named_with_format_a_file_of_none_of_them_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected a recording of one of nock, MockServer, "):
         list(read_calls(write(tmp_path, {"a": 1}), "http-json", lambda words: None))
+
+
+@pytest.mark.parametrize("name", [{}, {"a": 1}, [], ["x"], None, 1.5])
+def test_a_header_may_have_any_name(tmp_path: Path, name: Json) -> None:
+    """Raw headers are a list of names and values."""
+    row = nock(ORIGIN, PATH, SENT, ANSWER)[0]
+    path = tmp_path / "recorded.json"
+    path.write_text(json.dumps([{**row, "rawHeaders": [name, "x", "date", DATE]}]))
+    (call,) = read_calls(path)
+    assert call.start == START

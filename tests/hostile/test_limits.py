@@ -23,6 +23,7 @@ from cachecost.base.limits import (
     is_number,
     is_tokens,
     json_value,
+    whole_number,
 )
 from hostile.attempts import Ended, attempt
 from hostile.seeds import PRICES, RULES, SCENARIO, TIME, request_body
@@ -226,3 +227,11 @@ def test_a_variable_that_is_no_amount_is_an_error(text: str, monkeypatch: pytest
     monkeypatch.setenv(LINE.variable, text)
     with pytest.raises(InputError, match=f"{LINE.variable} expected a whole number from 1, as in 64M; got"):
         LINE.value()
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("007", 7), ("9" * 20, 10**20 - 1), ("9" * 21, None), ("9" * 5_000, None), ("", None), ("-1", None)],
+)
+def test_a_text_of_digits_is_a_number_of_bounded_length(text: str, number: int | None) -> None:
+    assert whole_number(text) == number

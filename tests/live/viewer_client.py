@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from cachecost.live.viewer.app import viewer_app
 from cachecost.live.viewer.source import PageSource
+from cachecost.live.viewer.threads import WorkLimit
 
 TOKEN, PORT = "t0ken-of_the-test", 4711
 HOST = f"127.0.0.1:{PORT}"
@@ -46,10 +47,13 @@ class Client:
     source: PageSource
     static: Mapping[str, bytes] = field(default_factory=lambda: STATIC)
     said: list[str] = field(default_factory=list)
+    limits: Callable[[], WorkLimit] = lambda: WorkLimit(None)
+    messages: Sequence[Mapping[str, Any]] = ()
+    """What comes after the request."""
 
     @property
     def app(self) -> ASGIApp:
-        return viewer_app(self.source, self.static, TOKEN, PORT, self.said.append)
+        return viewer_app(self.source, self.static, TOKEN, PORT, self.said.append, limits=self.limits)
 
     def get(self, path: str, **headers: str) -> Answer:
         """GET below the token."""
@@ -77,8 +81,10 @@ class Client:
         }
         told: list[Any] = []
 
+        coming = iter([{"type": "http.request", "body": b"", "more_body": False}, *self.messages])
+
         async def receive() -> Any:
-            return {"type": "http.request", "body": b"", "more_body": False}
+            return next(coming, None) or await asyncio.Future()
 
         async def send(message: Any) -> None:
             told.append(message)

@@ -217,7 +217,10 @@ def test_openai_shows_a_definition_without_its_json(words: int, tokens: int) -> 
     ("width", "height", "tiles"),
     [
         (1, 1, 1),
+        (200, 100, 1),  # none is scaled up, neither to the square nor to the short side
+        (400, 400, 1),
         (512, 512, 1),
+        (10_000, 1, 4),  # a side of less than a pixel is one
         (513, 512, 2),
         (513, 513, 4),
         (768, 768, 4),

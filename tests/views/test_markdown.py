@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from decimal import Decimal
+from html import unescape
 
 import pytest
 from fake_results import comparison, ledger, result, row, small, ten_arms, wholly_refused
@@ -13,7 +15,7 @@ from markdown_it.token import Token
 from cachecost.ledger.results import Ledger
 from cachecost.providers.usage import Usage
 from cachecost.views.run.markdown import report_markdown
-from cachecost.views.tables.markdown import escape_markdown, markdown_table
+from cachecost.views.tables.markdown import escape_comment, escape_markdown, markdown_table, short
 from cachecost.views.tables.table import build_table
 from goldens import Golden
 
@@ -154,3 +156,44 @@ def _tables(text: str) -> list[list[list[str]]]:
 
 def _plain(token: Token) -> str:
     return "".join(child.content for child in token.children or [])
+
+
+REFERENCES = [
+    "@team, @org/team and @dependabot merge",
+    "name@example.org and mailto:name@example.org",
+    "https://a.example/x, ftp://b.example, javascript://c and www.d.example",
+    "#12, org/repo#12, GH-12, gh-12, !12, &12, %12, %milestone, #fix, ~bug",
+    "deadbeef1, 0123456789abcdef0123456789abcdef01234567 and org/repo@deadbeef1",
+    "/close",
+    "@_x @-y",
+]
+LINKED = re.compile(
+    r"@[\w-]|://|\bwww\.|\b(?:GH|gh)-\d|[#!&%]\w|~\w|^/\w|\b(?=[0-9]*[a-f])[0-9a-f]{7,40}\b", re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("words", REFERENCES)
+def test_a_comment_refers_to_nobody(words: str) -> None:
+    """What a forge looks for is neither in the text of the comment nor in what is rendered; it reads as before."""
+    comment = escape_comment(words)
+    shown = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(f"{comment}\n")
+    text = unescape(re.sub(r"</?p>\n?", "", shown))
+    assert LINKED.search(words)
+    assert not LINKED.search(text)
+    assert not re.search(r"@[\w-]|://|\bwww\.", comment)
+    assert not comment.startswith("/")
+    assert text.replace("\u200b", "") == words
+
+
+@pytest.mark.parametrize(
+    "words", ["cost $5.20 → $7 (+43%) in calls 2–6", "fs_read_file is new (1,200 tokens)", "a/b.py:12"]
+)
+def test_a_comment_without_references_is_as_anywhere(words: str) -> None:
+    assert escape_comment(words) == escape_markdown(words)
+
+
+def test_long_words_and_texts_lose_their_middle() -> None:
+    assert short("a" * 80) == "a" * 80
+    assert short("a" * 41 + "b" * 40) == "a" * 39 + "…" + "b" * 39
+    assert len(short("word " * 5_000)) == 599
+    assert short("see " + "x" * 5_000 + ": $5") == "see " + "x" * 39 + "…" + "x" * 38 + ":" + " $5"

@@ -138,6 +138,15 @@ def is_tokens(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
 
 
+MOST_DIGITS = 20
+"""Python refuses to turn thousands of digits into a number; no count or status has more than these."""
+
+
+def whole_number(text: str) -> int | None:
+    """The number that decimal digits write; None for any other text."""
+    return int(text) if len(text) <= MOST_DIGITS and text.isdecimal() else None
+
+
 def is_id(value: object) -> bool:
     """Whether it is a whole number from 0 that 64 bits hold, as digests do."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64

@@ -61,6 +61,11 @@ def show_value(value: object) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
+def show_kind(value: object) -> str:
+    """As `show_value` for the whole of a file that may be a foreign one, with secrets in it: text is not quoted."""
+    return "text" if isinstance(value, str) else show_value(value)
+
+
 def one_of(names: Sequence[str], got: object) -> str:
     """Says `expected one of a, b; got 'x' (did you mean …?)`."""
     return _expected_text(names, [], got)

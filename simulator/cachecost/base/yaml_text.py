@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.limits import DEEPEST, TOO_DEEP, OutOfLimits, read_whole
+from cachecost.base.limits import DEEPEST, TOO_DEEP, OutOfLimits, read_whole, whole_number
 from cachecost.base.yaml_nodes import compose
 
 Way = tuple[str | int, ...]
@@ -146,9 +146,10 @@ def _step(value: Any, word: str, way: Way) -> str | int:
     if not word:
         raise LookupError("expected words between dots")
     if isinstance(value, list):
-        if not word.isdecimal() or int(word) >= len(value):
+        number = whole_number(word)
+        if number is None or number >= len(value):
             raise LookupError(f"{spell(way)}: expected the number of an item, 0 to {len(value) - 1}; got {word!r}")
-        return int(word)
+        return number
     if value is not None and not isinstance(value, dict):
         raise LookupError(f"{spell(way)}: is the single value {value!r}; nothing in it is named {word!r}")
     return word
@@ -197,7 +198,7 @@ def _compose(text: str, file: str) -> Any:
         return compose(text)
     except MarkedYAMLError as error:
         breakpoint = error.problem_mark or error.context_mark
-        words = " ".join(str(error.problem or error.context).split())
+        words = NAMED_IN_TEXT.sub(r"\1", " ".join(str(error.problem or error.context).split()))
         raise InputError([_at_mark(file, breakpoint, f"not valid YAML: {words}")]) from None
     except YAMLError as error:
         raise InputError([_unprintable(text, file, error)]) from None
@@ -214,6 +215,10 @@ def _unprintable(text: str, file: str, error: Any) -> Fault:
     shown = chr(character) if isinstance(character, int) else character
     message = f"not valid YAML: the character {shown!r} is not allowed"
     return Fault(file, message, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+
+
+NAMED_IN_TEXT = re.compile(r"(alias|anchor|handle) '.*'")
+"""Where the parser quotes words of the file: it may be a foreign one, and they a secret that begins like a sign."""
 
 
 class _ValueBuilder:

@@ -58,7 +58,7 @@ class ReplayedStrategy:
     def conversation(self, call: int) -> tuple[str, Thread]:
         """What the calls of one conversation have in common: their workspace and their first message."""
         one = self.calls[call - 1]
-        return one.workspace, one.request.thread.up_to(1)
+        return one.workspace, one.request.thread.beginning
 
 
 def replay_strategies(

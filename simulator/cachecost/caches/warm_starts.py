@@ -18,6 +18,7 @@ from operator import itemgetter
 from typing import Protocol, Self
 
 from cachecost.base.structs import value
+from cachecost.base.work_checks import current_work_check
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.lookback import is_within_lookback
 from cachecost.prompts.render import BreakpointPrefix, Prompt
@@ -233,7 +234,10 @@ def billed_reads(
     enough, and fast. Warm starts are left out unless it `may_be_warm`.
     """
     before = SentPrefixes()
+    check = current_work_check()
     for call in sorted(calls, key=lambda one: one.start):
+        if check is not None:
+            check()
         if call.read and _looks_back(call) and not before.has_surely_written(call.prompt, call.read, told):
             sizes = sizes_of(call.prompt)
             found = before.measured_read(call, sizes) or (before.warm_start(call, sizes) if may_be_warm else None)

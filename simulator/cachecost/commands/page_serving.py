@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -17,6 +22,11 @@ if TYPE_CHECKING:
 
 TOKEN_BYTES = 16
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+REDIRECT = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={0}"><title>cachecost view</title></head>
+<body><a href="{0}">cachecost view</a></body></html>
+"""
 
 
 def new_token() -> str:
@@ -41,14 +51,30 @@ def serve_source(source: PageSource, opened: str, port: int, opens_browser: bool
     with taken:
         address = f"{address_of(taken)}/{token}/{opened}"
         app = viewer_app(source, read_static_files(), token, taken.getsockname()[1], print_diagnostic)
-        serve_page(app, taken, lambda: _greet(address, opens_browser))
+        if opens_browser and _has_display():
+            with redirect_file(address) as path:
+                serve_page(app, taken, lambda: _greet(address, path))
+        else:
+            serve_page(app, taken, lambda: _greet(address, None))
 
 
-def _greet(address: str, opens_browser: bool) -> None:
-    """Say where the page is, and open it where there is a display."""
+def _greet(address: str, opened: Path | None) -> None:
+    """Say where the page is, and open it by a file that leads there."""
     print_diagnostic(f"{address}  (Ctrl-C stops it)")
-    if opens_browser and _has_display():
-        Thread(target=_open_browser, args=(address,), daemon=True).start()
+    if opened is not None:
+        Thread(target=_open_browser, args=(opened,), daemon=True).start()
+
+
+@contextmanager
+def redirect_file(address: str) -> Iterator[Path]:
+    """A file that leads a browser to `address`, and that only this user can read: command lines, which everyone on the
+    machine can list, then have no token.
+    """
+    with TemporaryDirectory(prefix="cachecost-view-") as folder:
+        path = Path(folder) / "open.html"
+        path.write_text(REDIRECT.format(escape(address, quote=True)), encoding="utf-8")
+        path.chmod(0o600)
+        yield path
 
 
 def _has_display() -> bool:
@@ -56,7 +82,7 @@ def _has_display() -> bool:
     return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in DISPLAYS)
 
 
-def _open_browser(address: str) -> None:
+def _open_browser(path: Path) -> None:
     import webbrowser
 
-    webbrowser.open(address)
+    webbrowser.open(path.as_uri())

@@ -31,8 +31,7 @@ class Spans:
 
     def of_layers(self) -> list[LayerTokens]:
         """The tokens of each layer by class. They add up to the usage."""
-        tools, system = min(self.tools, self.total), min(self.system, self.total)
-        ends = (tools, max(tools, system), self.total)
+        ends = (self.tools, max(self.tools, self.system), self.total)
         return [self._between(start, end) for start, end in zip((0, *ends), ends, strict=False)]
 
     def _between(self, start: int, end: int) -> LayerTokens:

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from starlette.types import Receive
 
 LOOPBACK = "127.0.0.1"
 LOCALHOST = "localhost"
@@ -55,6 +56,12 @@ def is_loopback(host: str) -> bool:
 
 def address_of(listener: socket.socket) -> str:
     return f"http://{LOOPBACK}:{listener.getsockname()[1]}"
+
+
+async def client_left(receive: Receive) -> None:
+    """Return when the client of a request has gone; its body has been received."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 class QuietServer(uvicorn.Server):

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError, NamesNotKnown
 from cachecost.base.limits import MOST_SWEPT
-from cachecost.base.schema_errors import faults_of, show_value
+from cachecost.base.schema_errors import faults_of, show_kind
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way
 from cachecost.scenario.agent_keys import has_command, missing_faults
 from cachecost.scenario.cross_checks import check_across_keys
@@ -25,6 +25,9 @@ from cachecost.scenario.ways import get
 
 ONLY_ABOUT_THE_WHOLE = ("variants", "sweep", "budget", "assumptions")
 """What a variant does not inherit."""
+SIGNS_OF_A_SCENARIO = {"format", "conversation", "strategies"}
+NO_SCENARIO = "expected a scenario, a mapping with the keys format, name and conversation; found none of its keys"
+"""The one error of a file without these keys: it may be a foreign one with secrets in it, and is not quoted."""
 
 
 # ---------------------------------------------------------------------------------------- reading
@@ -42,7 +45,9 @@ def load(path: str | Path, sets: Sequence[str] = (), defaults: FileDefaults = NO
     placed = yaml_text.read(path)
     faults = list(placed.faults)
     if not isinstance(placed.value, dict):
-        raise InputError([*faults, placed.fault((), f"expected a mapping; got {show_value(placed.value)}")])
+        raise InputError([placed.fault((), f"expected a mapping; got {show_kind(placed.value)}")])
+    if not SIGNS_OF_A_SCENARIO & placed.value.keys():
+        raise InputError([placed.fault((), NO_SCENARIO)])
     placed = with_defaults(placed, defaults, Path(path).parent)
     for text in sets:
         placed = with_set(placed, text, faults)

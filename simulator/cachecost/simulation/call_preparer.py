@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace, value
+from cachecost.base.work_checks import current_work_check
 from cachecost.caches.warm_starts import SentCall, WarmPrefixes, WarmStart, billed_reads, late_answers
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.rows import NOT_EVALUATED, REFUSED
@@ -176,7 +177,10 @@ class CallPreparer:
         has_reads = any(call.billed is not None and call.billed.read for call in calls)
         sent: list[SentCall | None] = []
         answers: AnswerLengths | None = None
+        check = current_work_check()
         for number, call in enumerate(calls, 1):
+            if check is not None:
+                check()
             if not call.billed and not has_reads:
                 continue
             self.keep(call)

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cachecost.base.structs import replace, value
+from cachecost.base.work_checks import current_work_check
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.losses import Loss
@@ -100,6 +101,7 @@ class Simulation:
         self.notes: dict[str, None] = {}
         """Sentences on what a host does not support or has no price for, each once."""
         self._number = 0
+        self._check = current_work_check()
 
     def learn(self, number: int, call: Call, billed: Usage) -> None:
         """Learn from the bill of the `number`-th call (from 1)."""
@@ -124,6 +126,8 @@ class Simulation:
 
     def simulate(self, call: Call) -> SimulatedCall:
         """As `row`, with what the cache did."""
+        if self._check is not None:
+            self._check()
         self._number += 1
         made = self._preparer.prepare(call)
         if made.notes:

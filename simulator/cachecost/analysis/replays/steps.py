@@ -63,7 +63,7 @@ def in_order(steps: Iterable[ReplayStep]) -> list[ReplayStep]:
 
 def conversation_of(call: Call) -> tuple[Thread, str, str, bool]:
     """The conversation that a call belongs to: it has its first message, in one place."""
-    return call.request.thread.up_to(1), call.host or "", call.workspace, call.is_batch
+    return call.request.thread.beginning, call.host or "", call.workspace, call.is_batch
 
 
 def conversations(steps: Iterable[ReplayStep]) -> list[list[ReplayStep]]:

@@ -13,6 +13,7 @@ from cachecost.analysis.replays.steps import NO_CALL
 from cachecost.analysis.viewing.listing import ViewedSession
 from cachecost.analysis.viewing.logged_sessions import key_of_call
 from cachecost.base.errors import CannotEvaluate, InputError
+from cachecost.base.work_checks import current_work_check
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import input_path
 from cachecost.conversations.logs import Logs, read_logs
@@ -60,8 +61,12 @@ class CallReading:
 def _read_what_can_be(paths: Sequence[Path], format_: str) -> Sequence[RecordedCall]:
     """The calls up to the first error. Raises InputError where there is none."""
     calls: list[RecordedCall] = []
+    check = current_work_check()
     try:
-        calls.extend(read_logs(Logs(paths, format_)))
+        for call in read_logs(Logs(paths, format_)):
+            calls.append(call)
+            if check is not None:
+                check()
     except InputError:
         if not calls:
             raise
@@ -152,9 +157,9 @@ class SessionReplay:
         """What the cache did with each call, by its number in the session. Raises CannotEvaluate."""
         if not self._made:
             simulation = self.held.simulation()
-            simulated = map(simulation.simulate, self.held.calls)
-            self._made.update(zip(self.numbers, simulated, strict=True))
-            self._made.pop(NO_CALL, None)
+            made = dict(zip(self.numbers, map(simulation.simulate, self.held.calls), strict=True))
+            made.pop(NO_CALL, None)
+            self._made = made
         return self._made
 
     def recorded(self, number: int) -> RecordedCall | None:

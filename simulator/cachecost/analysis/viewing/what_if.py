@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 
@@ -12,11 +12,14 @@ from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, cost
 from cachecost.analysis.viewing.replay import SessionReplay
 from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.option import Option
+from cachecost.analysis.whatif.pauses import measure_pauses
+from cachecost.analysis.whatif.places import MainModel
 from cachecost.analysis.whatif.pricing import AlternativePricing, ReplayedSteps
 from cachecost.base.errors import CannotEvaluate, nearest
-from cachecost.conversations.calls import Call
+from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.results import CallRow
 from cachecost.simulation.engine import SimulatedCall
+from cachecost.simulation.workload import Workload
 
 AS_SENT = "as sent"
 KINDS = {
@@ -32,6 +35,56 @@ KINDS = {
 
 class WrongChoice(ValueError):
     """A value that cannot be chosen; the text names the nearest."""
+
+
+def chosen_values(choices: Mapping[str, str]) -> dict[str, str]:
+    """The choices that change something, by their names in `KINDS`. Raises WrongChoice for another name."""
+    for kind in choices:
+        if kind not in KINDS:
+            raise WrongChoice(f"expected one of {', '.join(KINDS)}; got '{kind}'{nearest(kind, KINDS)}")
+    return {kind: value for kind, value in choices.items() if value not in ("", AS_SENT)}
+
+
+def check_choices(traffic: Workload, choices: Mapping[str, str], today: date | None = None) -> None:
+    """Raises WrongChoice for a value that no replay can make possible; nothing is replayed for it.
+
+    Which model costs most is not known before a replay: what is possible for any of the recording's may be chosen.
+    """
+    if not choices:
+        return
+    billed = {n: call.billed for n, call in enumerate(traffic.calls, 1) if isinstance(call, RecordedCall)}
+    lengths = {number: usage.total_input for number, usage in billed.items() if usage is not None}
+    profile = RecordingProfile(traffic, None, None, measure_pauses(traffic.calls), lengths, today)
+    firsts = {(call.host, call.request.model): number for number, call in reversed([*enumerate(traffic.calls, 1)])}
+    profiles = [replace(profile, main=MainModel.of(traffic, {number: Decimal(1)})) for number in firsts.values()]
+    for kind, value in choices.items():
+        errors = []
+        for one in profiles:
+            try:
+                _find_option(one, {option.name: option for option in one.offered_options()}, kind, value)
+                break
+            except WrongChoice as error:
+                errors.append(error)
+        else:
+            raise errors[0]
+
+
+def _find_option(profile: RecordingProfile, known: Mapping[str, Option], kind: str, value: str) -> Option:
+    """Raises WrongChoice."""
+    name = f"{KINDS[kind]}={value}"
+    try:
+        found = known.get(name) or profile.build_option(name)
+    except CannotEvaluate as error:
+        raise WrongChoice(f"{kind}: {error}") from None
+    if found is None:
+        values = [AS_SENT, *_values(known, kind)]
+        raise WrongChoice(f"{kind}: expected one of {', '.join(values)}; got '{value}'{nearest(value, values)}")
+    return found
+
+
+def _values(known: Mapping[str, Option], kind: str) -> list[str]:
+    start = f"{KINDS[kind]}="
+    return [name.removeprefix(start) for name in known if name.startswith(start)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +148,17 @@ class SessionAlternatives:
     def known(self) -> Mapping[str, Option]:
         """The options by name, without presets."""
         if not self._known:
-            self._known.update((option.name, option) for option in self.profile.options())
+            self._known = {option.name: option for option in self.profile.offered_options()}
         return self._known
 
     def values(self, kind: str) -> list[str]:
         """What can be chosen of a kind besides `AS_SENT`."""
-        start = f"{KINDS[kind]}="
-        return [name.removeprefix(start) for name in self.known if name.startswith(start)]
+        return _values(self.known, kind)
 
     def evaluate(self, choices: Mapping[str, str]) -> ReplayedAlternative:
         """The session with these choices, by their names in `KINDS`. Raises WrongChoice, CannotEvaluate."""
-        options = list(self._options(choices))
+        chosen = chosen_values(choices)
+        options = [_find_option(self.profile, self.known, kind, value) for kind, value in chosen.items()]
         plan = self.pricing.plan(options)
         made = plan.replays.simulate(plan.steps)
         if why := self.pricing.why_not(ReplayedSteps(plan.steps, [one.row for one in made], plan.base)):
@@ -122,21 +175,3 @@ class SessionAlternatives:
             has_begun = has_begun or number != NO_CALL
             if number != NO_CALL or (step.number == NO_CALL and has_begun):
                 yield AlternativeCall(number, step.call, one)
-
-    def _options(self, choices: Mapping[str, str]) -> Iterator[Option]:
-        for kind, value in choices.items():
-            if kind not in KINDS:
-                raise WrongChoice(f"expected one of {', '.join(KINDS)}; got '{kind}'{nearest(kind, KINDS)}")
-            if value not in ("", AS_SENT):
-                yield self._option(kind, value)
-
-    def _option(self, kind: str, value: str) -> Option:
-        name = f"{KINDS[kind]}={value}"
-        try:
-            found = self.known.get(name) or self.profile.build_option(name)
-        except CannotEvaluate as error:
-            raise WrongChoice(f"{kind}: {error}") from None
-        if found is None:
-            values = [AS_SENT, *self.values(kind)]
-            raise WrongChoice(f"{kind}: expected one of {', '.join(values)}; got '{value}'{nearest(value, values)}")
-        return found

@@ -76,6 +76,18 @@ class RecordingProfile:
         yield from compaction_options(self.traffic, self.lengths)
         yield from batch_options(calls, count_waiting(as_sent(calls)))
         yield from residency_options(calls)
+        yield from self._place_options()
+
+    def offered_options(self) -> Iterator[Option]:
+        """Those of `options` that a page offers: finding them reads no prompt."""
+        calls = self.traffic.calls
+        yield from ttl_options(calls, self.pauses, self.short_s)
+        yield from ping_options(calls, self.pauses, self.prices, self.short_s)
+        yield from breakpoint_options(calls)
+        yield from compaction_options(self.traffic, self.lengths)
+        yield from self._place_options()
+
+    def _place_options(self) -> Iterator[Option]:
         if self.main:
             yield from model_options(self.traffic, self.main, self.today)
             yield from host_options(self.traffic, self.main, self.today)

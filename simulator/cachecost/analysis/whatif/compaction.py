@@ -10,6 +10,7 @@ from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, conversations,
 from cachecost.analysis.whatif.option import COMPACTION, Option
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
+from cachecost.base.work_checks import current_work_check
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, given_block
 from cachecost.prompts.counting import TokenCounter
@@ -51,10 +52,13 @@ def compact_steps(
     steps: Sequence[ReplayStep], traffic: Workload, lengths: dict[int, int], limit: int
 ) -> list[ReplayStep]:
     """The steps of each conversation with what is too long summed up, and the calls that do so."""
+    check = current_work_check()
     made = [step for step in steps if step.call.has_failed or step.number == NO_CALL]
     for conversation in conversations(steps):
         one = _RewrittenConversation(traffic, lengths, limit)
         for step in conversation:
+            if check is not None:
+                check()
             if not step.call.has_failed and step.number != NO_CALL:
                 made += one.send(step)
     return in_order(made)
@@ -135,7 +139,7 @@ class _RewrittenConversation:
                 break
             kept.append(node)
         moved: dict[Thread, Thread] = {}
-        grown = thread.up_to(0).then(self.summary)
+        grown = thread.root.then(self.summary)
         for node in reversed(kept):
             assert node.message is not None
             grown = moved[node] = grown.then(node.message)

@@ -15,6 +15,7 @@ from cachecost.conversations.readers.http.routes import route_of
 from cachecost.live.callbacks import Say, ignore
 from cachecost.live.clock import Clock
 from cachecost.live.keys import longest_first, query_secrets, secrets_in
+from cachecost.live.loopback import client_left
 from cachecost.live.recorder.capture import BodyCopy, Capture, CaptureMemory
 from cachecost.live.recorder.headers import Pairs, decoded, for_client, for_upstream, has_two_lengths
 from cachecost.live.recorder.own_calls import HEADER, LOOP, is_own_call
@@ -139,8 +140,7 @@ class _Upload(httpx2.AsyncByteStream):
     async def client_left(self) -> None:
         """Wait until the client has gone, once its body is here."""
         await self._is_done.wait()
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
+        await client_left(self._receive)
 
 
 class _Exchange:

@@ -8,6 +8,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from cachecost.live.loopback import client_left
 from cachecost.live.server.faults import GARBAGE, ConnectionCut
 from cachecost.live.server.message import encode_json
 from cachecost.live.server.model import ApiError
@@ -27,7 +28,7 @@ class PacedResponse:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = self._answered.fault.kind if self._answered.fault else ""
         if kind == "timeout":
-            await self._pauses.until(_client_left(receive))
+            await self._pauses.until(client_left(receive))
             await _start(send, 200, {"content-type": JSON})  # nobody listens, or the server stops: no proper end
             raise ConnectionCut("nothing was answered")
         if self._answered.streams:
@@ -96,9 +97,3 @@ def _raw(headers: Iterable[tuple[str, str]]) -> Iterable[tuple[bytes, bytes]]:
 
 async def _more(send: Send, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": True})
-
-
-async def _client_left(receive: Receive) -> None:
-    """Return when the client has gone."""
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -14,13 +14,14 @@ from starlette.types import ASGIApp
 
 from cachecost.analysis.viewing.what_if import WrongChoice
 from cachecost.base.errors import CannotEvaluate, InputError
+from cachecost.base.work_checks import WorkStopped
 from cachecost.live.callbacks import Say
 from cachecost.live.viewer.events import event_response
 from cachecost.live.viewer.guard import LoopbackGuard
 from cachecost.live.viewer.saved_page import SavedPage
 from cachecost.live.viewer.source import Answer, NotHere, PageSource
 from cachecost.live.viewer.static_files import INDEX, content_type
-from cachecost.live.viewer.threads import run_in_thread
+from cachecost.live.viewer.threads import WorkLimit, run_for_client
 from cachecost.views.viewer.inert_json import inert_json
 
 JSON = "application/json"
@@ -30,19 +31,28 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (WrongChoice, 400),
     (CannotEvaluate, 422),
     (InputError, 422),
+    (WorkStopped, 422),
 )
+WAIT_S = 30.0
+"""How long an answer may take, what it waits for included. A page to save has all the time that it takes."""
 INTERNAL = "internal error: the terminal of `cachecost view` says more"
 NOT_LIVE = "nothing more comes here"
 UNKNOWN_ADDRESS = "there is nothing at this address"
 
 
 def viewer_app(
-    source: PageSource, static: Mapping[str, bytes], token: str, port: int, say: Say, below: str = "/"
+    source: PageSource,
+    static: Mapping[str, bytes],
+    token: str,
+    port: int,
+    say: Say,
+    below: str = "/",
+    limits: Callable[[], WorkLimit] = lambda: WorkLimit(WAIT_S),
 ) -> ASGIApp:
     """The application. `static` are the files of the page by name, `say` gets internal errors; addresses begin with
-    `below` and the token.
+    `below` and the token. `limits` makes the limit of each answer.
     """
-    site, start = _PageEndpoints(source, static, say), f"{below}{token}"
+    site, start = _PageEndpoints(source, static, say, limits), f"{below}{token}"
     routes = [
         Route(f"{start}/", site.page),
         Route(f"{start}/static/{{name}}", site.file),
@@ -56,8 +66,10 @@ def viewer_app(
 class _PageEndpoints:
     """The endpoints."""
 
-    def __init__(self, source: PageSource, static: Mapping[str, bytes], say: Say) -> None:
-        self._source, self._static, self._say = source, static, say
+    def __init__(
+        self, source: PageSource, static: Mapping[str, bytes], say: Say, limits: Callable[[], WorkLimit]
+    ) -> None:
+        self._source, self._static, self._say, self._limits = source, static, say, limits
 
     def routes(self, api: str) -> list[Route]:
         """The API, whose paths begin with `api`."""
@@ -83,14 +95,17 @@ class _PageEndpoints:
 
     def _route(self, path: str, answer: Callable[[Request], Answer]) -> Route:
         async def endpoint(request: Request) -> Response:
-            return await self._guarded(request, lambda: Response(inert_json(answer(request)), media_type=JSON))
+            def work() -> Response:
+                return Response(inert_json(answer(request)), media_type=JSON)
+
+            return await self._guarded(request, work, self._limits())
 
         return Route(path, endpoint)
 
-    async def _guarded(self, request: Request, work: Callable[[], Response]) -> Response:
+    async def _guarded(self, request: Request, work: Callable[[], Response], limit: WorkLimit) -> Response:
         """What `work` makes in a thread; its errors as answers."""
         try:
-            return await run_in_thread(work)
+            return await run_for_client(work, request.receive, limit)
         except Exception as error:
             return self._error(request, error)
 
@@ -121,7 +136,7 @@ class _PageEndpoints:
             page = SavedPage(self._source, self._static).of_session(id_, number)
             return Response(page.encode(), media_type=content_type(INDEX), headers=_attachment(id_))
 
-        return await self._guarded(request, work)
+        return await self._guarded(request, work, WorkLimit(None))
 
     async def events(self, request: Request) -> Response:
         live = self._source.live()

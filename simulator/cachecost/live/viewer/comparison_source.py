@@ -9,6 +9,7 @@ from cachecost.analysis.viewing.listing import SessionListing
 from cachecost.analysis.viewing.pairs import call_keys, calls_by_time, pair_calls
 from cachecost.analysis.viewing.replay import CallReading
 from cachecost.live.viewer.source import Answer, PageSource
+from cachecost.live.viewer.threads import held
 from cachecost.views.viewer.comparison import comparison_object
 from cachecost.views.viewer.sessions import start_object
 
@@ -28,7 +29,7 @@ class ComparisonSource(PageSource):
         return start_object("compare", " and ".join(self.titles), self.command)
 
     def compare(self) -> Answer:
-        with self._lock:
+        with held(self._lock):
             self._answer = self._answer or self._compare()
             return self._answer
 

@@ -20,6 +20,7 @@ from cachecost.live.viewer.call_signal import CallSignal
 from cachecost.live.viewer.live_calls import CallFeed, call_of_session, conversation_title
 from cachecost.live.viewer.sessions_source import SessionsSource
 from cachecost.live.viewer.source import Answer, LiveEvents, PageSource
+from cachecost.live.viewer.threads import held
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.views.viewer.sessions import start_object
 
@@ -82,8 +83,7 @@ class LiveSource(PageSource):
         return self._now().options(id_)
 
     def what_if(self, id_: str, choices: Mapping[str, str]) -> Answer:
-        """No command repeats it: the calls are in no file by these sessions."""
-        return {**self._now().what_if(id_, choices), "command": "", "yaml": ""}
+        return self._now().what_if(id_, choices)
 
     def live(self) -> LiveEvents:
         return self
@@ -104,12 +104,14 @@ class LiveSource(PageSource):
 
     def _now(self) -> SessionsSource:
         """The sessions of the calls so far."""
-        with self._lock:
+        with held(self._lock):
             new = self.feed.since(len(self._calls))
             for call in new:
                 self._calls.append(call_of_session(call, len(self._calls) + 1))
                 self._titles.setdefault(self._calls[-1].session, conversation_title(call.request.thread.beginning))
-            if new or self._source is None:
+            if new:
+                self._source = None
+            if self._source is None:
                 self._source = self._sessions(list(self._calls))
             return self._source
 
@@ -122,7 +124,7 @@ class LiveSource(PageSource):
         bills = bills_of_calls(complete, self.setup, prices, self.name)
         listing = SessionListing(account_for(bills.files, prices, known=bills.rewrites), logged)
         titles = {key: title for key, title in self._titles.items() if title}
-        return SessionsSource(listing, self.setup, CallsRead(calls), titles=titles)
+        return SessionsSource(listing, self.setup, CallsRead(calls), has_files=False, titles=titles)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from datetime import date
 from threading import Lock, RLock
 
 from cachecost.analysis.viewing.call_view import ViewedCall, view_call
 from cachecost.analysis.viewing.listing import SessionListing, ViewedSession
 from cachecost.analysis.viewing.replay import NoRequests, Reading, SessionReplay
-from cachecost.analysis.viewing.what_if import SessionAlternatives
+from cachecost.analysis.viewing.what_if import SessionAlternatives, check_choices, chosen_values
 from cachecost.base.inert import inert
 from cachecost.live.clock import today
 from cachecost.live.viewer.source import Answer, NotHere, PageSource
+from cachecost.live.viewer.threads import TooLong, held
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.views.bill.words import session_names
 from cachecost.views.viewer.alternatives import options_object, what_if_object
 from cachecost.views.viewer.call import block_object, viewed_call_object
+from cachecost.views.viewer.recipes import command_line
 from cachecost.views.viewer.session import session_object, simulated_object
 from cachecost.views.viewer.sessions import sessions_object, start_object
 
@@ -46,7 +49,8 @@ class OpenSession:
 @dataclass(slots=True)
 class SessionsSource(PageSource):
     """The pages of sessions. `command` is what was typed, `options_given` those of its options that change
-    a replay. `titles` are those of sessions that have one, by their keys.
+    a replay. `titles` are those of sessions that have one, by their keys. Where a session `has_files`, a command
+    repeats what the page says of it.
     """
 
     listing: SessionListing
@@ -56,6 +60,7 @@ class SessionsSource(PageSource):
     command: str = "cachecost view"
     options_given: Sequence[str] = ()
     watch: Watch = unwatched
+    has_files: bool = True
     titles: Mapping[str, str] = field(default_factory=dict)
     _open: dict[str, OpenSession] = field(default_factory=dict)
     _opening: Lock = field(default_factory=Lock)
@@ -98,15 +103,31 @@ class SessionsSource(PageSource):
         return [block_object(viewed, place + 1) for place in range(len(viewed.blocks))]
 
     def options(self, id_: str) -> Answer:
-        with self._locked(id_) as one:
+        with self._locked(id_) as one, self._with_command(one, {}):
             return options_object(self._alternatives(one))
 
     def what_if(self, id_: str, choices: Mapping[str, str]) -> Answer:
-        with self._locked(id_) as one:
+        chosen = chosen_values(choices)
+        with self._locked(id_) as one, self._with_command(one, chosen):
+            if one.alternatives is None:
+                replay = self._replay(one)
+                replay.workload.require_breakpoints("whatif")
+                check_choices(replay.workload, chosen, self._today())
             alternatives = self._alternatives(one)
             with self.watch("replaying", ()):
-                found = alternatives.evaluate(choices)
-            return what_if_object(alternatives, found, choices, self.options_given)
+                found = alternatives.evaluate(chosen)
+            answer = what_if_object(alternatives, found, chosen, self.options_given)
+        return answer if self.has_files else {**answer, "command": "", "yaml": ""}
+
+    @contextmanager
+    def _with_command(self, one: OpenSession, chosen: Mapping[str, str]) -> Iterator[None]:
+        """A replay that takes too long for a page names the command that makes it, where there is one."""
+        try:
+            yield
+        except TooLong as error:
+            known = one.replay if self.has_files else None
+            command = known and command_line(known, chosen, self.options_given)
+            raise TooLong(f"{error}; run: {command}" if command else str(error)) from None
 
     def _session(self, id_: str) -> OpenSession:
         with self._opening:
@@ -125,12 +146,12 @@ class SessionsSource(PageSource):
     def _locked(self, id_: str) -> Iterator[OpenSession]:
         """The session, for as long as nobody else works on it."""
         one = self._session(id_)
-        with one.lock:
+        with held(one.lock):
             yield one
 
     def _replay(self, one: OpenSession) -> SessionReplay:
         if one.replay is None:
-            with self._reading, self.watch("reading", one.session.files):
+            with held(self._reading), self.watch("reading", one.session.files):
                 one.replay = SessionReplay.of(one.session, self.reading, self.setup)
         return one.replay
 
@@ -145,8 +166,11 @@ class SessionsSource(PageSource):
         if one.alternatives is None:
             replay = self._replay(one)
             with self.watch("replaying", ()):
-                one.alternatives = SessionAlternatives.of(replay, None if self.setup.day else today())
+                one.alternatives = SessionAlternatives.of(replay, self._today())
         return one.alternatives
+
+    def _today(self) -> date | None:
+        return None if self.setup.day else today()
 
     def _view(self, one: OpenSession, number: int) -> ViewedCall:
         replay = self._known_replay(one)

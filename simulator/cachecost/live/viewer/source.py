@@ -33,7 +33,7 @@ class PageSource:
     """The answers of a page, as JSON objects (docs/reference/output-formats.md, `view`): only what a page shows.
 
     Methods may take seconds and are called in threads, several at once. They raise NotHere (404), WrongChoice (400),
-    and CannotEvaluate or InputError (422).
+    and CannotEvaluate, InputError or WorkStopped (422).
     """
 
     __slots__ = ()

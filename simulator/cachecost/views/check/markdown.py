@@ -26,7 +26,7 @@ from cachecost.views.check.change_words import (
     volume_words,
 )
 from cachecost.views.check.text import SIGNS, change_words, projection_words, ranked_budgets, with_changes_once
-from cachecost.views.tables.markdown import code_block, escape_markdown, markdown_table
+from cachecost.views.tables.markdown import code_block, escape_comment, markdown_table, short
 from cachecost.views.tables.table import build_table
 
 MARKER = "<!-- cachecost -->"
@@ -62,12 +62,12 @@ def render(check: CheckObject) -> str:
 def _headline(check: CheckObject, changed: Sequence[CheckObject]) -> Iterator[str]:
     lead = _lead_session(check, changed)
     words = _budget_counts(check) if lead is None else f"{session_words(lead)}{_month(lead)}"
-    yield f"### {SIGNS[check['verdict']]} cachecost: {escape_markdown(words).replace(chr(92) + '$', '$')}"
+    yield f"### {SIGNS[check['verdict']]} cachecost: {escape_comment(words).replace(chr(92) + '$', '$')}"
     yield ""
     if lead is not None:
         others = len({one["scenario"] for one in changed}) - 1
         more = f" {count_text(others, 'more scenario')} changed." if others else ""
-        name = escape_markdown(f"{lead['scenario']}, {lead['strategy']}")
+        name = escape_comment(f"{lead['scenario']}, {lead['strategy']}")
         yield f"{name}. {capitalized(_budget_counts(check))}.{more}"
         yield ""
 
@@ -117,11 +117,11 @@ def _broken_budgets(check: CheckObject, comparisons: Sequence[CheckObject]) -> I
 
 
 def _budget_line(one: CheckObject) -> str:
-    return f"- {SIGNS[one['verdict']]} **{escape_markdown(one['scenario'])}**: {escape_markdown(one['message'])}"
+    return f"- {SIGNS[one['verdict']]} **{escape_comment(one['scenario'])}**: {escape_comment(one['message'])}"
 
 
 def _cause_lines(one: CheckObject) -> Iterator[str]:
-    yield from (f"  - {escape_markdown(change_words(cause))}" for cause in one["changes"])
+    yield from (f"  - {escape_comment(change_words(cause))}" for cause in one["changes"])
 
 
 # --------------------------------------------------------------------------------------------- the costs
@@ -143,7 +143,7 @@ def _costs(check: CheckObject, changed: Sequence[CheckObject]) -> Iterator[str]:
         *(["a month"] if has_month else []),
     ]
     rows = [[*_cost_cells(one, session), *([_month_cell(session)] if has_month else [])] for one, session in found]
-    yield markdown_table(build_table("", headers, rows, words=2))
+    yield markdown_table(build_table("", headers, rows, words=2), escape_comment)
     yield ""
 
 
@@ -166,19 +166,19 @@ def _volumes(check: CheckObject, changed: Sequence[CheckObject]) -> Iterator[str
     lines = [projection_words(one) for one in check.get("project", ())]
     lines = lines or [f"{one['scenario']}, {one['strategy']}: {volume_words(one)}" for one in found]
     if lines:
-        yield from _fold("What a month is made of", [f"- {escape_markdown(line)}" for line in lines])
+        yield from _fold("What a month is made of", [f"- {escape_comment(line)}" for line in lines])
 
 
 # ------------------------------------------------------------------------------------- what changed, and why
 
 
 def _prompt_changes(comparison: CheckObject) -> Iterator[str]:
-    name = f"{escape_markdown(comparison['scenario'])}, {escape_markdown(comparison['strategy'])}"
+    name = f"{escape_comment(comparison['scenario'])}, {escape_comment(comparison['strategy'])}"
     changes = ranked_changes(comparison)
     yield from (f"**What changed in the prompts** ({name})", "")
     yield from (line for one in changes[:SHOWN] for line in _change_lines(one))
     if rest := rest_words(comparison):
-        yield f"- {escape_markdown(rest)}"
+        yield f"- {escape_comment(rest)}"
     yield ""
     if folded := changes[SHOWN:]:
         yield from _fold(
@@ -188,10 +188,10 @@ def _prompt_changes(comparison: CheckObject) -> Iterator[str]:
 
 def _change_lines(one: CheckObject) -> Iterator[str]:
     place = place_words(one)
-    where = f" ({escape_markdown(place)})" if place else ""
-    yield f"- **{escape_markdown(cost_words(one))}** {escape_markdown(prompt_change_words(one))}{where}"
+    where = f" ({escape_comment(place)})" if place else ""
+    yield f"- **{escape_comment(cost_words(one))}** {escape_comment(prompt_change_words(one))}{where}"
     if lines := excerpt_lines(one):
-        yield from indent(code_block(lines, "diff"), "  ").splitlines()
+        yield from indent(code_block(list(map(short, lines)), "diff"), "  ").splitlines()
 
 
 def _accept_commands(check: CheckObject) -> Iterator[str]:

@@ -70,4 +70,6 @@ def simulated_columns(made: Sequence[SimulatedCall | None], causes: NameList) ->
 
 
 def _breakpoints(one: SimulatedCall | None) -> list[tuple[int, str]]:
-    return [(breakpoint.tokens, breakpoint.ttl) for breakpoint in one.timeline.breakpoints] if one else []
+    """Tokens and TTL of each breakpoint of the first pass. A whole timeline would read the prompt of every call."""
+    first = one.passes[0] if one and one.passes else None
+    return [(first.sizes.of(at.prefix), at.ttl) for at in first.outcome.breakpoints] if first else []

@@ -28,7 +28,7 @@ def usual_line(data: Any) -> TranscriptLine | None:
     """The line of a parsed object, if all its fields have the types that they should have."""
     try:
         line = msgspec.convert(data, TranscriptLine)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):  # the latter of half a character in a field's name
         return None
     return line if line.is_whole else None
 

@@ -26,6 +26,7 @@ from typing import Any
 import msgspec
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.limits import whole_number
 from cachecost.base.times import day_of
 from cachecost.conversations.readers.codex import lines
 from cachecost.conversations.readers.common.notes import ReaderNotes
@@ -332,8 +333,9 @@ def _counts(usage: Mapping[str, Any]) -> Counts:
 
 def _version(meta: lines.Meta) -> tuple[int, ...]:
     """The first two numbers of the client's version; () where it is not known."""
-    numbers = (meta.cli_version or "").split(".")[:2]
-    return tuple(map(int, numbers)) if all(number.isdecimal() for number in numbers) else ()
+    numbers = list(map(whole_number, (meta.cli_version or "").split(".")[:2]))
+    known = tuple(number for number in numbers if number is not None)
+    return known if len(known) == len(numbers) else ()
 
 
 def _agent(meta: lines.Meta) -> str:

@@ -130,7 +130,7 @@ def _dump(value: Any) -> bytes:
 def _headers(value: Any) -> dict[str, str]:
     """The headers: by name, or as [name, value, name, value …]. A value may be a list, of which the last counts."""
     if isinstance(value, list):
-        value = dict(zip(value[::2], value[1::2], strict=False))
+        value = {str(name): told for name, told in zip(value[::2], value[1::2], strict=False)}
     pairs = value.items() if isinstance(value, Mapping) else ()
     return headers_of((str(name), str(told[-1] if isinstance(told, list) and told else told)) for name, told in pairs)
 

@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.limits import whole_number
 from cachecost.base.times import iso, seconds
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet, read_input
@@ -200,9 +201,9 @@ def _status(response: JsonObject) -> int:
     status = response.data.get("status")
     code = status.get("code") if isinstance(status, Mapping) else None
     for told in (code, *(response.data.get(name) for name in STATUSES), status):
-        number = str(told).partition(" ")[0]
-        if number.isdecimal() and 100 <= int(number) <= 599:
-            return int(number)
+        number = whole_number(str(told).partition(" ")[0]) or 0
+        if 100 <= number <= 599:
+            return number
     response.fault("status", f"expected an HTTP status; got {show_found(code if code is not None else status)}")
     return 0
 

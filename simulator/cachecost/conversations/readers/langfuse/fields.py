@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cachecost.base.limits import whole_number
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.dialects import parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty
@@ -96,4 +97,5 @@ def _number(count: Any) -> Any:
     """ClickHouse writes large numbers as texts, and sums as numbers with a point."""
     if isinstance(count, float) and count.is_integer():
         return int(count)
-    return int(count) if isinstance(count, str) and count.isascii() and count.isdecimal() else count
+    number = whole_number(count) if isinstance(count, str) and count.isascii() else None
+    return count if number is None else number

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault
+from cachecost.base.limits import whole_number
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
@@ -167,8 +168,8 @@ def _status(row: JsonObject) -> int | None:
     if "failure" not in (row.data.get("status"), metadata.get("status")):
         return None
     error = row.data.get("error_information") or metadata.get("error_information")
-    code = str(error.get("error_code")) if isinstance(error, Mapping) else ""
-    return int(code) if code.isdecimal() and 400 <= int(code) <= 599 else FAILED
+    code = whole_number(str(error.get("error_code"))) if isinstance(error, Mapping) else None
+    return code if code is not None and 400 <= code <= 599 else FAILED
 
 
 def _metadata(row: JsonObject) -> Mapping[str, Any]:

@@ -22,10 +22,10 @@ as ids of their own, so none is found that the engine itself wrote.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import inf
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.times import LATEST
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject, json_lines
@@ -127,4 +127,4 @@ def _is_length(value: object) -> bool:
 
 
 def _is_moment(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < inf
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < LATEST * 1000

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from cachecost.base.limits import whole_number
 from cachecost.conversations.readers.common.dialects import Body, parse_json_text
 from cachecost.conversations.readers.common.json_values import array_at
 from cachecost.conversations.readers.openai.parts import SHORT, Turns, tool_use, tools
@@ -120,5 +121,5 @@ def in_order(tree: Any) -> list[dict[str, Any]]:
     """The objects of a tree whose names are numbers."""
     if not isinstance(tree, dict):
         return []
-    numbers = sorted((name for name in tree if name.isdecimal()), key=int)
-    return [tree[name] for name in numbers if isinstance(tree[name], dict)]
+    numbers = sorted((number, name) for name in tree if (number := whole_number(name)) is not None)
+    return [tree[name] for _, name in numbers if isinstance(tree[name], dict)]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault
+from cachecost.base.limits import whole_number
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
@@ -173,13 +174,15 @@ def _usage(attributes: Attributes) -> Usage | None:
 
 def _number(value: Any) -> Any:
     """A number that a tracer wrote as a text."""
-    return int(value) if isinstance(value, str) and value.isdecimal() else value
+    number = whole_number(value) if isinstance(value, str) else None
+    return value if number is None else number
 
 
 def _status(span: OtelSpan) -> int:
     told = (str(span.attributes.get(name, "")) for name in STATUS)
     errors = [span.error, *(str(event.get("exception.message", "")) for _, event in span.events)]
-    return next((int(one) for one in told if one.isdecimal() and 400 <= int(one) <= 599), status_in(" ".join(errors)))
+    numbers = (whole_number(one) or 0 for one in told)
+    return next((number for number in numbers if 400 <= number <= 599), status_in(" ".join(errors)))
 
 
 def _host(attributes: Attributes, model: str, provider: str | None) -> str | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault
+from cachecost.base.limits import whole_number
 from cachecost.base.times import LATEST
 from cachecost.conversations.input_files import Warn, open_input
 from cachecost.conversations.json_object import JsonObject
@@ -229,7 +230,7 @@ def _value(at: JsonObject, name: str, value: Any) -> Any:
 def _integer(at: JsonObject, name: str, value: Any) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    if isinstance(value, str) and value.removeprefix("-").isdecimal():
+    if isinstance(value, str) and whole_number(value.removeprefix("-")) is not None:
         return int(value)
     at.fault(name, f"expected a whole number; got {show_found(value)}")
     return None

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.schema_errors import faults_of, show_value
+from cachecost.base.schema_errors import faults_of, show_kind
 from cachecost.base.yaml_text import PlacedValue
 from cachecost.live.server.answers.blocks import Item, stop_reason, text, thinking, tool_use
 from cachecost.live.server.model import ApiError, ClientCall, ModelAnswer
@@ -132,7 +132,7 @@ class ScriptAnswerer:
 
 def _validate(placed: PlacedValue, faults: list[Fault]) -> ScriptFile | None:
     if not isinstance(placed.value, dict):
-        faults.append(placed.fault((), f"expected a mapping; got {show_value(placed.value)}"))
+        faults.append(placed.fault((), f"expected a mapping; got {show_kind(placed.value)}"))
         return None
     try:
         return ScriptFile.model_validate(placed.value)
