@@ -54,7 +54,7 @@ def check_choices(traffic: Workload, choices: Mapping[str, str], today: date | N
         return
     billed = {n: call.billed for n, call in enumerate(traffic.calls, 1) if isinstance(call, RecordedCall)}
     lengths = {number: usage.total_input for number, usage in billed.items() if usage is not None}
-    profile = RecordingProfile(traffic, None, None, measure_pauses(traffic.calls), lengths, today)
+    profile = RecordingProfile(traffic, None, None, measure_pauses(traffic.calls), lengths, today=today)
     firsts = {(call.host, call.request.model): number for number, call in reversed([*enumerate(traffic.calls, 1)])}
     profiles = [replace(profile, main=MainModel.of(traffic, {number: Decimal(1)})) for number in firsts.values()]
     for kind, value in choices.items():

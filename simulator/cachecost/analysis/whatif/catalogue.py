@@ -82,7 +82,7 @@ class RecordingProfile:
         """Those of `options` that a page offers: finding them reads no prompt."""
         calls = self.traffic.calls
         yield from ttl_options(calls, self.pauses, self.short_s)
-        yield from ping_options(calls, self.pauses, self.prices, self.short_s)
+        yield from ping_options(calls, self.pauses, self.prices, self.short_s, self.refused)
         yield from breakpoint_options(calls)
         yield from compaction_options(self.traffic, self.lengths)
         yield from self._place_options()
