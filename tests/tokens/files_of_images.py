@@ -3,6 +3,12 @@
 import struct
 import zlib
 from base64 import b64encode
+from functools import cache
+from io import BytesIO
+from typing import Any
+
+from pypdf import PdfWriter
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 
 def png(width: int, height: int) -> bytes:
@@ -47,3 +53,25 @@ def pdf(pages: int, shown: bytes, box: str = "[0 0 612 792]", packed: bool = Fal
 
 def base64(data: bytes, media_type: str) -> dict[str, str]:
     return {"type": "base64", "media_type": media_type, "data": b64encode(data).decode()}
+
+
+@cache
+def with_pages(*sizes: tuple[int, int], words: str = "") -> bytes:
+    """A file that pypdf wrote, its pages of these sizes."""
+    writer = PdfWriter()
+    for width, height in sizes:
+        page = writer.add_blank_page(width, height)
+        font = {"/F": {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}}
+        page[NameObject("/Resources")] = _named({"/Font": font})
+        content = DecodedStreamObject()
+        content.set_data(f"BT /F 12 Tf 40 {height - 40} Td ({words}) Tj ET".encode())
+        page[NameObject("/Contents")] = writer._add_object(content)
+    file = BytesIO()
+    writer.write(file)
+    return file.getvalue()
+
+
+def _named(value: dict[str, Any] | str) -> Any:
+    if isinstance(value, str):
+        return NameObject(value)
+    return DictionaryObject({NameObject(key): _named(inner) for key, inner in value.items()})

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from files_of_images import base64, pdf, png
+from files_of_images import base64, pdf, png, with_pages
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,7 +47,7 @@ SEARCH = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"ty
         ({"type": "tool_result", "tool_use_id": "a", "content": [BY_URL]}, "unseen_image"),
         ({"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}}, "unseen_pdf"),
         ({"type": "document", "source": {"type": "file", "file_id": "file_1"}}, "unseen_pdf"),
-        ({"type": "document", "source": base64(pdf(1, b"(Hi) Tj"), "application/pdf")}, "pdf"),
+        ({"type": "document", "source": base64(with_pages((612, 792), words="Hi"), "application/pdf")}, "pdf"),
         ({"type": "document", "source": base64(pdf(1, rb"(\001\002) Tj"), "application/pdf")}, "unknown"),
         ({"type": "mcp_tool_use", "id": "m", "name": "look", "server_name": "s", "input": {}}, "mcp"),
         ({"type": "mcp_tool_result", "tool_use_id": "m", "content": "found"}, "mcp"),

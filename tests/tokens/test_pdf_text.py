@@ -1,17 +1,19 @@
-"""The text of a PDF: its plain strings, and what pypdf reads of the others."""
+"""Pages, sizes and text of a PDF as pypdf reads them, and what stands in where it cannot."""
 
 import logging
-from dataclasses import replace
+from collections.abc import Callable
 from functools import cache
 from io import BytesIO
+from typing import Any
 
 import pytest
-from files_of_images import base64, pdf
+from files_of_images import base64, pdf, with_pages
+from pypdf import PdfWriter
+from pypdf.generic import RectangleObject
 
-from cachecost.tokens import pdf_text
+from cachecost.tokens import pdf as pdf_module
 from cachecost.tokens.content import BlockParts, parts_of
-from cachecost.tokens.pdf import read_pdf
-from cachecost.tokens.pdf_text import MOST_PAGES, drawn_text, text_of
+from cachecost.tokens.pdf import Pdf, read_pdf
 
 SENTENCES = [f"Duck number {n} quacks at the moon, and nobody on the pond is asleep." for n in range(12)]
 
@@ -32,52 +34,84 @@ def with_a_font_of_its_own() -> bytes:
 
 def text_in(data: bytes) -> str:
     found = read_pdf(data)
-    return text_of(data, found)[0] if found else ""
+    return found.text if found else ""
+
+
+def rewritten(data: bytes, change: Callable[[PdfWriter], Any]) -> bytes:
+    """The file after a change, whose objects come after those of before: as an editor saves it."""
+    writer = PdfWriter(BytesIO(data), incremental=True)
+    change(writer)
+    file = BytesIO()
+    writer.write(file)
+    return file.getvalue()
 
 
 def test_a_font_with_an_encoding_of_its_own_is_read_by_its_table() -> None:
-    """Its strings alone seem to be twice as many characters, and no text."""
     data = with_a_font_of_its_own()
-    found = read_pdf(data)
-    assert found is not None and found.characters is not None
-    assert drawn_text(data) == ""
-    assert found.characters > 1.5 * len(text_in(data))
     assert text_in(data).split("\n") == SENTENCES
     document = {"type": "document", "source": base64(data, "application/pdf")}
     assert parts_of("document", document) == BlockParts((text_in(data),), {"612x792 page": 1, "document": 1})
 
 
-def test_what_is_no_text_to_either_is_counted_by_its_characters() -> None:
-    data = pdf(1, rb"(\001\002\003\004) Tj")
+A4, WIDE = (595, 842), (1600, 900)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (with_pages(A4), Pdf({A4: 1})),
+        (with_pages(A4, A4, WIDE), Pdf({A4: 2, WIDE: 1})),
+        (with_pages(A4, words="Ducks quack."), Pdf({A4: 1}, "Ducks quack.")),
+        (with_pages(A4, words="x = y + [z] {k} | #1"), Pdf({A4: 1}, "x = y + [z] {k} | #1")),
+        (rewritten(with_pages(A4, A4, words="Ducks."), lambda it: it.remove_page(0)), Pdf({A4: 1}, "Ducks.")),
+        (rewritten(with_pages(A4), lambda it: it.add_blank_page(*WIDE)), Pdf({A4: 1, WIDE: 1})),
+        (
+            rewritten(with_pages(WIDE), lambda it: setattr(it.pages[0], "cropbox", RectangleObject((0, 0, *A4)))),
+            Pdf({A4: 1}),
+        ),
+        (with_pages(A4, words="Ducks.") + b"<< /Type /Pages /Count 900 >>", Pdf({A4: 1}, "Ducks.")),
+        (b"%PDF-1.7 << /Type /Pages /Count 9 >>\n" + with_pages(A4), Pdf({A4: 1})),
+    ],
+)
+def test_the_library_decides_pages_sizes_and_text(data: bytes, expected: Pdf) -> None:
+    found = read_pdf(data)
+    assert found is not None and (dict(found.pages), found.text, found.unread) == (
+        expected.pages,
+        expected.text,
+        expected.unread,
+    )
+
+
+@pytest.mark.parametrize(("password", "expected"), [("", "Ducks."), ("secret", "")])
+def test_an_encrypted_file_is_read_where_it_needs_no_password(password: str, expected: str) -> None:
+    writer = PdfWriter(clone_from=BytesIO(with_pages(A4, words="Ducks.")))
+    writer.encrypt(password, "owner", algorithm="RC4-128")
+    file = BytesIO()
+    writer.write(file)
+    found = read_pdf(file.getvalue())
+    assert found is not None and (sum(found.pages.values()), found.text) == (1, expected)
+    assert found.unread == (0 if expected else None)
+
+
+def test_codes_of_a_font_are_no_text() -> None:
+    data = with_pages(A4, words="\\001\\002\\003\\004\\005\\006\\007\\010")
     document = {"type": "document", "source": base64(data, "application/pdf")}
-    assert parts_of("document", document) == BlockParts((), {"612x792 page": 1, "document": 1, "unseen": 4})
+    facts = parts_of("document", document).facts
+    assert parts_of("document", document).texts == () and 0 < facts["unseen"] <= 8
 
 
-def test_plain_strings_need_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(data: bytes) -> str:
-        raise AssertionError(data)
-
-    monkeypatch.setattr(pdf_text, "_library_text", fail)
-    assert text_in(pdf(1, b"(Ducks quack at the moon.) Tj <0048> Tj")) == "Ducks quack at the moon."
-    with pytest.raises(AssertionError):
-        text_in(pdf(1, b"(Ducks) Tj <00480048> Tj"))
+def test_what_the_library_cannot_read_is_counted_by_its_characters() -> None:
+    data = pdf(1, b"(Ducks) Tj")
+    document = {"type": "document", "source": base64(data, "application/pdf")}
+    assert parts_of("document", document) == BlockParts((), {"612x792 page": 1, "document": 1, "unseen": 5})
 
 
-def test_a_long_file_is_not_read_by_the_library() -> None:
-    data = with_a_font_of_its_own()
-    found = read_pdf(data)
-    assert found is not None
-    assert text_of(data, replace(found, pages=MOST_PAGES))[1] == 0
-    assert text_of(data, replace(found, pages=MOST_PAGES + 1)) == ("", found.characters)
-
-
-@pytest.mark.parametrize(("plain", "unread", "left"), [(36, 4, 4), (35, 5, 5)])
-def test_characters_that_are_not_read_count_beside_the_text(plain: int, unread: int, left: int) -> None:
-    """Of plain strings and others: nine tenths are enough, and where pypdf reads no more they are all there is."""
-    data = pdf(1, b"(" + b"a" * plain + b") Tj <" + b"0048" * unread + b"> Tj")
-    found = read_pdf(data)
-    assert found is not None
-    assert text_of(data, found) == ("a" * plain, left)
+def test_a_text_beyond_the_limit_is_counted_by_its_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = with_pages(A4, WIDE, words="Ducks quack.")
+    monkeypatch.setattr(pdf_module, "MOST_SHOWN", 20)
+    assert read_pdf(data) == Pdf({A4: 1, WIDE: 1}, "", 24)
+    monkeypatch.setattr(pdf_module, "MOST_PAGES", 1)
+    assert read_pdf(data) == Pdf({A4: 2}, "", 24), "the size of the first"
 
 
 def test_a_damaged_file_gives_neither_an_error_nor_a_warning(capfd: pytest.CaptureFixture[str]) -> None:
@@ -89,33 +123,6 @@ def test_a_damaged_file_gives_neither_an_error_nor_a_warning(capfd: pytest.Captu
     assert logging.getLogger("pypdf").level == level
 
 
-@pytest.mark.parametrize(
-    ("shown", "text"),
-    [
-        (b"(Hello) Tj", "Hello"),
-        (b"[(Hel) -20 (lo) -201 (world)] TJ", "Hello world"),
-        (b"[(Hello) -200 (world)] TJ", "Helloworld"),
-        (b"(One.) Tj 0 -14 Td (Two.) Tj T* (Three.) Tj", "One.\nTwo.\nThree."),
-        (b"0 -14 Td 0 -14 Td (One) Tj", "One"),
-        (rb"(a \(b\) c) Tj", "a (b) c"),
-        (rb"(caf\351 \101\12x) Tj", "café A\nx"),
-        (b"<00480065> Tj", ""),  # two bytes a character, in the font's own encoding
-        (rb"(\001\002\003\004) Tj", ""),  # a font cut down to a subset
-        (b"", ""),
-    ],
-)
-def test_text_drawn(shown: bytes, text: str) -> None:
-    assert drawn_text(pdf(1, shown)) == text
-    assert drawn_text(pdf(1, shown, packed=True)) == text
-
-
-@pytest.mark.parametrize(("odd", "is_text"), [(1, True), (2, False)])
-def test_mostly_other_signs_are_no_text(odd: int, is_text: bool) -> None:
-    """Nine tenths of letters and punctuation make a text; less do not."""
-    assert bool(drawn_text(pdf(1, b"(" + b"a" * (10 - odd) + b"~" * odd + b") Tj"))) is is_text
-
-
-def test_damage_gives_no_error() -> None:
-    whole = pdf(2, b"(Ducks quack.) Tj")
-    for cut in range(0, len(whole), 7):
-        assert isinstance(drawn_text(whole[:cut] + b"\xff(\\" + whole[cut:]), str)
+@pytest.mark.parametrize("data", [b"", b"PDF", b"\x89PNG", b"%PDF-1.4", b"%PDF-1.4\n<< /Type /Catalog >>"])
+def test_what_has_no_pages_is_no_pdf(data: bytes) -> None:
+    assert read_pdf(data) is None

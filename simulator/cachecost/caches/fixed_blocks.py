@@ -65,7 +65,7 @@ class FixedBlockCache:
 
     def note_answer(self, prompt: Prompt, rules: ModelRules, tokens: int) -> None:
         """The answer to the latest call with this prompt was billed with so many tokens."""
-        if _uses_history(rules):
+        if _uses_history(rules) and not rules.keeps_reasoning:  # with it, what comes back is shorter than its bill
             self._history(rules).note_answer(prompt.end, tokens)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
@@ -80,7 +80,8 @@ class FixedBlockCache:
 
 
 def _uses_history(rules: ModelRules) -> bool:
-    return rules.keeps_answers or rules.keeps_unreasoned_answers or rules.opener_tokens > 0
+    ends_anywhere = rules.matching == "grid" and rules.step_tokens == 1
+    return rules.keeps_answers or rules.keeps_unreasoned_answers or rules.opener_tokens > 0 or ends_anywhere
 
 
 def _at(end: Prefix, tokens: int) -> Prefix:

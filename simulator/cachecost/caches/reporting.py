@@ -36,7 +36,7 @@ def shared_with(end: Prefix, tail: int, sizes: PrefixSizes, rules: ModelRules) -
     A bill of the earlier prompt counts all of them, our own count the `tail` of them that it puts after `end`.
     """
     tokens = sizes.of(end)
-    return tokens - max(0, rules.opener_tokens - tail) if sizes.doubt(tokens) == 0 else tokens
+    return tokens + tail - rules.opener_tokens if sizes.doubt(tokens) == 0 else tokens
 
 
 def tail_of(prompt: Prompt) -> int:

@@ -31,7 +31,7 @@ WHERE_STATED = (
     *("surplus_breakpoints", "breakpoint_layers", "implicit_breakpoint", "finds", "keyed_by", "keeps_answers"),
     *("keeps_unreasoned_answers", "opener_tokens", "machine_shares", "first_shares"),
     "caches_instructions",
-    *("shared_prefix_tokens",),
+    *("shared_prefix_tokens", "shared_prefix_most_tokens", "keeps_reasoning", "answer_end_tokens"),
     *("accepts_threads", "thread_breakpoints", "thread_held_s", "thread_reads", "accepts_compaction"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
@@ -162,6 +162,12 @@ class ModelRules:
     shared_prefix_tokens: int = 0
     """The provider's own text before every prompt, which everybody's calls keep cached: read by each call. Bills count
     it as part of the prompt, and so does `hidden.frame_const`."""
+    shared_prefix_most_tokens: int = 0
+    """The most that a call reads of what only others' calls can have sent."""
+    keeps_reasoning: bool = False
+    """The reasoning of an answer stays in the prompt, and cached, though no client sends it back."""
+    answer_end_tokens: int = 0
+    """Tokens that close an answer whose reasoning stays."""
     read_range: StatedRange | None = None
     """Where a call may read less than what earlier calls sent, or more than is predicted; None: it never does."""
     refreshes_on_read: bool = True

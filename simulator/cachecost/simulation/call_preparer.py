@@ -26,6 +26,7 @@ from cachecost.tokens.margins import PromptMargins
 
 if TYPE_CHECKING:
     from cachecost.simulation.setup import ReplaySetup
+    from cachecost.tokens.answer_lengths import AnswerLengths
     from cachecost.tokens.calibrated import BilledLengths
 
 MOST_QUOTES = 4096
@@ -184,10 +185,17 @@ class CallPreparer:
         is_asked = may_start_warm and self.setup.rules.assumptions.warm_start == "as_billed"
         may_be_warm = is_asked and any(call.billed is not None and call.billed.read for call in calls)
         sent = []
+        answers: AnswerLengths | None = None
         for number, call in enumerate(calls, 1):
-            if call.billed or may_be_warm:
-                self.keep(call)
-                sent.append(self.learn(number, call, call.billed))
+            if not call.billed and not may_be_warm:
+                continue
+            self.keep(call)
+            sent.append(made := self.learn(number, call, call.billed))
+            if made and made.rules.keeps_reasoning and self.lengths:
+                from cachecost.tokens.answer_lengths import AnswerLengths
+
+                answers = answers or AnswerLengths(self.lengths)
+                answers.learn(number, made.prompt, made.rules, made.billed, call.simulated_response)
         for number, call in enumerate(calls, 1):
             if call.lengths is not None and call.has_known_length:
                 sized = replace(call.request, breakpoints=call.lengths.breakpoints(call.request), automatic=None)
@@ -213,7 +221,7 @@ class CallPreparer:
 
             self.lengths = BilledLengths()
         for prompt, bill in zip(prompts, bills, strict=True):
-            self.lengths.learn(number, prompt, bill)
+            self.lengths.learn(number, prompt, bill, () if call.pass_bills else call.simulated_response)
         return SentCall(number, call.start, prompts[0], rules, bills[0])
 
     def _find_warm_starts(self, sent: Sequence[SentCall], lengths: BilledLengths) -> None:

@@ -11,7 +11,7 @@ from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.losses import Loss
 from cachecost.caches.machine_ranges import MachineRanges
-from cachecost.caches.read_ranges import least_read
+from cachecost.caches.read_ranges import least_read, with_shared_prefix
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.layers import DollarsByLayer, Spans, TokensByLayer
 from cachecost.ledger.margin import estimated_usd
@@ -149,8 +149,11 @@ class Simulation:
             call.request, prompts, rules, call.workspace, times, sizes, call.file, self._number
         )
         outcomes, cause = looked.outcomes, looked.cause
-        if isinstance(call, RecordedCall) and call.billed is not None and call.billed.output_tokens:
-            self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens)
+        if isinstance(call, RecordedCall) and call.billed is not None:
+            if rules.shared_prefix_most_tokens:
+                outcomes = [with_shared_prefix(one, rules) for one in outcomes]
+            if call.billed.output_tokens:
+                self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens)
         if call.most_read is not None:
             outcomes[0] = outcomes[0].with_read(call.most_read)
         if warm and not looked.losses and (hit := outcomes[0].hit) and hit.depth <= warm.depth:

@@ -9,8 +9,8 @@ the answer tool, where that is always present. What the recording lacks is assum
   the next main call) starts `STEP_S` after it where its own recorded time is not later still.
 - The answer is the recorded one, without the JSON of a tool call or a schema around it. A wrong answer
   is as long as the right one, and is followed by a sentence that says what is expected.
-- Answers fail at `retry_rate` by error diffusion over all attempts: a rate of 0.05 fails the 10th, the
-  30th, the 50th …; after two retries the last answer stands.
+- Answers fail at `retry_rate` p, spread evenly: of n questions n × p fail once (at 0.05 the 10th, the 30th, the
+  50th …) and n × p² twice; after two retries the last answer stands.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cachecost.conversations.model import Inquiry
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.prompts.wire import block_of, text_block
-from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.even_sampling import FailedAttempts
 from cachecost.strategies.model_facts import Facts
 from cachecost.strategies.placements import Automatic, Hint, LastMessage, Placement, Primitive, ThreadIndex, View
 from cachecost.strategies.window import Window
@@ -148,7 +148,7 @@ class QuestionPlanner:
         self._options = options
         self._placement = options.placement(placement)
         self._trail = trail
-        self._fails = EvenSampler(options.retry_rate)
+        self._fails = FailedAttempts(options.retry_rate, MAX_RETRIES)
         self._asked = 0
         self.use_main_thread(main, bare_tools)
         self._window = Window(window_tokens, (self._tools("any", {}), self._system)) if window_tokens else None
@@ -200,7 +200,7 @@ class QuestionPlanner:
             request = self._request(side, schema, inquiry.answer_type)
             at = start + attempt * STEP_S
             yield PlannedCall(request, at, output=(inquiry.answer,), purpose=purpose, turn=turn, inquiry=number)
-            if not self._fails():
+            if not self._fails(attempt):
                 return
 
     def _side(self, thread: Thread, inquiry: Inquiry, number: int) -> Thread:

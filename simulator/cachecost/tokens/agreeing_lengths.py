@@ -82,6 +82,10 @@ class BilledPath:
     def start(cls) -> BilledPath:
         return cls([START], 1, [], [])
 
+    @property
+    def last(self) -> Point:
+        return self._points[self._count - 1]
+
     def then(self, new: Iterable[Point]) -> BilledPath:
         """The path continued by these points."""
         count = self._count

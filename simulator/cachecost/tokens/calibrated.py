@@ -3,21 +3,25 @@
 A bill without server tools gives up to three lengths: of the prompt (all its input tokens), of the prefix at its last
 breakpoint (read + written), and of the prefix at its last 1h breakpoint where 5m ones follow it. Where bills
 contradict one another, those of `agreeing_lengths` count: a block never weighs less than nothing.
+
+What a bill counts and no request shows (`hidden_content`: a search on the provider's side, a video) is a block of its
+own: what is around it keeps its estimate, and the rest of the billed tokens is the hidden block's.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from operator import itemgetter
 from statistics import median
 
-from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.blocks import Block, Layer, Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.sizes import CountedSizes
 from cachecost.providers.usage import Usage
 from cachecost.tokens.agreeing_lengths import START, BilledPath, OwnBill, Place, Point, Points
+from cachecost.tokens.content import hidden_content
 from cachecost.tokens.earliest_bills import Bills, add_bill, told_by_other
 
 NO_CALL = 0
@@ -42,6 +46,10 @@ class BilledLengths:
     """Lengths up to the last block: of whole prompts, less what is counted to come after it."""
     ratios: dict[Prefix, dict[int, float]] = field(default_factory=dict)
     """Billed over estimated length of whole prompts, by what they grow from (the head of a conversation)."""
+    hiding: dict[Prefix, str] = field(default_factory=dict)
+    """What is hidden (`hidden_content`) in prefixes that end with a block which hides something."""
+    _looked_through: dict[Prefix, str] = field(default_factory=dict)
+    """What the first hidden block of each prefix hides; "" for nothing."""
     _paths: dict[Prefix, BilledPath] = field(default_factory=dict)
     """What all bills tell on the way to the ends that were asked for last."""
     _agreeing: dict[PromptKey, Points] = field(default_factory=dict)
@@ -49,16 +57,21 @@ class BilledLengths:
     _usual_ratios: dict[Prefix, float] = field(default_factory=dict)
     """The median of `ratios` under each head that was asked for."""
 
-    def learn(self, call: int, prompt: Prompt, billed: Usage) -> None:
-        """Record the lengths in the bill of one call (a single pass)."""
+    def learn(self, call: int, prompt: Prompt, billed: Usage, answer: Iterable[Block] = ()) -> None:
+        """Record the lengths in the bill of one call (a single pass). A bill that counts what its `answer` hides tells
+        the length of the whole prompt alone."""
         self._forget_paths()
         end, tail = key = _prompt_key(prompt)
         cached = billed.read + billed.write if prompt.breakpoints else 0
         self.prompts[key] = add_bill(self.prompts.get(key), call, billed.total_input)
+        hides = self._look_through(end)
+        if any(map(hidden_content, answer)):
+            return
         self.ends[end] = add_bill(self.ends.get(end), call, max(cached, billed.total_input - tail))
         cached_end = prompt.breakpoints[-1].prefix if cached else None
         self.cached[key] = add_bill(self.cached.get(key), call, cached_end)
-        self.ratios.setdefault(prompt.head, {})[call] = billed.total_input / max(1, prompt.total_tokens)
+        if not hides:
+            self.ratios.setdefault(prompt.head, {})[call] = billed.total_input / max(1, prompt.total_tokens)
         if cached_end is not None:
             self.learn_prefix(call, cached_end, cached)
             hours = [breakpoint.prefix for breakpoint in prompt.breakpoints if breakpoint.ttl == "1h"]
@@ -68,7 +81,8 @@ class BilledLengths:
     def copy(self) -> BilledLengths:
         """The same lengths, to which other bills may be added."""
         ratios = {head: dict(of) for head, of in self.ratios.items()}
-        return BilledLengths(dict(self.prefixes), dict(self.prompts), dict(self.cached), dict(self.ends), ratios)
+        learned = dict(self.prefixes), dict(self.prompts), dict(self.cached), dict(self.ends), ratios
+        return BilledLengths(*learned, self.hiding, self._looked_through)
 
     def learn_prefix(self, call: int, prefix: Prefix, tokens: int) -> None:
         """Record the length of `prefix` by the bill of `call`."""
@@ -106,8 +120,33 @@ class BilledLengths:
 
     def without(self, call: int, prompt: Prompt) -> BilledSizes:
         """Lengths to validate `call`: only the bills of other calls count."""
-        path = BilledPath.start().then(_points(self, call, prompt.end, {}))
+        path = BilledPath.start().then(_points(self, call, prompt.end, {}, START))
         return self._sizes(call, prompt, path.agreeing(self._own_bill(call, _prompt_key(prompt))))
+
+    def unknown_part(self, call: int, prompt: Prompt, answer: Iterable[Block] = ()) -> str:
+        """What the bill of `call` counts and neither its request nor the bill of another call tells; "": nothing."""
+        if self._look_through(prompt.end):
+            node: Prefix | None = prompt.end
+            while node is not None and told_by_other(self.ends.get(node), call) is None:
+                if hidden := self.hiding.get(node):
+                    return hidden
+                node = node.parent
+        return next(filter(None, map(hidden_content, answer)), "")
+
+    def _look_through(self, end: Prefix) -> str:
+        """What the first hidden block up to `end` hides; each prefix is looked at once."""
+        new = list[Prefix]()
+        node: Prefix | None = end
+        while node is not None and node not in self._looked_through:
+            new.append(node)
+            node = node.parent
+        hidden = self._looked_through[node] if node is not None else ""
+        for node in reversed(new):
+            if node.block is not None and (here := hidden_content(node.block)):
+                self.hiding[node] = here
+                hidden = hidden or here
+            self._looked_through[node] = hidden
+        return hidden
 
     def _forget_paths(self) -> None:
         self._paths.clear()
@@ -141,7 +180,7 @@ class BilledLengths:
         while known is not None and known not in self._paths:
             known = known.parent
         before = self._paths[known] if known is not None else BilledPath.start()
-        self._paths[end] = path = before.then(_points(self, NO_CALL, end, self._paths))
+        self._paths[end] = path = before.then(_points(self, NO_CALL, end, self._paths, before.last))
         if len(self._paths) > MOST_PATHS:
             del self._paths[next(iter(self._paths))]
         return path
@@ -155,17 +194,36 @@ def _place(prefix: Prefix) -> Place:
     return (prefix.tokens, prefix.depth)
 
 
-def _points(anchors: BilledLengths, call: int, end: Prefix, known: Container[Prefix]) -> list[Point]:
-    """The point of each prefix up to `end` that other calls' bills give, from the one that is `known` on."""
+def _points(anchors: BilledLengths, call: int, end: Prefix, known: Container[Prefix], before: Point) -> list[Point]:
+    """The point of each prefix up to `end` that other calls' bills give, from the one that is `known` on, which ends
+    `before`. Around hidden blocks the estimates are points, too."""
     found = list[Point]()
+    hiding = list[Prefix]()
     node: Prefix | None = end
     while node is not None and node not in known:
         told = told_by_other(anchors.prefixes.get(node), call)
         told = told_by_other(anchors.ends.get(node), call) if told is None else told
         if told is not None:
             found.append((node.tokens, node.depth, told))
+        if node in anchors.hiding:
+            hiding.append(node)
         node = node.parent
-    return found[::-1]
+    return _around_hidden(found[::-1], hiding[::-1], before) if hiding else found[::-1]
+
+
+def _around_hidden(points: list[Point], hiding: list[Prefix], before: Point) -> list[Point]:
+    """`points` with the estimated lengths up to the first and from the last hidden block between two of them."""
+    made = list[Point]()
+    for point in points:
+        within = [node for node in hiding if before[1] < node.depth <= point[1]]
+        if within and (start := within[0].parent) is not None:
+            low = before[2] + start.tokens - before[0]
+            high = point[2] - (point[0] - within[-1].tokens)
+            if before[2] <= low <= high <= point[2]:
+                made += [(*_place(start), low), (*_place(within[-1]), high)]
+        made.append(point)
+        before = point
+    return made
 
 
 @dataclass(frozen=True, slots=True)

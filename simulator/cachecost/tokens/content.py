@@ -10,20 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from json import dumps
-from typing import Any
 
 from cachecost.prompts.blocks import THINKING, Block, compact
-from cachecost.tokens.media import document, image, search_result
-from cachecost.tokens.parts import NO_FACTS, BlockParts, Content, guess, merge_parts, nonzero
+from cachecost.prompts.plain_blocks import packed_content
+from cachecost.tokens.media import document, holds_file, image, search_result, unruled_file
+from cachecost.tokens.parts import FILE, BlockParts, Content, guess, merge_parts, nonzero
 from cachecost.tokens.prose import prose_of_texts
 from cachecost.tokens.provider_tools import known_tool
 from cachecost.tokens.server_tools import is_server_result, server_result
 
-__all__ = ["NO_FACTS", "BlockParts", "Content", "facts_of", "parts_of", "parts_within", "prose_of", "well_formed"]
+__all__ = [
+    *("NO_FACTS", "BlockParts", "Content", "facts_of", "hidden_content", "parts_of", "parts_within", "prose_of"),
+    "well_formed",
+]
 
 SIGNATURE_OVERHEAD = 200
 """A thinking signature is 174 to 207 bytes longer than the reasoning in it, where all of that is shown."""
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+SEARCHES = frozenset({"web_search_call", "x_search_call", "file_search_call", "code_interpreter_call"})
+"""Server tools of the Responses API: what they found is billed to the call, and not in its items."""
+HOLDERS = ("document", "tool_result")
+"""Known kinds that may hold a file that no rule counts."""
 
 
 def parts_of(kind: str, content: Content) -> BlockParts:
@@ -58,6 +65,21 @@ def facts_of(block: Block) -> dict[str, int]:
     if block.kind in ("tool", "tool_result", "container_upload"):
         return {block.kind: 1}
     return {"server_result": 1} if is_server_result(block.kind) else {}
+
+
+def hidden_content(block: Block) -> str:
+    """What of a block is billed and not to be counted: a search of the provider's, whose results no request shows, or
+    a file that no rule counts. "" for all others. Texts, calls and thinking are not parsed."""
+    if block.kind in SEARCHES:
+        return f"a {block.kind.removesuffix('_call').replace('_', ' ')} on the provider's side"
+    if FILE not in block.counts:
+        counted = is_server_result(block.kind) or (block.kind in _READERS and block.kind not in HOLDERS)
+        content = None if counted or packed_content(block) is not None else block.content
+        inner = (content or {}).get("content") if block.kind == "tool_result" else [content]
+        items = [one for one in inner if isinstance(one, Mapping)] if isinstance(inner, list) else []
+        if not any(holds_file(str(one.get("type")), one) for one in items):
+            return ""
+    return "a file whose tokens no rule gives"
 
 
 def well_formed(text: str) -> str:
@@ -126,15 +148,10 @@ def _compaction(content: Content) -> BlockParts:
 
 
 def _as_json(content: Content) -> BlockParts:
-    return guess(compact(_without_base64(content)).decode("utf-8", "replace"))
-
-
-def _without_base64(value: Any) -> Any:
-    """`value` without base64 file contents."""
-    if isinstance(value, Mapping):
-        encoded = value.get("type") == "base64"
-        return {key: _without_base64(inner) for key, inner in value.items() if not (encoded and key == "data")}
-    return [_without_base64(inner) for inner in value] if isinstance(value, list) else value
+    """A block of an unknown kind. A file in it is no text, and has no size that anything states."""
+    if holds_file(str(content.get("type")), content):
+        return unruled_file()
+    return guess(compact(content).decode("utf-8", "replace"))
 
 
 _READERS: Mapping[str, Callable[[Content], BlockParts]] = {

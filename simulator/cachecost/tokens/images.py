@@ -87,10 +87,14 @@ def least_pdf_margin() -> float:
     return float(_data()["pdf"]["error_margin"])
 
 
+def unruled_file_tokens() -> int:
+    """The tokens that stand in for a file that no rule counts: a guess."""
+    return int(_data()["unknown_file"]["tokens"])
+
+
 def unseen_margins() -> dict[str, float]:
     """The relative errors of the counts of what is not in a request, by content kind (`margins.KINDS`)."""
-    data = _data()
-    return {"unseen_image": data["unknown_image"]["error_margin"], "unseen_pdf": data["unknown_pdf"]["error_margin"]}
+    return {f"unseen_{kind}": _data()[f"unknown_{kind}"]["error_margin"] for kind in ("image", "pdf", "file")}
 
 
 def tier_of(generation: str) -> Tier:

@@ -20,7 +20,7 @@ from cachecost.prompts.blocks import THINKING, Block, Prefix
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.render import Prompt
 from cachecost.tokens.images import least_pdf_margin, unseen_margins
-from cachecost.tokens.parts import GUESSED
+from cachecost.tokens.parts import FILE, GUESSED
 from cachecost.tokens.server_tools import is_server_result
 from cachecost.tokens.sizes import SIZED
 
@@ -31,8 +31,9 @@ FITTED = ("text", "tools", "results", "format", "thinking", "image", "pdf", "ser
 """Text · tool definitions · calls and their results · structured output · reasoning · images · PDFs · server tools and
 their results · tools of an MCP server, whose definitions are billed and not in the request · what nothing published
 tells."""
-UNSEEN = ("unseen_image", "unseen_pdf")
-"""What only a URL or a file id names: a range of what was recorded, as bills of single files tell no distribution."""
+UNSEEN = ("unseen_image", "unseen_pdf", "unseen_file")
+"""What only a URL or a file id names, and files that no rule counts: a range of what was recorded, as bills of single
+files tell no distribution."""
 KINDS = (*FITTED, *UNSEEN)
 SERVER_CALLS = ("server_tool_use",)
 MCP = ("mcp_tool_use", "mcp_tool_result")
@@ -57,6 +58,8 @@ class Margins:
 
 def content_kind(block: Block, facts: Mapping[str, int]) -> str:
     """Which of KINDS a block is, by its own kind and the facts of its content."""
+    if FILE in facts:
+        return "unseen_file"
     if block.kind in MCP or "mcp" in facts:
         return "mcp"
     if (is_server_result(block.kind) and block.kind != "tool_result") or block.kind in SERVER_CALLS:

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cachecost.tokens.images import unknown
-from cachecost.tokens.parts import GUESSED, BlockParts, Content, Reader, guess, merge_parts, nonzero
-from cachecost.tokens.pdf import read_pdf
-from cachecost.tokens.pdf_text import text_of
+from cachecost.tokens.parts import FILE, GUESSED, BlockParts, Content, Reader, guess, merge_parts, nonzero
+from cachecost.tokens.pdf import Pdf, read_pdf
 from cachecost.tokens.pixels import decode_base64, image_size
 from cachecost.tokens.sizes import image_fact, page_fact
 
@@ -17,6 +16,38 @@ SENTENCE = re.compile(r"[.!?…](?=\s|\Z)|[。！？]|\S\Z")
 """Ends of sentences: a document to be cited is shown sentence by sentence, each with its number."""
 SENTENCE_CHARS = 150
 """Of a sentence in a PDF, whose text is not read."""
+
+
+FILES = frozenset({"video", "audio", "input_audio", "input_video", "video_url", "audio_url"})
+"""Kinds of blocks that are files without a rule, wherever their bytes are."""
+ENCODED = re.compile(r"(?:data:[^,]{0,200},)?[A-Za-z0-9+/_=\r\n-]{1024,}")
+"""The bytes of a file: so many characters without a space are no text."""
+TEXTS = re.compile(r"text/.+|application/(?:txt|csv|html|md|json|xml)")
+"""Media types of documents that are text, Converse's formats among them."""
+
+
+def unruled_file() -> BlockParts:
+    """A file that no rule counts: its size is a guess."""
+    return BlockParts((), {FILE: 1, GUESSED: 1})
+
+
+def holds_file(kind: str, content: Content) -> bool:
+    """Whether a block of an unknown kind, or a document, is or holds a file that no rule counts."""
+    if kind == "document":
+        return str(_source(content).get("media_type")).startswith(("video/", "audio/"))
+    return kind in FILES or (kind not in COUNTED and _has_bytes(content))
+
+
+COUNTED = frozenset({"text", "image", "search_result"})
+
+
+def _has_bytes(value: Any) -> bool:
+    if isinstance(value, str):
+        return ENCODED.fullmatch(value) is not None
+    if isinstance(value, Mapping) and value.get("type") == "base64":
+        return True
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return any(map(_has_bytes, inner))
 
 
 def image(content: Content) -> BlockParts:
@@ -64,8 +95,12 @@ def _inside(source: Content, parts_of: Reader) -> Iterator[BlockParts]:
         yield BlockParts((str(data or ""),))
     elif kind == "content":
         yield from _blocks(source.get("content"), parts_of)
+    elif str(source.get("media_type")).startswith(("video/", "audio/")):
+        yield unruled_file()
     else:
-        yield _pages(decode_base64(data) if kind == "base64" else b"")
+        read = decode_base64(data) if kind == "base64" else b""
+        is_text = TEXTS.fullmatch(str(source.get("media_type"))) is not None
+        yield BlockParts((read.decode("utf-8", "replace"),)) if is_text and read else _pages(read)
 
 
 def _blocks(value: Any, parts_of: Reader) -> Iterator[BlockParts]:
@@ -76,15 +111,13 @@ def _blocks(value: Any, parts_of: Reader) -> Iterator[BlockParts]:
 
 
 def _pages(data: bytes) -> BlockParts:
-    pdf = read_pdf(data)
+    pdf, assumed = read_pdf(data), unknown()
     if pdf is None:
-        told = unknown()
-        facts = {page_fact(*told.page): told.pages, "unseen": told.pages * told.characters, GUESSED: 1}
-        return BlockParts((), facts)
-    page, (text, left) = page_fact(pdf.width, pdf.height), text_of(data, pdf)
-    if pdf.characters is None and not text:
-        return BlockParts((), {page: pdf.pages, "unseen": pdf.pages * unknown().characters, GUESSED: 1})
-    return BlockParts((text,) if text else (), {page: pdf.pages} | nonzero(unseen=left))
+        pdf = Pdf({assumed.page: assumed.pages}, "", None)
+    pages = {page_fact(*size): number for size, number in pdf.pages.items()}
+    if pdf.unread is None:
+        return BlockParts((), {**pages, "unseen": sum(pages.values()) * assumed.characters, GUESSED: 1})
+    return BlockParts((pdf.text,) if pdf.text else (), pages | nonzero(unseen=pdf.unread))
 
 
 def _sentences(parts: BlockParts) -> int:

@@ -10,6 +10,8 @@ Content = Mapping[str, Any]
 NO_FACTS: Mapping[str, int] = {}
 GUESSED = "guessed"
 """The fact that the tokens of a block are a guess, without recording or documentation."""
+FILE = "file"
+"""The fact of a file that no rule counts: video, sound, a document of an unknown format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class BlockParts:
 
     `parameter`, `error`, `reference` (a tool it names), `cited` (a citation in an answer), `sentence` (of a document
     to be cited), `found` (a search result), `sealed` (characters of its encrypted content), `unseen` (bytes of
-    text that only a signature or a file holds), `mcp` (a server that the provider calls), `guessed`;
+    text that only a signature or a file holds), `mcp` (a server that the provider calls), `guessed`, `file`;
     `330x291 image` (pixels), `612x792 page` (points), and a provider's tool by its type (`sizes.py`).
     """
 

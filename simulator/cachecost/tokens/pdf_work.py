@@ -18,29 +18,28 @@ CHARACTERS = re.compile(rb"<([0-9A-Fa-f]{1,6})>\s*<([0-9A-Fa-f]{1,6})>\s*[<\[]")
 """A range of characters in the table of a font: the first, the last, and what they are."""
 
 
-def is_too_long(reader: PdfReader, most_pages: int, most_bytes: int) -> bool:
-    """Whether a file has more pages than that, or shows more bytes. Stops where it is known."""
-    if _number_of_nodes(reader, 2 * most_pages) > 2 * most_pages:
-        return True
-    drawn, left = _DrawnBytes(most_bytes), most_bytes
+def has_more_pages(reader: PdfReader, most: int) -> bool:
+    """Whether a file has more pages than that. Of the page tree no more nodes are looked at than such a file has; one
+    that stands at several places counts for each."""
+    number = 0
+    todo: list[Any] = [reader.root_object["/Pages"]]
+    while todo and number <= 2 * most:
+        number += 1
+        kids = todo.pop().get_object().get("/Kids")
+        todo += kids.get_object() if kids else ()
+    return number > 2 * most or len(reader.pages) > most
+
+
+def shows_more(reader: PdfReader, most: int) -> bool:
+    """Whether the pages show more bytes than that. Stops where it is known."""
+    drawn, left = _DrawnBytes(most), most
     for page in reader.pages:
         content = page.get_contents()
         data = b"" if content is None else content.get_data()
         left -= drawn.of(data, page.get_inherited("/Resources"))
         if left < 0:
             return True
-    return len(reader.pages) > most_pages
-
-
-def _number_of_nodes(reader: PdfReader, most: int) -> int:
-    """Nodes of the page tree, one that stands at several places once for each; no further than one more than `most`."""
-    number = 0
-    todo: list[Any] = [reader.root_object["/Pages"]]
-    while todo and number <= most:
-        number += 1
-        kids = todo.pop().get_object().get("/Kids")
-        todo += kids.get_object() if kids else ()
-    return number
+    return False
 
 
 class _DrawnBytes:

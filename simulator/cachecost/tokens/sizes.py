@@ -6,7 +6,8 @@ import re
 
 from cachecost.prompts.counting import CannotCount
 from cachecost.tokens.calibration import CLAUDE
-from cachecost.tokens.images import INSTEAD, image_tokens, page_tokens
+from cachecost.tokens.images import INSTEAD, image_tokens, page_tokens, unruled_file_tokens
+from cachecost.tokens.parts import FILE
 from cachecost.tokens.provider_tools import provider_tool_tokens
 
 SIZED = re.compile(r"(\d{1,9})x(\d{1,9}) (image|page)", re.ASCII)
@@ -31,6 +32,8 @@ def constant_of(fact: str) -> str:
 def size_tokens(fact: str, generation: str) -> int:
     """Tokens of a fact by formula or table, without its constant; 0 where neither applies. Raises CannotEvaluate."""
     sized = SIZED.fullmatch(fact)
+    if fact == FILE:
+        return unruled_file_tokens()
     if sized is None:
         return provider_tool_tokens(fact, generation)
     width, height = max(1, int(sized[1])), max(1, int(sized[2]))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 
-from cachecost.analysis.fidelity.answer_lengths import AnswerLengths
 from cachecost.analysis.fidelity.earlier_prompts import EarlierPrompts
 from cachecost.analysis.fidelity.exercised_rules import CallFacts, find_broken_rules, find_exercised_rules
 from cachecost.analysis.fidelity.features import features_of
@@ -30,7 +29,7 @@ from cachecost.caches.warm_starts import SentCall, SentPrefixes
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
-from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.blocks import Block, Prefix
 from cachecost.prompts.counting import TokenCounter
 from cachecost.prompts.host_prompts import HostPrompts
 from cachecost.prompts.refusals import refusal
@@ -39,6 +38,7 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.simulation.call_preparer import request_prices
+from cachecost.tokens.answer_lengths import AnswerLengths
 from cachecost.tokens.calibrated import BilledLengths, BilledSizes, EstimatedSizes
 from cachecost.tokens.margins import PromptMargins
 
@@ -67,6 +67,11 @@ class _Case:
         """The bill of each prompt; empty if only their sum is billed."""
         bills = self.call.pass_bills or ((self.bill,) if self.bill else ())
         return bills if len(bills) == len(self.prompts) else ()
+
+    @property
+    def answer(self) -> tuple[Block, ...]:
+        """The blocks that its bill may count in its input, where it is that of a single pass."""
+        return () if self.call.pass_bills else self.call.simulated_response
 
     @property
     def bill_usage(self) -> Usage:
@@ -154,8 +159,8 @@ class _LogCheck(RecordingCheck):
             return
         self.cases.append(case)
         for prompt, bill in zip(case.prompts, case.pass_bills, strict=False):
-            self.anchors.learn(number, prompt, bill)
-        self.answers.learn(number, case.prompts[0], rules, case.bill)
+            self.anchors.learn(number, prompt, bill, case.answer)
+        self.answers.learn(number, case.prompts[0], rules, case.bill, case.answer)
 
     def _case(self, number: int, call: RecordedCall, rules: ModelRules) -> _Case | None:
         if call.has_failed or call.billed is None:
@@ -179,7 +184,10 @@ class _LogCheck(RecordingCheck):
         reach = self._reach(case, sizes[0])
         prediction = self._predict(case, sizes)
         self.written.update(breakpoint.prefix for prompt in case.prompts for breakpoint in prompt.breakpoints)
-        if case.bill is None:
+        unknown = self.anchors.unknown_part(case.number, case.prompts[0], case.answer)
+        if case.bill is None or unknown:
+            if case.bill:
+                self.skip(case.call.line, f"its bill counts {unknown}, and nothing else tells how many tokens that is")
             self._remember(case, prediction)
             return None
         comparison = prediction.compare(case, sizes[0], self._bounds(case, sizes[0], prediction.usage.read, reach))
@@ -269,9 +277,12 @@ class _LogCheck(RecordingCheck):
             node = node.parent
 
     def _reach(self, case: _Case, sizes: KnownSizes) -> int:
-        """How much of its prompt earlier calls sent, in tokens; 0 where that is of no matter."""
-        sent = self.earlier.reach(case.prompts[0].end, case.call.start) if case.rules.is_automatic else None
-        return sizes.of(sent) if sent is not None else 0
+        """How much of its prompt earlier calls sent, those of others included, in tokens; 0 where that is of no
+        matter."""
+        prompt, rules = case.prompts[0], case.rules
+        sent = self.earlier.reach(prompt.end, case.call.start) if rules.is_automatic else None
+        by_others = min(rules.shared_prefix_most_tokens, sizes.total(prompt))
+        return max(by_others, sizes.of(sent)) if sent is not None else by_others
 
     def _read_after(self, case: _Case, sizes: Sequence[KnownSizes], hit: Prefix) -> int:
         """What the passes of a call read together when the first one reads `hit`."""

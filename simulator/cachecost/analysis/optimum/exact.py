@@ -1,13 +1,13 @@
 """The exact optimum of small cases: every legal set of breakpoints in every call, unless a bound rules it out.
 
-Plans are extended call by call. Of plans that leave the cache equal for all remaining calls only the cheapest is kept.
-A plan is dropped when its cost so far, plus the lower bound of the remaining calls from what is cached, is no less than
-the best known plan.
+Plans are extended call by call; keep-alives are made where they may be, a train of them as a whole. Of plans that
+leave the cache equal for all remaining calls only the cheapest is kept. A plan is dropped when its cost so far, plus
+the lower bound of the remaining calls from what is cached, is no less than the best known plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
@@ -34,10 +34,13 @@ MOST_CALLS, MOST_BLOCKS, MOST_TRIES = 8, 12, 60_000
 
 @dataclass(frozen=True, slots=True)
 class PlanSlot:
-    """A call that is made, or with `is_optional` one that may be."""
+    """A call that is made, or with `is_optional` one that may be. Of those of a `train` all are made, with the same one
+    of its `choices` of breakpoints, or none is."""
 
     step: PlanStep
     is_optional: bool = False
+    train: int | None = None
+    choices: tuple[Breakpoints, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,12 @@ class ExactPlan:
 
 @dataclass(slots=True)
 class _PartialPlan:
-    """The plan of the first calls, the cache after them, and what they cost."""
+    """The plan of the first calls, the cache after them, and what they cost; the trains that have begun and go on."""
 
     cache: PlanCache
     usd: Decimal
     steps: tuple[PlanStep, ...]
+    trains: frozenset[tuple[int, Breakpoints]] = frozenset()
 
 
 def is_small(evaluator: PlanEvaluator) -> bool:
@@ -79,6 +83,9 @@ class _Search:
         self._slots = slots
         self._best = ExactPlan(None, known_usd, True)
         self._left = most_tries
+        trains = [slot.train for slot in slots]
+        self._begins = [one is not None and one not in trains[:number] for number, one in enumerate(trains)]
+        self._ends = [one is not None and one not in trains[number + 1 :] for number, one in enumerate(trains)]
         has_extras = any(slot.is_optional for slot in slots)
         self._bounds = [_Bound(evaluator, slots[number:], has_extras) for number in range(len(slots) + 1)]
 
@@ -93,27 +100,37 @@ class _Search:
 
     def _next(self, number: int, slot: PlanSlot, grown: list[_PartialPlan]) -> list[_PartialPlan]:
         bound = self._bounds[number + 1]
-        kept: dict[frozenset[tuple[object, ...]], _PartialPlan] = {}
+        kept: dict[tuple[frozenset[tuple[object, ...]], frozenset[tuple[int, Breakpoints]]], _PartialPlan] = {}
         for one in grown:
-            for made in self._options(slot, one):
+            for made in self._options(number, slot, one):
                 if self._left <= 0:
                     return list(kept.values())
                 if made.usd >= self._best.usd:
                     continue
-                key = bound.useful_entries(made.cache)
+                key = bound.useful_entries(made.cache), made.trains
                 if key in kept and kept[key].usd <= made.usd:
                     continue
                 if made.usd + bound.usd(made.cache) < self._best.usd:
                     kept[key] = made
         return list(kept.values())
 
-    def _options(self, slot: PlanSlot, one: _PartialPlan) -> Iterator[_PartialPlan]:
-        if slot.is_optional:
+    def _options(self, number: int, slot: PlanSlot, one: _PartialPlan) -> Iterator[_PartialPlan]:
+        begun = [breakpoints for train, breakpoints in one.trains if train == slot.train]
+        if slot.is_optional and not begun:
             yield one
-        for breakpoints in breakpoint_sets(slot.step):
+        if slot.train is None:
+            choices: Iterable[Breakpoints] = breakpoint_sets(slot.step)
+        else:
+            choices = slot.choices if self._begins[number] else begun
+        for breakpoints in choices:
             self._left -= 1
             cache, step = one.cache.copy(), PlanStep(slot.step.sent, breakpoints)
-            yield _PartialPlan(cache, one.usd + self._evaluator.run_step(cache, step).usd, (*one.steps, step))
+            usd = one.usd + self._evaluator.run_step(cache, step).usd
+            trains = one.trains
+            if slot.train is not None:
+                here = frozenset({(slot.train, breakpoints)})
+                trains = trains - here if self._ends[number] else trains | here
+            yield _PartialPlan(cache, usd, (*one.steps, step), trains)
 
 
 def breakpoint_sets(step: PlanStep) -> Iterator[Breakpoints]:

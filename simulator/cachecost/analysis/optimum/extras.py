@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 
+from cachecost.analysis.optimum.exact import PlanSlot
 from cachecost.analysis.optimum.plan_evaluator import (
     BareCall,
     Breakpoints,
@@ -122,6 +123,40 @@ def _trains(evaluator: PlanEvaluator, cache: TouchTrackingCache, done: StepResul
         yield from _propose(train, {last.sent: hours})
 
 
+def train_slots(evaluator: PlanEvaluator) -> list[PlanSlot]:
+    """All calls, and before each of them the trains that can keep alive what it shares with an earlier one. The number
+    of their keep-alives is the least that does it, for each TTL."""
+    slots = [PlanSlot(PlanStep(sent, ())) for sent in evaluator.sent]
+    made: list[PlanSlot] = []
+    for number, later in enumerate(evaluator.sent):
+        deepest_shared = 0
+        for earlier in reversed(evaluator.sent[:number]):
+            nodes = [node for node in _path(later.prompt.end) if accepts_breakpoints(node) and _contains(earlier, node)]
+            nodes = [node for node in nodes if later.sizes.of(node) >= later.rules.minimum_tokens]
+            if not nodes or nodes[0].depth <= deepest_shared:
+                continue
+            deepest_shared = nodes[0].depth
+            for ttl in _ttls(earlier):
+                choices = tuple((BreakpointPrefix(node, ttl),) for node in nodes)
+                train = _train(evaluator, earlier, choices[0], earlier.start, later.start, ttl_seconds(earlier, ttl))
+                made += [PlanSlot(step, True, len(made), choices) for step in train[:1]]
+                made += [PlanSlot(step, True, made[-1].train, choices) for step in train[1:]]
+    return sorted([*slots, *made], key=lambda slot: slot.step.sent.start)
+
+
+def _ttls(sent: BareCall) -> list[TTL]:
+    known: tuple[TTL, ...] = ("5m", "1h")
+    return [ttl for ttl in known if ttl in sent.rules.accepted_ttls]
+
+
+def _path(end: Prefix) -> Iterator[Prefix]:
+    """The blocks of a prompt, the last first."""
+    node: Prefix | None = end
+    while node is not None:
+        yield node
+        node = node.parent
+
+
 def _before(step: PlanStep, node: Prefix, ttl: TTL) -> Iterator[BreakpointPrefix]:
     """The breakpoints of a step before a block: as they are, or for 1h where the block's own is (rule 6)."""
     for one in step.breakpoints:
@@ -178,9 +213,10 @@ def extra(
     made = (
         _render_extra(evaluator, sent, replace(request, thread=_filler_thread()), start, purpose) if in_head else None
     )
-    if made is None or not _contains(made, breakpoints):
+    last = breakpoints[-1].prefix
+    if made is None or not _contains(made, last):
         made = _render_extra(evaluator, sent, request, start, purpose)
-    return PlanStep(made, breakpoints) if made is not None and _contains(made, breakpoints) else None
+    return PlanStep(made, breakpoints) if made is not None and _contains(made, last) else None
 
 
 def _filler_thread() -> Thread:
@@ -188,11 +224,8 @@ def _filler_thread() -> Thread:
     return Thread().then(Message.of("user", (text_block("user", "."),)))
 
 
-def _contains(sent: BareCall, breakpoints: Breakpoints) -> bool:
-    node: Prefix | None = sent.prompt.end
-    while node is not None and node is not breakpoints[-1].prefix:
-        node = node.parent
-    return node is not None
+def _contains(sent: BareCall, prefix: Prefix) -> bool:
+    return any(node is prefix for node in _path(sent.prompt.end))
 
 
 def _render_extra(

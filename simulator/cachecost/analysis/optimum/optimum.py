@@ -1,4 +1,4 @@
-"""The cheapest legal plan found, its lower bound, and how far every built-in placement is from both."""
+"""The cheapest legal plan that a heuristic search finds, its lower bound, and how far each preset is from both."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from itertools import islice
 
 from cachecost.analysis.optimum.assumptions import AssumptionResult, compare_assumptions
 from cachecost.analysis.optimum.exact import PlanSlot, exact, is_small
-from cachecost.analysis.optimum.extras import proposals
+from cachecost.analysis.optimum.extras import proposals, train_slots
 from cachecost.analysis.optimum.future_use import FutureUse
 from cachecost.analysis.optimum.latency import LatencyFit, PrefillLoad, fit_of, load_of
 from cachecost.analysis.optimum.lower_bound import LowerBound, cheapest
+from cachecost.analysis.optimum.online_rule import cheapest_rule
 from cachecost.analysis.optimum.plan_evaluator import (
-    BareCall,
-    Breakpoints,
     PlanEvaluator,
     PlanStep,
     StepResult,
@@ -24,7 +23,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
     simulation_of,
 )
 from cachecost.analysis.optimum.plan_run import PlanRun
-from cachecost.analysis.optimum.planner import Choices, Planner, PlannerOptions, calls_in_order
+from cachecost.analysis.optimum.planner import Choices, PlannedCall, Planner, PlannerOptions, calls_in_order
 from cachecost.analysis.optimum.presets import PresetResult, cheapest_first, try_presets
 from cachecost.analysis.optimum.search import TriedPlan, improve_plan
 from cachecost.analysis.optimum.tree import BlockTree
@@ -46,6 +45,11 @@ HABITS = (
     PlannerOptions(only="1h"),
 )
 MOST_PROPOSALS, MOST_CALLS_TIMES_PROPOSALS = 60, 60_000
+LEAST_BASES, MOST_CALLS_TIMES_BASES = 2, 1_500
+"""To how many plans keep-alives are added: to all of up to 150 calls, fewer of longer recordings."""
+MOST_TRIES_WITH_PINGS = 20_000
+RULE_CALLS = 16
+"""Up to so many calls the cheapest rule that knows only the past is looked for as well, as a plan to start from."""
 COMPARED, MANY_CALLS = 3, 600
 """How many of the cheapest presets are also run with other assumptions; of long recordings one."""
 
@@ -54,10 +58,10 @@ COMPARED, MANY_CALLS = 3, 600
 class Optimum:
     """What `cachecost optimize` found. USD with answers, which no plan changes (`answers_usd`).
 
-    `plan` is the cheapest legal plan: each call with its breakpoints, and keep-alive and pre-warming calls in order
-    of start; `usd` is its simulated cost. `lower_bound` is proven. `recorded_usd` is None if the
-    calls had no breakpoints. `is_optimal`: no legal plan is cheaper. `depends_on`: assumptions with a value under
-    which a preset is cheaper.
+    `plan` is the cheapest legal plan that was found: each call with its breakpoints, and keep-alive and pre-warming
+    calls in order of start; `usd` is its simulated cost. `lower_bound` is proven. `recorded_usd` is None if the calls
+    had no breakpoints. `is_optimal`: it is proved that no legal plan is cheaper, which with keep-alives only a plan at
+    the lower bound is. `depends_on`: assumptions with a value under which a preset is cheaper.
     """
 
     plan: list[PlanStep]
@@ -139,6 +143,7 @@ class _Finder:
         self._progress = progress
         self._first = first
         self._lower_bound = LowerBound(evaluator)
+        self._tree = BlockTree(evaluator.sent)
         self._limit = self._lower_bound.with_pings_usd if pings else self._lower_bound.usd
 
     def optimum(self) -> Optimum:
@@ -177,18 +182,21 @@ class _Finder:
         evaluator = self._evaluator
         best = best_of(presets)
         plan, usd = best.steps, best.usd
-        tree = BlockTree(evaluator.sent)
-        future, least = FutureUse(tree), cheapest(evaluator)
+        future, least = FutureUse(self._tree), cheapest(evaluator)
         ways, taken = (False, True) if self._pings else (False,), list(filter(self._are_taken, HABITS))
         for pings in ways:
             ttls = TTLCosts(least, pings)
-            choices = [Choices(future, ttls, habits) for habits in taken]
-            for one in choices:
-                steps, cost = self._planned(one)
+            planned = list[tuple[Decimal, int, Choices]]()
+            for choices in (Choices(future, ttls, habits) for habits in taken):
+                steps, cost = self._planned(choices)
                 self._progress("planned breakpoints", len(ways) * len(taken))
+                planned.append((cost, len(planned), choices))
                 plan, usd = (steps, cost) if cost < usd else (plan, usd)
             if pings:
-                plan, usd = self._with_extras(tree, choices[0], plan, usd)
+                plan, usd = self._with_extras([choices for *_, choices in sorted(planned)], presets, plan, usd)
+        if usd > self._limit and len(evaluator.sent) <= RULE_CALLS:
+            rule = cheapest_rule(evaluator, presets, self._pings)
+            plan, usd = (rule.steps, rule.usd) if rule.usd < usd else (plan, usd)
         if usd > self._limit:
             plan, better = improve_plan(evaluator, plan, self._limit, self._progress)
             usd = min(usd, better)
@@ -205,29 +213,45 @@ class _Finder:
         return habits.only is None or all(habits.only in sent.rules.accepted_ttls for sent in self._evaluator.sent)
 
     def _with_extras(
-        self, tree: BlockTree, choices: Choices, plan: list[PlanStep], usd: Decimal
+        self, choices: Sequence[Choices], presets: Sequence[PresetResult], plan: list[PlanStep], usd: Decimal
     ) -> tuple[list[PlanStep], Decimal]:
-        """Add keep-alives and pre-warming calls, each if the plan that includes it is cheaper."""
-        evaluator = self._evaluator
-        most = min(MOST_PROPOSALS, max(4, MOST_CALLS_TIMES_PROPOSALS // len(evaluator.sent)))
-        extras, fixed = list[PlanStep](), dict[BareCall, Breakpoints]()
-        run = PlanRun(evaluator, evaluator.sent, choices)
-        for basis in (plan, run.steps):
-            for proposal in islice(proposals(evaluator, tree, basis), most):
-                more, added = {**fixed, **proposal.fixed}, [*extras, *proposal.extra]
-                calls = calls_in_order(evaluator.sent, added, more)
-                cost = run.cost_with(run.changes_to(calls))
-                self._progress("keep-alives and pre-warming", 2 * most)
-                if cost < usd:
-                    run = PlanRun(evaluator, calls, choices)
-                    plan, usd, extras, fixed = run.steps, cost, added, more
+        """The cheapest plan with keep-alives and pre-warming calls; `plan` where they do not pay off.
+
+        They are added to several plans, each as long as that plan becomes cheaper: a plan of short TTLs is often more
+        expensive than one of long TTLs until its last pause is bridged. Where choices are open, a call's breakpoints
+        follow from what the keep-alives before it left.
+        """
+        sent = self._evaluator.sent
+        most = min(MOST_PROPOSALS, max(4, MOST_CALLS_TIMES_PROPOSALS // len(sent)))
+        fixed = [plan, *(one.steps for one in cheapest_first(presets)[:COMPARED])]
+        bases: list[tuple[Sequence[PlannedCall], Choices | None]] = [(fixed[0], None)]
+        for number in range(max(len(choices), len(fixed) - 1)):
+            bases += [(sent, one) for one in choices[number : number + 1]]
+            bases += [(steps, None) for steps in fixed[number + 1 : number + 2]]
+        for calls, choice in bases[: max(LEAST_BASES, MOST_CALLS_TIMES_BASES // len(sent))]:
+            run = self._extended(PlanRun(self._evaluator, calls, choice), most)
+            plan, usd = (run.steps, run.usd) if run.usd < usd else (plan, usd)
         return plan, usd
+
+    def _extended(self, run: PlanRun, most: int) -> PlanRun:
+        """The run with each proposed call that makes it cheaper."""
+        choices, extras = run.choices, list[PlanStep]()
+        fixed = {} if choices else {step.sent: step.breakpoints for step in run.steps}
+        for proposal in islice(proposals(self._evaluator, self._tree, run.steps), most):
+            more, added = {**fixed, **proposal.fixed}, [*extras, *proposal.extra]
+            calls = calls_in_order(self._evaluator.sent, added, more)
+            self._progress("keep-alives and pre-warming", LEAST_BASES * most)
+            if run.cost_with(run.changes_to(calls)) < run.usd:
+                run, extras, fixed = PlanRun(self._evaluator, calls, choices), added, more
+        return run
 
     def _prove_plan(self, plan: list[PlanStep], usd: Decimal) -> tuple[list[PlanStep], bool]:
         if usd <= self._limit:
             return plan, usd == self._limit
-        if self._pings or not is_small(self._evaluator):
+        if not is_small(self._evaluator):
             return plan, False
+        if self._pings:  # the times of keep-alives and pre-warming are not all tried, so that nothing is proved
+            return exact(self._evaluator, train_slots(self._evaluator), usd, MOST_TRIES_WITH_PINGS).steps or plan, False
         found = exact(self._evaluator, [PlanSlot(PlanStep(sent, ())) for sent in self._evaluator.sent], usd)
         return found.steps or plan, found.is_finished
 

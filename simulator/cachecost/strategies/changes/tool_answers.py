@@ -10,7 +10,7 @@ from cachecost.conversations.model import Conversation, Event, Inquiry, Reply, R
 from cachecost.prompts.blocks import Block
 from cachecost.strategies.changes.base import AgentChange, estimate_tokens
 from cachecost.strategies.changes.call_rewriting import CallRewriter, assumed_block
-from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.even_sampling import FailedAttempts
 from cachecost.strategies.model_facts import Facts
 
 MAX_RETRIES = 2
@@ -55,7 +55,7 @@ class _ToolAnswerRewriter(CallRewriter):
     def __init__(self, options: ToolAnswers, conversation: Conversation) -> None:
         super().__init__(conversation)
         self._options = options
-        self._is_wrong = EvenSampler(options.retry_rate)
+        self._is_wrong = FailedAttempts(options.retry_rate, MAX_RETRIES)
         self._calls: list[Block] = []
         self.waiting: list[Inquiry] = []
 
@@ -101,7 +101,7 @@ class _ToolAnswerRewriter(CallRewriter):
                 "tool_use", "assistant", f"answers {attempt}", (*source, inquiry.answer), self._length(inquiry, call)
             )
             yield _QuestionStep(inquiry.at, call, question, again)
-            if not self._is_wrong():
+            if not self._is_wrong(attempt):
                 return
             tokens = self._options.error_tokens
 

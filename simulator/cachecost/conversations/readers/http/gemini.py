@@ -128,7 +128,8 @@ def _file(kind: str, told: Mapping[str, Any]) -> Body:
     media = str(told.get("mimeType") or "")
     base64 = {"type": "base64", "media_type": media, "data": told.get("data")}
     source = base64 if kind == "inlineData" else {"type": "url", "url": told.get("fileUri")}
-    return {"type": "image" if media.startswith("image/") else "document", "source": source}
+    form = media.partition("/")[0]
+    return {"type": form if form in ("image", "video", "audio") else "document", "source": source}
 
 
 def _tools(tools: list[Any]) -> list[Body]:

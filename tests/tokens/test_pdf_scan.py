@@ -1,4 +1,4 @@
-"""What a PDF tells: pages, their size, characters drawn; on files made here, whole and damaged."""
+"""What the bytes of a PDF tell where no library reads it: on files made here, whole and damaged."""
 
 import zlib
 
@@ -7,7 +7,7 @@ from files_of_images import pdf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachecost.tokens.pdf import LETTER, Pdf, read_pdf
+from cachecost.tokens.pdf_scan import LETTER, ScannedPdf, scan_pdf
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -23,17 +23,17 @@ from cachecost.tokens.pdf import LETTER, Pdf, read_pdf
     ],
 )
 def test_pages_and_their_size(pages: int, box: str, size: tuple[int, int], packed: bool) -> None:
-    assert read_pdf(pdf(pages, b"", box, packed)) == Pdf(pages, *size, 0)
+    assert scan_pdf(pdf(pages, b"", box, packed)) == ScannedPdf(pages, size, 0)
 
 
 def test_without_a_page_tree_the_pages_are_counted() -> None:
-    assert read_pdf(pdf(4, b"", tree=False)) == Pdf(4, 612, 792, 0)
-    assert read_pdf(pdf(4, b"", tree=False, packed=True)) == Pdf(4, 612, 792, 0)
+    assert scan_pdf(pdf(4, b"", tree=False)) == ScannedPdf(4, (612, 792), 0)
+    assert scan_pdf(pdf(4, b"", tree=False, packed=True)) == ScannedPdf(4, (612, 792), 0)
 
 
 def test_a_page_tree_of_several_levels_counts_each_page_once() -> None:
     levels = b"<< /Type /Pages /Count 12 >>\n<< /Count 7 /Type/Pages >>\n<</Type /Pages /Count 5>>\n"
-    assert read_pdf(b"%PDF-1.4\n" + b"<< /Type /Page >>" * 13 + levels) == Pdf(12, 612, 792, 0)
+    assert scan_pdf(b"%PDF-1.4\n" + b"<< /Type /Page >>" * 13 + levels) == ScannedPdf(12, (612, 792), 0)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_page_tree_of_several_levels_counts_each_page_once() -> None:
     ],
 )
 def test_characters_drawn(shown: bytes, characters: int) -> None:
-    assert read_pdf(pdf(1, shown)) == Pdf(1, 612, 792, characters)
+    assert scan_pdf(pdf(1, shown)) == ScannedPdf(1, (612, 792), characters)
 
 
 @pytest.mark.parametrize(
@@ -65,37 +65,37 @@ def test_characters_drawn(shown: bytes, characters: int) -> None:
 )
 def test_only_pages_draw_text(head: bytes) -> None:
     stream = b"5 0 obj\n<< %s >>\nstream\n" + zlib.compress(b" BT (no text) ET ") + b"\nendstream\n"
-    assert read_pdf(pdf(1, b"(x) Tj") + stream % head) == Pdf(1, 612, 792, 1)
-    assert read_pdf(pdf(1, b"(x) Tj") + stream % b"/Subtype /Form") == Pdf(1, 612, 792, 8)
+    assert scan_pdf(pdf(1, b"(x) Tj") + stream % head) == ScannedPdf(1, (612, 792), 1)
+    assert scan_pdf(pdf(1, b"(x) Tj") + stream % b"/Subtype /Form") == ScannedPdf(1, (612, 792), 8)
 
 
 def test_a_stream_that_is_not_deflated_is_read_as_it_is() -> None:
     plain = b"5 0 obj\n<< /Length 16 >>\nstream\nBT (plain) Tj ET\nendstream\n"
-    assert read_pdf(pdf(1, b"") + plain) == Pdf(1, 612, 792, 5)
+    assert scan_pdf(pdf(1, b"") + plain) == ScannedPdf(1, (612, 792), 5)
 
 
 def test_an_encrypted_file_tells_only_its_pages() -> None:
-    assert read_pdf(pdf(2, b"(x) Tj") + b"<< /Encrypt 3 0 R >>") == Pdf(2, 612, 792, None)
+    assert scan_pdf(pdf(2, b"(x) Tj") + b"<< /Encrypt 3 0 R >>") == ScannedPdf(2, (612, 792), None)
 
 
 def test_a_bomb_is_not_inflated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cachecost.tokens.pdf.MOST_INFLATED", 1000)
-    small = read_pdf(pdf(1, b"(x) Tj " * 10_000))
+    monkeypatch.setattr("cachecost.tokens.pdf_scan.MOST_INFLATED", 1000)
+    small = scan_pdf(pdf(1, b"(x) Tj " * 10_000))
     assert small is not None
     assert small.characters is not None
     assert 100 < small.characters < 150, "of 10,000"
 
 
-@pytest.mark.parametrize("data", [b"", b"PDF", b"\x89PNG", b"%PDF-1.4", b"%PDF-1.4\n<< /Type /Catalog >>"])
-def test_what_has_no_pages_is_no_pdf(data: bytes) -> None:
-    assert read_pdf(data) is None
+@pytest.mark.parametrize("data", [b"", b"%PDF-1.4", b"%PDF-1.4\n<< /Type /Catalog >>"])
+def test_without_pages_nothing_is_found(data: bytes) -> None:
+    assert scan_pdf(data) is None
 
 
 @settings(max_examples=60)
 @given(st.integers(0, 400), st.binary(max_size=40))
 def test_damage_never_fails(cut: int, noise: bytes) -> None:
     whole = pdf(3, b"[(Hello)-300(world)] TJ", packed=True)
-    told = read_pdf(whole[:cut] + noise + whole[cut:])
+    told = scan_pdf(whole[:cut] + noise + whole[cut:])
     assert told is None or told.pages > 0
-    told = read_pdf(whole[:cut])
-    assert told is None or (0 < told.pages <= 4 and (told.width, told.height) == (612, 792))
+    told = scan_pdf(whole[:cut])
+    assert told is None or (0 < told.pages <= 4 and told.size == (612, 792))

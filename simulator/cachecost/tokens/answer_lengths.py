@@ -6,12 +6,15 @@ length; that of the call that got it does: its input and its output.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cachecost.caches.prompt_history import PromptHistory
-from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.blocks import Block, Prefix
 from cachecost.prompts.render import Prompt
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 from cachecost.tokens.calibrated import BilledLengths
+from cachecost.tokens.content import hidden_content
 
 
 class AnswerLengths:
@@ -22,14 +25,19 @@ class AnswerLengths:
         self._prompts = PromptHistory()
         self._bills: dict[Prefix, tuple[int, Usage]] = {}
 
-    def learn(self, number: int, prompt: Prompt, rules: ModelRules, billed: Usage | None) -> None:
-        """Learn the length of the answer in the `number`-th call's prompt, then remember the call's own bill."""
+    def learn(
+        self, number: int, prompt: Prompt, rules: ModelRules, billed: Usage | None, got: Iterable[Block] = ()
+    ) -> None:
+        """Learn the length of the answer in the `number`-th call's prompt, then remember the call's own bill, unless it
+        counts what the answer that it `got` hides."""
         if not rules.keeps_answers:
             return
         asked, answer, is_whole = self._prompts.add_call(prompt.end)
-        if asked is not None and answer is not None and is_whole:
+        if asked in self._bills and answer is not None and (is_whole or rules.keeps_reasoning):
             earlier, bill = self._bills[asked]
-            self._lengths.learn_prefix(earlier, answer, bill.total_input + bill.output_tokens)
-        if billed is not None and billed.output_tokens:
+            length = bill.total_input + bill.output_tokens + rules.answer_end_tokens
+            self._lengths.learn_prefix(earlier, answer, length)
+        if billed is not None and billed.output_tokens and not any(map(hidden_content, got)):
             self._bills[prompt.end] = number, billed
-            self._prompts.note_answer(prompt.end, billed.output_tokens)
+            if not rules.keeps_reasoning:
+                self._prompts.note_answer(prompt.end, billed.output_tokens)
