@@ -148,13 +148,21 @@ def best_and_next(lines: Sequence[StrategyLine]) -> tuple[StrategyLine, Strategy
     return None if second is None else (order[0], second)
 
 
+UNSHARED = Decimal("0.5")
+"""The part of an error of the counts that is taken not to be the same in both of two costs (assumed)."""
+
+
 def error_of_difference(one: StrategyLine, other: StrategyLine) -> Decimal:
-    """± USD on the difference of two lines, from the token counts.
+    """± USD on the difference of two lines, from the token counts; none where they are equal.
 
     Both count the same text in the same way, so within a layer an error scales the difference too. The layers hold
-    text of other kinds, whose errors need not have the same sign: theirs add up.
+    text of other kinds, whose errors need not have the same sign: theirs add up. And strategies pay for the kinds
+    within a layer in other proportions, so that a part of the smaller one's error is in the difference anyway.
     """
-    return sum((abs(mine - theirs) for mine, theirs in zip(one.errors, other.errors, strict=True)), ZERO)
+    if one.effort == other.effort:
+        return ZERO
+    by_layer = sum((abs(mine - theirs) for mine, theirs in zip(one.errors, other.errors, strict=True)), ZERO)
+    return max(by_layer, UNSHARED * min(one.error, other.error))
 
 
 def is_tied(one: StrategyLine, other: StrategyLine) -> bool:

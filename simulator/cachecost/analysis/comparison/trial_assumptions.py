@@ -12,6 +12,7 @@ from cachecost.analysis.comparison.break_even import (
     Claim,
     DifferenceClaim,
     Number,
+    cheapest_in,
     find_break_even,
     steps_between,
 )
@@ -38,11 +39,11 @@ def _assumption(main: VariantRun, comparison: Comparison, spec: AssumptionSpec) 
     trials = Trials(main, comparison, spec)
     shown = trials.strategies or list(dict.fromkeys((comparison.best.strategy, comparison.first)))
     watched = dict.fromkeys((*trials.strategies, *main.scenario.question_about))
-    claims: list[Claim] = [CheapestClaim()]
+    claims: list[Claim] = [CheapestClaim(comparison.best.strategy)]
     known = (comparison.first, comparison.best.strategy)
     claims += [DifferenceClaim(name, comparison.first) for name in watched if name not in known]
-    tried = [_tried(trials, value, shown) for value in spec.tried]
-    stated = replace(stated, value=trials.as_written, tried=tuple(tried))
+    tried = [_tried(trials, value, shown, comparison.best.strategy) for value in spec.tried]
+    stated = replace(stated, value=trials.as_written, tried=tuple(tried), impact=_impact(comparison, tried))
     if spec.range is None:
         return _with_values(stated, comparison, shown)
     found = list(_break_evens(trials, claims, spec))
@@ -50,13 +51,21 @@ def _assumption(main: VariantRun, comparison: Comparison, spec: AssumptionSpec) 
     return replace(stated, changes=bool(found), break_evens=tuple(found), effect=effect)
 
 
-def _tried(trials: Trials, value: Any, shown: Sequence[str]) -> TriedValue:
+def _impact(comparison: Comparison, tried: Sequence[TriedValue]) -> Decimal:
+    """The largest change of what the cheapest strategy costs."""
+    best = comparison.best
+    written = comparison.effort(best)
+    changes = (abs(value.costs[best.strategy] - written) for value in tried if best.strategy in value.costs)
+    return max(changes, default=Decimal(0)) / written if written else Decimal(0)
+
+
+def _tried(trials: Trials, value: Any, shown: Sequence[str], winner: str) -> TriedValue:
     comparison = trials.at(value)
     ledgers = {ledger.strategy: ledger for ledger in comparison.ledgers}
     questions = {name: ledgers[name].per_inquiry() for name in shown}
     return TriedValue(
         value,
-        comparison.best.strategy,
+        cheapest_in(comparison, winner),
         {name: comparison.effort(ledgers[name]) for name in shown},
         {name: amount for name, amount in questions.items() if amount is not None},
     )
