@@ -74,7 +74,7 @@ def _unknown_in_conclusions(placed: PlacedValue, strategies: Sequence[str]) -> I
         way: Way = ("conclusion", number)
         say, holds = (get(placed, (*way, key)) for key in ("say", "holds"))
         for _, name in FIGURE.findall(say) if isinstance(say, str) and isinstance(item, dict) else ():
-            if name and name not in strategies:
+            if name not in strategies:
                 yield placed.fault((*way, "say"), one_of(strategies, name))
         for place, text in enumerate(holds if isinstance(holds, list) else ()):
             match = CLAIM.fullmatch(text) if isinstance(text, str) else None

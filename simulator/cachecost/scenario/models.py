@@ -28,7 +28,7 @@ from cachecost.scenario.field_types import (
 from cachecost.strategies.spec import StrategySpec, check_printable
 
 CLAIM = re.compile(r"(?:(.+?) \| )?(.+) (<|>|=|<=|>=) (.+)")
-FIGURE = re.compile(r"\{(cost|question|billed)(?:: ([^}]+))?\}")
+FIGURE = re.compile(r"\{(cost|question): ([^}]+)\}")
 AS_RECORDED = "as recorded"
 """What a budget calls the calls just as they were sent."""
 
@@ -71,8 +71,7 @@ class ConclusionSpec(Strict):
     """The answer in the scenario's own words, said where it holds: at most 40 words and two figures."""
 
     say: str
-    """Its text. `{cost: NAME}` is what a strategy costs, `{question: NAME}` one question through it, `{billed}` what
-    the recording was billed."""
+    """Its text. `{cost: NAME}` is what a strategy costs, `{question: NAME}` one question through it."""
     holds: Annotated[list[str], Field(min_length=1)]
     """What must be true, each "A < B", "A > B" (by more than the error margin), "A = B" (within it), "A <= B" or
     "A >= B" of the costs of two strategies; with "VARIANT | " before it, in that variant."""
@@ -87,12 +86,8 @@ class ConclusionSpec(Strict):
     @property
     def claims(self) -> list[tuple[str, str, str, str] | None]:
         """(variant, strategy, sign, other strategy) of each claim; None for one that cannot be read."""
-        return [CLAIM.fullmatch(text).groups("") if CLAIM.fullmatch(text) else None for text in self.holds]  # type: ignore[union-attr,misc]
-
-    @property
-    def figures(self) -> list[tuple[str, str]]:
-        """(what, strategy) of each figure in the text."""
-        return FIGURE.findall(self.say)
+        found = [CLAIM.fullmatch(text) for text in self.holds]
+        return [match and (match[1] or "", match[2], match[3], match[4]) for match in found]
 
 
 class Budget(Strict):

@@ -140,6 +140,10 @@ class InquiryOptions:
         """A forced choice cannot go with manual thinking: then the side call must do without."""
         return self.choice == "forced" and _type_of(params.get("thinking")) == "enabled"
 
+    def thinks(self, params: Mapping[str, Any]) -> bool:
+        """Whether a call with these parameters thinks before it answers."""
+        return _type_of(params.get("thinking")) in ("adaptive", "enabled")
+
     def side_params(self, main: Mapping[str, Any]) -> dict[str, Any]:
         """The main thread's parameters as the side call sends them; choice and format come on top."""
         params = dict(main)
@@ -228,7 +232,7 @@ class QuestionPlanner:
     def _answer(self, inquiry: Inquiry) -> tuple[Block, ...]:
         """What the model puts out: its thinking, the recorded answer, and what is around that."""
         options = self._options
-        thinks = _type_of(self._params.get("thinking")) in ("adaptive", "enabled") and options.thinking_tokens > 0
+        thinks = options.thinks(self._params) and options.thinking_tokens > 0
         thinking = [given_block("thinking", "assistant", "before an answer", options.thinking_tokens)] * thinks
         around = [given_block("text", "assistant", "around an answer", options.answer_size)] * (options.answer_size > 0)
         return tuple(chain(thinking, [inquiry.answer], around))

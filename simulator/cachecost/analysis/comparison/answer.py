@@ -10,7 +10,7 @@ from cachecost.analysis.comparison.break_even import order_words
 from cachecost.analysis.comparison.sentences import doubt_sentences, join_names
 from cachecost.analysis.comparison.strategy_line import StrategyLine, is_tied, ranked
 from cachecost.analysis.comparison.summary import Summary, summarise
-from cachecost.base.formatting import UNKNOWN, capitalized, dollars, quote
+from cachecost.base.formatting import UNKNOWN, capitalized, dollars, quote, tokens
 from cachecost.ledger.results import Comparison
 from cachecost.scenario.models import FIGURE, ConclusionSpec
 
@@ -34,7 +34,6 @@ def verdict_of(
     question_about: Sequence[str] = (),
     conclusions: Sequence[ConclusionSpec] = (),
     seeds: Sequence[Comparison] = (),
-    billed: Decimal | None = None,
 ) -> str:
     """The first conclusion that holds, else what is the cheapest; then whatever else there is room for.
 
@@ -42,7 +41,7 @@ def verdict_of(
     """
     summaries = [summarise(comparison) for comparison in comparisons]
     main = summaries[0]
-    said = next((_conclude(one, summaries, billed) for one in conclusions if _holds(one, summaries)), "")
+    said = next((_conclude(one, summaries) for one in conclusions if _holds(one, summaries)), "")
     sentences = [said] if said else list(_cheapest(main))
     more = [*_seeds(main, seeds), *doubt_sentences(main)]
     if not said:
@@ -69,13 +68,13 @@ def _is_true(variant: str, one: str, sign: str, other: str, summaries: Sequence[
     return order in sign
 
 
-def _conclude(conclusion: ConclusionSpec, summaries: Sequence[Summary], billed: Decimal | None) -> str:
+def _conclude(conclusion: ConclusionSpec, summaries: Sequence[Summary]) -> str:
     main = summaries[0]
 
     def figure(match: re.Match[str]) -> str:
-        line = main.line(match[2] or "")
+        line = main.line(match[2])
         if line is None:
-            return UNKNOWN if billed is None else dollars(billed)
+            return UNKNOWN
         return line.question_money if match[1] == "question" else line.answer
 
     return FIGURE.sub(figure, conclusion.say)
@@ -118,6 +117,21 @@ def _asked_about(summary: Summary, names: Sequence[str]) -> Iterator[str]:
         if first is None or line is None or line is first or line.refused or line in summary.best_lines:
             continue
         yield f"{quote(name)} costs {order_words(line, first)} {quote(first.name)}."
+
+
+def seeds_sentence(main: Summary, seeds: Sequence[Comparison]) -> str:
+    """What the cheapest strategy costs with other seeds; "" where there are none."""
+    if not seeds or main.best is None:
+        return ""
+    won, tried = seeds_won(main, seeds)
+    costs = [main.best.effort, *(line.effort for each in seeds if (line := summarise(each).line(main.best.name)))]
+    span = f"{_amount(min(costs), main)} to {_amount(max(costs), main)}"
+    wins = f"the cheapest in {'all' if won == tried else f'{won} of'} {tried}"
+    return f"With {tried} seeds {quote(main.best.name)} costs {span}; it is {wins}."
+
+
+def _amount(effort: Decimal, summary: Summary) -> str:
+    return dollars(effort) if summary.is_priced else f"{tokens(int(effort))} tokens of prefill"
 
 
 def _seeds(main: Summary, seeds: Sequence[Comparison]) -> Iterator[str]:

@@ -69,7 +69,7 @@ class CheapestClaim:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceClaim:
-    """Whether a strategy costs more or less than the compared one."""
+    """Whether a strategy costs less than the compared one, by more than the error margin."""
 
     strategy: str
     first: str
@@ -79,7 +79,7 @@ class DifferenceClaim:
         line, other = (
             strategy_line(ledgers[name], comparison.effort(ledgers[name]), None) for name in (self.strategy, self.first)
         )
-        return order_words(line, other)
+        return "less than" if order_words(line, other) == "less than" else "no less than"
 
     def strategies(self, answers: Iterable[str]) -> Names:
         return frozenset((self.strategy, self.first))

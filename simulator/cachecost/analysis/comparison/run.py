@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from cachecost.analysis.comparison.answer import verdict_of
-from cachecost.analysis.comparison.assumed import assumptions_of, comparison_when_shipped
+from cachecost.analysis.comparison.assumed import assumptions_of, comparison_when_shipped, seed_comparisons
 from cachecost.analysis.comparison.variant_run import VariantRun
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
 from cachecost.conversations.calls import Call
@@ -29,15 +29,17 @@ def run(scenario: Scenario, folder: Path, progress: Progress = no_progress, with
     comparisons = [main.comparison(progress, _lower_bound, with_timelines)]
     comparisons += [variant.comparison(progress, None, False) for variant in variants[1:]]
     shipped = comparison_when_shipped(main, comparisons)
+    seeds = seed_comparisons(main)
     return RunResult(
         scenario.name,
         scenario.question,
         main.about(),
-        verdict_of(comparisons, scenario.question_about, shipped),
+        verdict_of(comparisons, scenario.question_about, scenario.conclusion, seeds),
         comparisons,
-        assumptions_of(main, comparisons, shipped),
+        assumptions_of(main, comparisons, seeds, shipped),
         [main.published_figure(published_figure) for published_figure in scenario.published_figures],
         main.versions(),
+        seeds,
         main.explanations(comparisons[0]) if with_timelines else [],
     )
 

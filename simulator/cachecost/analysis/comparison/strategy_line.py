@@ -73,6 +73,8 @@ class StrategyLine:
     """What it leaves out of the conversation; None: nothing."""
     assumes: str = ""
     """Assumptions of its own, other than those of the comparison, as NAME=VALUE."""
+    described_in: str = ""
+    """Where somebody describes it, as the scenario says."""
     is_apart: bool = False
     """Whether it is not compared with the others, for one of these reasons or because the scenario says so."""
     places: int | None = None
@@ -209,6 +211,7 @@ def strategy_line(ledger: Ledger, effort: Decimal, reference: Decimal | None) ->
         effort=effort,
         is_priced=ledger.is_priced,
         assumes=ledger.assumes,
+        described_in=ledger.described_in,
     )
 
 

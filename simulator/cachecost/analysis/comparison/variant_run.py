@@ -37,7 +37,7 @@ class VariantRun:
             like.loaded if like is not None and is_same else load_conversations(scenario, folder)
         )
         self.conversations, bills = self.loaded
-        self.setup = replace(scenario_setup(scenario, folder, bills), may_lack_prices=True)
+        self.setup = replace(scenario_setup(scenario, folder, bills), may_lack_prices=True, starts_warm=True)
 
     def comparison(
         self, progress: Progress = no_progress, lower_bound: LowerBound | None = None, with_timelines: bool = False
@@ -69,7 +69,13 @@ class VariantRun:
         found = replay_strategy(
             spec, self.conversations, self.setup, progress, lower_bound, with_timelines, measured=True
         )
-        return replace(found, leaves_out=spec.leaves_out, ranked=spec.ranked, assumes=self._own_assumptions(spec))
+        return replace(
+            found,
+            leaves_out=spec.leaves_out,
+            ranked=spec.ranked,
+            described_in=spec.described_in,
+            assumes=self._own_assumptions(spec),
+        )
 
     def _own_assumptions(self, spec: StrategySpec) -> str:
         """The assumptions that a strategy makes for itself alone."""
