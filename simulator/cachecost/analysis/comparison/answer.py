@@ -152,8 +152,9 @@ def _variants(summaries: Sequence[Summary]) -> Iterator[str]:
     main, *others = summaries
     if not others or main.best is None:
         return
-    differing = [summary for summary in others if not set(main.winners) & set(summary.winners)]
+    differing = [summary for summary in others if not set(main.winners) <= set(summary.winners)]
     if not differing:
         yield f"{'It stays' if len(main.winners) == 1 else 'They stay'} the cheapest in every variant."
     else:
-        yield f"{capitalized(numeral(len(differing)))} of {numeral(len(others))} variants have another winner."
+        have = "has" if len(differing) == 1 else "have"
+        yield f"{capitalized(numeral(len(differing)))} of {numeral(len(others))} variants {have} another winner."

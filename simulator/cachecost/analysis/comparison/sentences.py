@@ -9,9 +9,9 @@ from decimal import Decimal
 from cachecost.analysis.comparison.strategy_line import (
     Refusal,
     StrategyLine,
-    best_and_next,
     complete,
     error_of_difference,
+    is_tied,
     ranked,
 )
 from cachecost.analysis.comparison.summary import Summary, same_order
@@ -217,13 +217,15 @@ def _token_sentence(source: str, lines: Sequence[StrategyLine]) -> str:
     if not any(margins):
         return f"{source or 'counted'}, exact"
     within = f"{source}: token counts {'up to ' if len(margins) > 1 else ''}±{percent(max(margins))}"
-    found = best_and_next(lines)
-    if found is None or not all(line.is_priced for line in lines):
-        return within
-    best, second = found
-    margin, lead = error_of_difference(best, second), second.effort - best.effort
-    where = "outside" if lead > margin else "within"
-    return f"{within}: the {rough_dollars(lead)} lead is {where} the margin (±{rough_dollars(margin)})"
+    order = sorted(ranked(lines), key=lambda line: line.effort)
+    second = next((line for line in order if not is_tied(line, order[0])), None)
+    if second is None or not all(line.is_priced for line in lines):
+        return within if len(order) < 2 else f"{within}: no lead is outside the margin"
+    margin, lead = error_of_difference(order[0], second), second.effort - order[0].effort
+    return (
+        f"{within}: the {rough_dollars(lead)} lead over {quote(second.name)} is outside the margin"
+        f" (±{rough_dollars(margin)})"
+    )
 
 
 def _refusal(line: StrategyLine, refusal: Refusal) -> str:

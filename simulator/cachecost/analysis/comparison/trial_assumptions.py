@@ -26,7 +26,7 @@ from cachecost.scenario.assumed import AssumptionSpec
 from cachecost.scenario.loading import placed_of
 from cachecost.scenario.ways import get, numbered_paths
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.inquiry import THINKING, TOOL_CALL
+from cachecost.strategies.inquiry import TOOL_CALL
 
 MOST_COSTS = 2
 """Strategies whose costs at both ends are given, if the assumption is about so few."""
@@ -77,8 +77,8 @@ def _question_defaults(main: VariantRun, covered: Set[str]) -> Iterator[Assumpti
         (thinking, "thinking", THINKS, "off", "other thinking in the question rewrites the conversation"),
         (sorted(first), "retry_rate", "no answer of a tool is asked again", 0.25, "nobody has measured the rate"),
         (in_turn, "order", CHOSEN, "parallel", "the recording does not say whether they waited for each other"),
-        (calls, "answer_tokens", f"output of an answer tool's call, tokens: {TOOL_CALL}", 300, "assumed"),
-        (thinking, "thinking_tokens", f"thinking before an answer, tokens: {THINKING}", 2_000, "assumed"),
+        (calls, "answer_tokens", f"an answer tool's call is {TOOL_CALL} tokens of output", 300, "assumed"),
+        (thinking, "thinking_tokens", "thinking before an answer, tokens", 2_000, "assumed"),
     ):
         paths = [f"strategies.{number}.inquiry.{key}" for number in numbers]
         if paths and not covered & set(paths):

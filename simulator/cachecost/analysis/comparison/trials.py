@@ -38,9 +38,14 @@ class Trials:
         return [self._main.scenario.strategies[number].name for number in sorted(numbers)] if is_local else []
 
     def at(self, value: Number | Any, names: Names | None = None) -> Comparison:
-        """The comparison at a value: of all strategies, or of those named and the compared one."""
+        """The comparison at a value: of all strategies, or of those named and the compared one; never those
+        that assume other rules and are compared apart."""
         wanted = None if names is None else {*names, self._comparison.first}
-        ledgers = [ledger for ledger in self._comparison.ledgers if wanted is None or ledger.strategy in wanted]
+        ledgers = [
+            ledger
+            for ledger in self._comparison.ledgers
+            if (ledger.ranked or not ledger.assumes) and (wanted is None or ledger.strategy in wanted)
+        ]
         run = self._run(plain(value) if isinstance(value, (int, Decimal)) and not isinstance(value, bool) else value)
         return replace(run.empty_comparison(), ledgers=list(self._at(run, value, ledgers)))
 

@@ -42,6 +42,7 @@ class VariantRun:
     def comparison(
         self, progress: Progress = no_progress, lower_bound: LowerBound | None = None, with_timelines: bool = False
     ) -> Comparison:
+        """With a lower bound, each call has its cause, too."""
         ledgers = [self.ledger(spec, progress, lower_bound, with_timelines) for spec in self.scenario.strategies]
         return replace(self.empty_comparison(), ledgers=ledgers)
 
@@ -67,7 +68,14 @@ class VariantRun:
     ) -> Ledger:
         """What a strategy costs, and how much of the conversation it sends."""
         found = replay_strategy(
-            spec, self.conversations, self.setup, progress, lower_bound, with_timelines, measured=True
+            spec,
+            self.conversations,
+            self.setup,
+            progress,
+            lower_bound,
+            with_timelines,
+            measured=True,
+            explains=lower_bound is not None,
         )
         return replace(
             found,
