@@ -27,7 +27,7 @@ from cachecost.providers.usage import Usage
 from cachecost.scenario import from_mapping
 from cachecost.scenario.loading import scenario_at
 
-CHEAPEST = CheapestClaim()
+CHEAPEST = CheapestClaim("")
 
 
 def costing(strategy: str, dollars: Decimal) -> Ledger:

@@ -9,13 +9,15 @@ from plain import BASE_S, MILLION, OPUS, READ_S, UNREAD_S, Rates, Sent, usd
 HEAD, TOOLS, TOOL, CALL, ASKED = 27_000, 21_000, 75, 80, 203
 """Tools and system prompt; the tools of these; the answer tool; the open tool call; the question behind its result."""
 CONTEXT, ANSWER = 95_000, 5
+AS_JSON, AS_CALL = ANSWER + 8, ANSWER + 75
+"""What is put out: the answer in a schema's JSON, or in a tool's call."""
 SIZE = 142
 """Of the answer tool, as RFD 033 writes it out."""
-BARE = Sent(CONTEXT + ASKED - TOOLS, 0, ANSWER)
-SAME = Sent(CONTEXT + ASKED, TOOLS, ANSWER)
-FORCED = Sent(CONTEXT + TOOL + ASKED, HEAD + TOOL, ANSWER)
+BARE = Sent(CONTEXT + ASKED - TOOLS, 0, AS_JSON)
+SAME = Sent(CONTEXT + ASKED, TOOLS, AS_JSON)
+FORCED = Sent(CONTEXT + TOOL + ASKED, HEAD + TOOL, AS_CALL)
 FREE = FORCED._replace(read=CONTEXT + TOOL - CALL)
-RETRY = Sent(FORCED.total + 85, FORCED.total, ANSWER)
+RETRY = Sent(FORCED.total + AS_CALL + 80, FORCED.total, AS_CALL)
 GPT = Rates(Decimal("1.75"), Decimal(14), Decimal("0.175"), Decimal(0), Decimal(0))
 
 
@@ -52,8 +54,8 @@ FIGURES = {
     },
     "033.suggested": {"usd": _cost(FREE)},
     "033.elsewhere": {
-        "structured": usd(GPT, [Sent(SAME.total, 0, ANSWER, SAME.total)]),
-        "forced": usd(GPT, [Sent(FORCED.total, 741 * 128, ANSWER, FORCED.total - 741 * 128)]),  # blocks begin 11 before
+        "structured": usd(GPT, [Sent(SAME.total, 0, AS_JSON, SAME.total)]),
+        "forced": usd(GPT, [Sent(FORCED.total, 741 * 128, AS_CALL, FORCED.total - 741 * 128)]),  # blocks begin 11 before
     },
     "033.tool-size": {"tokens": SIZE},
     "033.tool-cost": {

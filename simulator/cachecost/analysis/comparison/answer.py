@@ -10,7 +10,7 @@ from cachecost.analysis.comparison.break_even import order_words
 from cachecost.analysis.comparison.sentences import doubt_sentences, join_names
 from cachecost.analysis.comparison.strategy_line import StrategyLine, is_tied, ranked
 from cachecost.analysis.comparison.summary import Summary, summarise
-from cachecost.base.formatting import UNKNOWN, capitalized, dollars, quote, tokens
+from cachecost.base.formatting import UNKNOWN, all_of, capitalized, dollars, quote, tokens
 from cachecost.ledger.results import Comparison
 from cachecost.scenario.models import FIGURE, ConclusionSpec
 
@@ -124,10 +124,16 @@ def seeds_sentence(main: Summary, seeds: Sequence[Comparison]) -> str:
     if not seeds or main.best is None:
         return ""
     won, tried = seeds_won(main, seeds)
-    costs = [main.best.effort, *(line.effort for each in seeds if (line := summarise(each).line(main.best.name)))]
-    span = f"{_amount(min(costs), main)} to {_amount(max(costs), main)}"
-    wins = f"the cheapest in {'all' if won == tried else f'{won} of'} {tried}"
-    return f"With {tried} seeds {quote(main.best.name)} costs {span}; it is {wins}."
+    spans = [_span(line, main, seeds) for line in (main.first, main.best) if line is not None]
+    wins = f"{quote(main.best.name)} is the cheapest in {'all' if won == tried else f'{won} of'} {tried}"
+    return f"With {tried} seeds {all_of(list(dict.fromkeys(spans)))}; {wins}."
+
+
+def _span(line: StrategyLine, main: Summary, seeds: Sequence[Comparison]) -> str:
+    """ "“a” costs $3.66 to $8.31"."""
+    found = [each.effort(ledger) for each in seeds for ledger in each.ledgers if ledger.strategy == line.name]
+    costs = [line.effort, *found]
+    return f"{quote(line.name)} costs {_amount(min(costs), main)} to {_amount(max(costs), main)}"
 
 
 def _amount(effort: Decimal, summary: Summary) -> str:
@@ -157,4 +163,5 @@ def _variants(summaries: Sequence[Summary]) -> Iterator[str]:
         yield f"{'It stays' if len(main.winners) == 1 else 'They stay'} the cheapest in every variant."
     else:
         have = "has" if len(differing) == 1 else "have"
-        yield f"{capitalized(numeral(len(differing)))} of {numeral(len(others))} variants {have} another winner."
+        which = "The variant" if len(others) == 1 else f"{capitalized(numeral(len(differing)))} of {numeral(len(others))} variants"
+        yield f"{which} {have} another winner."

@@ -39,6 +39,7 @@ def brief_sentence(assumption: Assumption) -> str:
     value = "" if assumption.value is None else f" ({_shown(assumption.value)})"
     effect = SENTENCE_END.split(assumption.effect)[0].removesuffix(".")
     stated = f"{capitalized(assumption.name.removesuffix('.'))}{value}"
+    effect = effect[:1].lower() + effect[1:] if effect.startswith(("With ", "On ")) else effect
     return f"{stated}: {effect}." if effect else f"{stated}."
 
 

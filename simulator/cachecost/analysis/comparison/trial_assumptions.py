@@ -91,7 +91,7 @@ def _assumption(main: VariantRun, comparison: Comparison, spec: AssumptionSpec) 
         return stated
     trials = Trials(main, comparison, spec)
     shown = trials.strategies or list(dict.fromkeys((comparison.best.strategy, comparison.first)))
-    about = [*trials.strategies, *main.scenario.question_about]
+    about = [*(trials.strategies if spec in main.scenario.assumptions else ()), *main.scenario.question_about]
     claims: list[Claim] = [CheapestClaim(comparison.best.strategy)]
     known = (comparison.first, comparison.best.strategy)
     claims += [DifferenceClaim(name, comparison.first) for name in dict.fromkeys(about) if name not in known]

@@ -39,12 +39,14 @@ class Trials:
 
     def at(self, value: Number | Any, names: Names | None = None) -> Comparison:
         """The comparison at a value: of all strategies, or of those named and the compared one; never those
-        that assume other rules and are compared apart."""
+        that assume other rules and are compared apart, unless the assumption or the question is about them."""
         wanted = None if names is None else {*names, self._comparison.first}
+        about = {*self.strategies, *self._main.scenario.question_about, self._comparison.first}
         ledgers = [
             ledger
             for ledger in self._comparison.ledgers
-            if (ledger.ranked or not ledger.assumes) and (wanted is None or ledger.strategy in wanted)
+            if (ledger.ranked or not ledger.assumes or ledger.strategy in about)
+            and (wanted is None or ledger.strategy in wanted)
         ]
         run = self._run(plain(value) if isinstance(value, (int, Decimal)) and not isinstance(value, bool) else value)
         return replace(run.empty_comparison(), ledgers=list(self._at(run, value, ledgers)))
