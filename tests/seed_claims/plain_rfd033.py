@@ -55,7 +55,8 @@ FIGURES = {
     "033.suggested": {"usd": _cost(FREE)},
     "033.elsewhere": {
         "structured": usd(GPT, [Sent(SAME.total, 0, AS_JSON, SAME.total)]),
-        "forced": usd(GPT, [Sent(FORCED.total, 741 * 128, AS_CALL, FORCED.total - 741 * 128)]),  # blocks begin 11 before
+        # blocks begin 11 before
+        "forced": usd(GPT, [Sent(FORCED.total, 741 * 128, AS_CALL, FORCED.total - 741 * 128)]),
     },
     "033.tool-size": {"tokens": SIZE},
     "033.tool-cost": {

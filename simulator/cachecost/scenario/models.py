@@ -29,6 +29,9 @@ from cachecost.strategies.spec import StrategySpec, check_printable
 
 CLAIM = re.compile(r"(?:(.+?) \| )?(.+) (<|>|=|<=|>=) (.+)")
 FIGURE = re.compile(r"\{(cost|question): ([^}]+)\}")
+MOST_WORDS, MOST_FIGURES = 40, 2
+QUOTED = re.compile("“[^”]*”|RFD [0-9]+")
+NUMBER = re.compile(r"(?<![\w.])\$?\d[\d,.]*%?(?!\w)")
 AS_RECORDED = "as recorded"
 """What a budget calls the calls just as they were sent."""
 
@@ -67,6 +70,11 @@ class PublishedFigureSpec(Strict):
         return [(-1 if sign == "-" else 1, name) for sign, name in zip(words[::2], words[1::2], strict=True)]
 
 
+def fits_verdict(text: str) -> bool:
+    """Whether a text is short enough for a verdict: its words, and its numbers in figures, names apart."""
+    return len(text.split()) <= MOST_WORDS and len(NUMBER.findall(QUOTED.sub("", text))) <= MOST_FIGURES
+
+
 class ConclusionSpec(Strict):
     """The answer in the scenario's own words, said where it holds: at most 40 words and two figures."""
 
@@ -81,6 +89,8 @@ class ConclusionSpec(Strict):
         for claim in self.claims:
             if claim is None:
                 raise ValueError('expected claims such as "A < B"')
+        if not fits_verdict(FIGURE.sub("$1", self.say)):
+            raise ValueError(f"expected at most {MOST_WORDS} words and {MOST_FIGURES} figures")
         return self
 
     @property

@@ -12,17 +12,9 @@ from cachecost.analysis.comparison.strategy_line import StrategyLine, is_tied, r
 from cachecost.analysis.comparison.summary import Summary, summarise
 from cachecost.base.formatting import UNKNOWN, all_of, capitalized, dollars, quote, tokens
 from cachecost.ledger.results import Comparison
-from cachecost.scenario.models import FIGURE, ConclusionSpec
+from cachecost.scenario.models import FIGURE, ConclusionSpec, fits_verdict
 
-MOST_WORDS, MOST_FIGURES = 40, 2
-QUOTED = re.compile("“[^”]*”|RFD [0-9]+")
-NUMBER = re.compile(r"(?<![\w.])\$?\d[\d,.]*%?(?!\w)")
 NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-
-
-def count_figures(text: str) -> int:
-    """The numbers of a text in figures, names apart."""
-    return len(NUMBER.findall(QUOTED.sub("", text)))
 
 
 def numeral(count: int) -> str:
@@ -49,7 +41,7 @@ def verdict_of(
     text = " ".join(sentences)
     for sentence in more:
         longer = f"{text} {sentence}"
-        if len(longer.split()) <= MOST_WORDS and count_figures(longer) <= MOST_FIGURES:
+        if fits_verdict(longer):
             text = longer
     return text
 
@@ -162,6 +154,6 @@ def _variants(summaries: Sequence[Summary]) -> Iterator[str]:
     if not differing:
         yield f"{'It stays' if len(main.winners) == 1 else 'They stay'} the cheapest in every variant."
     else:
-        have = "has" if len(differing) == 1 else "have"
-        which = "The variant" if len(others) == 1 else f"{capitalized(numeral(len(differing)))} of {numeral(len(others))} variants"
-        yield f"{which} {have} another winner."
+        counted = f"{capitalized(numeral(len(differing)))} of {numeral(len(others))} variants"
+        has = "has" if len(differing) == 1 else "have"
+        yield f"{'The variant' if len(others) == 1 else counted} {has} other winners."

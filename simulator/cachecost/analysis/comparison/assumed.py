@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from cachecost.analysis.comparison.answer import seeds_sentence, seeds_won
 from cachecost.analysis.comparison.long_context import long_context_assumption
-from cachecost.analysis.comparison.sentences import cheapest_words, join_names, lead_words, tie_sentence
+from cachecost.analysis.comparison.sentences import MANY, cheapest_words, join_names, lead_words, tie_sentence
 from cachecost.analysis.comparison.strategy_line import StrategyLine, best_and_next, complete, ranked
 from cachecost.analysis.comparison.summary import Summary, summarise
 from cachecost.analysis.comparison.trial_assumptions import stated_assumptions
@@ -110,7 +110,7 @@ def _day(summaries: Sequence[Summary], shipped: Comparison | None) -> Iterator[A
     others = [summary for summary in summaries[1:] if summary.comparison.as_of != day]
     others += [summarise(shipped)] if shipped is not None else []
     if others:
-        changes = any(_winners(summary) != _winners(summaries[0]) for summary in others)
+        changes = not all(_keeps(summary, summaries[0]) for summary in others)
         effect = " ".join(_on_day(summary, summaries[0]) for summary in others)
         yield Assumption(f"Rules and prices of {day}", changes=changes, effect=effect)
 
@@ -120,14 +120,16 @@ def _variants(summaries: Sequence[Summary]) -> Iterator[Assumption]:
     others = [one for one in summaries[1:] if one.comparison.as_of == summaries[0].comparison.as_of]
     if not others:
         return
-    differing = [quote(one.comparison.variant) for one in others if _winners(one) != _winners(summaries[0])]
-    another = f"The cheapest is another one with {all_of(differing)}." if differing else ""
-    name = f"The scenario as written, not one of its {count_text(len(others), 'variant')} of the same day"
+    differing = [quote(one.comparison.variant) for one in others if not _keeps(one, summaries[0])]
+    where = all_of(differing) if 0 < len(differing) <= MANY else f"{len(differing)} of {len(others)} variants"
+    another = f"Another strategy is the cheapest with {where}." if differing else ""
+    name = "The scenario as written, not one of its variants of the same day"
     yield Assumption(name, changes=bool(differing), effect=another or "The cheapest is the same in all.")
 
 
-def _winners(summary: Summary) -> frozenset[str]:
-    return frozenset(summary.winners)
+def _keeps(summary: Summary, main: Summary) -> bool:
+    """Whether what is the cheapest stays it."""
+    return set(main.winners) <= set(summary.winners)
 
 
 def _on_day(summary: Summary, main: Summary) -> str:

@@ -31,7 +31,9 @@ def sentence(assumption: Assumption) -> str:
 
 
 def _shown(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def brief_sentence(assumption: Assumption) -> str:
@@ -39,7 +41,7 @@ def brief_sentence(assumption: Assumption) -> str:
     value = "" if assumption.value is None else f" ({_shown(assumption.value)})"
     effect = SENTENCE_END.split(assumption.effect)[0].removesuffix(".")
     stated = f"{capitalized(assumption.name.removesuffix('.'))}{value}"
-    effect = effect[:1].lower() + effect[1:] if effect.startswith(("With ", "On ")) else effect
+    effect = effect[:1].lower() + effect[1:]
     return f"{stated}: {effect}." if effect else f"{stated}."
 
 
@@ -54,5 +56,6 @@ def summary_sentence(assumptions: Sequence[Assumption]) -> str:
         return ""
     tried = [one for one in assumptions if one.changes is not None]
     changing = sum(bool(one.changes) for one in tried)
-    counted = f"{len(tried) or 'None'} of {count_text(len(assumptions), 'assumption')} {'were' if len(tried) > 1 else 'was'} varied"
+    were = "were" if len(tried) > 1 else "was"
+    counted = f"{len(tried) or 'None'} of {count_text(len(assumptions), 'assumption')} {were} varied"
     return f"{counted}{f'; {changing} would change the answer' if changing else '; the winner stays' if tried else ''}."

@@ -27,7 +27,7 @@ from cachecost.base.formatting import (
     rough_dollars,
     times,
 )
-from cachecost.ledger.results import ZERO, Comparison
+from cachecost.ledger.results import Comparison
 
 AS_WRITTEN = "as written"
 MANY = 4

@@ -46,6 +46,8 @@ def _defaults(main: VariantRun, covered: Set[str]) -> Iterator[AssumptionSpec]:
         yield from _question_defaults(main, covered)
     source, placed = main.scenario.conversation, placed_of(main.scenario)
     options = SYNTHETIC_DEFAULTS if source.synthetic else RECORDING_DEFAULTS
+    if source.synthetic and source.synthetic.turns == 1:
+        options = options[1:]
     for path, name, value in options:
         way = tuple(path.split("."))
         if path not in covered and get(placed, way) is None and not any(each.startswith(path) for each in covered):
@@ -196,7 +198,8 @@ def _with_values(
     stated: Assumption, spec: AssumptionSpec, comparison: Comparison, trials: Trials, claims: Sequence[Claim]
 ) -> Assumption:
     """Of values that are no range: what each of them changes, and what is cheapest with it."""
-    what = (spec.set or [""])[0].rpartition(".")[2].replace("_", " ")
+    key = (spec.set or [""])[0].rpartition(".")[2]
+    what = "pauses of" if key in ("turn", "loop") else key.replace("_", " ")
     changes, said = False, []
     for tried in stated.tried:
         at = trials.at(tried.value)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from cachecost.analysis.comparison.apart import apart_sentences
 from cachecost.analysis.comparison.answer import seeds_sentence
+from cachecost.analysis.comparison.apart import apart_sentences
 from cachecost.analysis.comparison.assumption_texts import assumption_groups, first_assumptions, summary_sentence
 from cachecost.analysis.comparison.sentences import (
     bold_words,

@@ -24,7 +24,7 @@ def have_own_bounds(ledgers: Sequence[Ledger]) -> bool:
 
 
 def lower_bound_sentence(ledgers: Sequence[Ledger]) -> str:
-    """What no breakpoints and TTLs can go below, for a line under the table; "" where that is not known, or a column."""
+    """What no breakpoints and TTLs can go below, for a line under the table; "" where unknown, or a column."""
     bounds = lower_bounds(ledgers)
     if len(bounds) != 1:
         return ""
