@@ -104,6 +104,7 @@ def test_a_conclusion_is_said_where_it_holds_and_nowhere_else() -> None:
     variants = [{"name": "long", "conversation": {"synthetic": {"turns": 9}}}]
     assert concluded(say, "long | tool < schema", variants=variants) == right
     assert concluded(say, "long | tool > schema", variants=variants) != right
+    assert concluded(say, "long | tool < schema", variants=[]).startswith("A question costs $"), "under --set variants=[]"
 
 
 @pytest.mark.parametrize(
@@ -112,6 +113,7 @@ def test_a_conclusion_is_said_where_it_holds_and_nowhere_else() -> None:
         ({"say": "{cost: nobody}", "holds": ["tool < schema"]}, "conclusion[0].say"),
         ({"say": "x", "holds": ["tool < nobody"]}, "conclusion[0].holds[0]"),
         ({"say": "x", "holds": ["late | tool < schema"]}, "conclusion[0].holds[0]"),
+        ({"say": "x", "holds": ["long | tool < schemas"]}, "conclusion[0].holds[0]"),
         ({"say": "x", "holds": ["tool is cheap"]}, "conclusion[0]"),
         ({"say": "x", "holds": []}, "conclusion[0].holds"),
         ({"say": "x"}, "conclusion[0].holds"),
@@ -121,7 +123,7 @@ def test_a_conclusion_is_said_where_it_holds_and_nowhere_else() -> None:
 )
 def test_a_conclusion_that_cannot_be_is_an_error(conclusion: dict[str, Any], fault: str) -> None:
     with pytest.raises(InputError, match="conclusion") as raised:
-        from_mapping({**SMALL, "conclusion": [conclusion]}, Path())
+        from_mapping({**SMALL, "conclusion": [conclusion], "variants": [{"name": "long"}]}, Path())
     assert any(one.message.startswith(fault) for one in raised.value.faults), raised.value.faults
 
 
