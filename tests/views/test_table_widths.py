@@ -46,9 +46,7 @@ def test_columns_go_by_importance(width: int, kept: str, hidden: str) -> None:
 
 
 def test_a_name_that_loses_its_middle_is_said() -> None:
-    assert table(70, longest=2).endswith(
-        "(the middle of long names needs 86 columns; or see --csv F)"
-    )
+    assert table(70, longest=2).endswith("(the middle of long names needs 86 columns; or see --csv F)")
 
 
 def heads(text: str) -> list[str]:

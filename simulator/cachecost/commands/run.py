@@ -56,7 +56,7 @@ def run(
     loaded = load_with_strategies(scenario, sets, "run compares strategies", runs_command=True)
     with work_bar() as bar:
         replays = sum(len(variant.strategies) for _, variant in loaded.all_variants)
-        result = running.run(loaded, scenario.parent, bar.replays(replays), with_timelines=not no_report)
+        result = running.run(loaded, scenario.parent, bar.replays(replays), not no_report, explains_variants=False)
         bar.begin("writing the report")
         folder = out or _reports() / name_with_sets(loaded.name, sets)
         report = None if no_report else write_report(result, folder, _again(scenario, sets))

@@ -59,7 +59,7 @@ def seed_comparisons(main: VariantRun) -> list[Comparison]:
     others = [seed for seed in range(1, SEEDS + 1) if seed != spec.seed][: SEEDS - 1]
     scenarios = [scenario_at(main.scenario, ["conversation.synthetic.seed"], seed, main.folder) for seed in others]
     return [
-        VariantRun(f"seed {seed}", scenario, main.folder).comparison()
+        VariantRun(f"seed {seed}", scenario, main.folder).comparison(explains=False)
         for seed, scenario in zip(others, scenarios, strict=True)
     ]
 
@@ -84,7 +84,9 @@ def comparison_when_shipped(main: VariantRun, comparisons: Sequence[Comparison])
     if len(days) > 1 or data_date(main.scenario.host) in days:
         return None
     try:
-        return VariantRun("", main.scenario.model_copy(update={"as_of": None}), main.folder, main).comparison()
+        return VariantRun("", main.scenario.model_copy(update={"as_of": None}), main.folder, main).comparison(
+            explains=False
+        )
     except CannotEvaluate:
         return None
 

@@ -16,18 +16,24 @@ from cachecost.scenario import Scenario
 from cachecost.simulation.setup import Progress, ReplaySetup, no_progress
 
 
-def run(scenario: Scenario, folder: Path, progress: Progress = no_progress, with_timelines: bool = False) -> RunResult:
+def run(
+    scenario: Scenario,
+    folder: Path,
+    progress: Progress = no_progress,
+    with_timelines: bool = False,
+    explains_variants: bool = True,
+) -> RunResult:
     """Simulate every strategy in every variant. Paths in the scenario start at `folder`.
 
     `with_timelines` adds what only the HTML report shows: the timelines of all calls, and what is avoidable in the
-    first and the best strategy.
+    first and the best strategy. Unless it `explains_variants`, the causes of their calls are unknown, which saves time.
 
     Raises CannotEvaluate for a model, rule, price or count that is not known, InputError for a bad recording.
     """
     variants = [VariantRun(name, variant, folder) for name, variant in scenario.all_variants]
     main = variants[0]
     comparisons = [main.comparison(progress, _lower_bound, with_timelines)]
-    comparisons += [variant.comparison(progress, None, False) for variant in variants[1:]]
+    comparisons += [variant.comparison(progress, explains=explains_variants) for variant in variants[1:]]
     shipped = comparison_when_shipped(main, comparisons)
     seeds = seed_comparisons(main)
     return RunResult(

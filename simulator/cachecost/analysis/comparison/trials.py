@@ -73,5 +73,5 @@ class Trials:
                 yield ledger
                 continue
             if key not in self._ledgers:
-                self._ledgers[key] = run.ledger(specs[ledger.strategy])
+                self._ledgers[key] = run.ledger(specs[ledger.strategy], explains=False)
             yield self._ledgers[key]

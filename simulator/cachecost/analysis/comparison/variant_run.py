@@ -40,10 +40,15 @@ class VariantRun:
         self.setup = replace(scenario_setup(scenario, folder, bills), may_lack_prices=True, starts_warm=True)
 
     def comparison(
-        self, progress: Progress = no_progress, lower_bound: LowerBound | None = None, with_timelines: bool = False
+        self,
+        progress: Progress = no_progress,
+        lower_bound: LowerBound | None = None,
+        with_timelines: bool = False,
+        explains: bool = True,
     ) -> Comparison:
-        """With a lower bound, each call has its cause, too."""
-        ledgers = [self.ledger(spec, progress, lower_bound, with_timelines) for spec in self.scenario.strategies]
+        ledgers = [
+            self.ledger(spec, progress, lower_bound, with_timelines, explains) for spec in self.scenario.strategies
+        ]
         return replace(self.empty_comparison(), ledgers=ledgers)
 
     def empty_comparison(self) -> Comparison:
@@ -65,8 +70,10 @@ class VariantRun:
         progress: Progress = no_progress,
         lower_bound: LowerBound | None = None,
         with_timelines: bool = False,
+        explains: bool = True,
     ) -> Ledger:
-        """What a strategy costs, and how much of the conversation it sends."""
+        """What a strategy costs, and how much of the conversation it sends; where it `explains`, why each call costs
+        what it does."""
         found = replay_strategy(
             spec,
             self.conversations,
@@ -75,7 +82,7 @@ class VariantRun:
             lower_bound,
             with_timelines,
             measured=True,
-            explains=lower_bound is not None,
+            explains=explains,
         )
         return replace(
             found,
