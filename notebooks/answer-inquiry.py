@@ -29,7 +29,7 @@ import cachecost
 root = Path() if Path("scenarios").exists() else Path("..")
 scenario = root / "scenarios/answer-inquiry.yaml"
 structured, forced, auto = "structured output, no tools", "answer_inquiry, forced", "answer tool, auto"
-early, cheaper = "answer_inquiry, forced, breakpoint before the question", "cheaper model, with cache hint"
+early, cheaper = "forced, breakpoint before the question", "cheaper model, with cache hint"
 result = cachecost.compare(scenario, sets={"variants": [], "assumptions": []})
 
 asked = result.frame()["question_usd"]

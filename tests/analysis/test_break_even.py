@@ -27,7 +27,7 @@ from cachecost.providers.usage import Usage
 from cachecost.scenario import from_mapping
 from cachecost.scenario.loading import scenario_at
 
-CHEAPEST = CheapestClaim()
+CHEAPEST = CheapestClaim("")
 
 
 def costing(strategy: str, dollars: Decimal) -> Ledger:
@@ -102,7 +102,7 @@ def test_whether_a_strategy_costs_more_than_another_has_a_break_even_of_its_own(
     found = find_break_even(at, DifferenceClaim("b", "a"), range(41))
     assert found is not None
     assert (found.claim, found.holds_to) == ("“b” costs less than “a”", 24)
-    assert (found.instead, found.changes_at) == ("“b” costs as much as “a”", 25)
+    assert (found.instead, found.changes_at) == ("“b” costs no less than “a”", 25)
 
 
 SCENARIO = {
@@ -154,7 +154,7 @@ def test_an_answer_that_stays_says_what_it_costs_at_both_ends() -> None:
 def test_other_values_than_numbers_are_tried_as_they_stand() -> None:
     found = assumed(set="strategies.1h.ttl", values=["5m"])
     assert (found.value, found.changes) == ("1h", False)
-    assert found.effect.startswith("With 5m, “5m” stays the cheapest (“1h”: $")
+    assert found.effect.startswith("With ttl 5m, “5m” stays the cheapest: $")
 
 
 def test_what_has_no_value_is_listed_and_not_tried() -> None:

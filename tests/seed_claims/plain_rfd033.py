@@ -9,7 +9,7 @@ from plain import BASE_S, MILLION, OPUS, READ_S, UNREAD_S, Rates, Sent, usd
 HEAD, TOOLS, TOOL, CALL, ASKED = 27_000, 21_000, 75, 80, 203
 """Tools and system prompt; the tools of these; the answer tool; the open tool call; the question behind its result."""
 CONTEXT = 95_000
-SAID, CALL_AROUND, JSON_AROUND, THOUGHT = 5, 0, 0, 0
+SAID, CALL_AROUND, JSON_AROUND, THOUGHT = 5, 75, 8, 300
 """Tokens of an answer, and what a tool's call, the JSON of a schema or thinking adds to it (nothing is counted)."""
 ANSWER, IN_JSON, THINKING = SAID + CALL_AROUND, SAID + JSON_AROUND, SAID + CALL_AROUND + THOUGHT
 SIZE = 142

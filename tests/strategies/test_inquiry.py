@@ -85,7 +85,7 @@ def test_a_question_follows_a_paused_result_and_is_a_human_message() -> None:
         "content": "Paused by question 1.",
     }
     assert message.blocks[1] is inquiry.question
-    assert side.output == (inquiry.answer,)
+    assert side.output[0] is inquiry.answer
 
 
 def test_two_questions_of_one_tool_call_share_the_main_thread_only() -> None:
@@ -339,7 +339,7 @@ def test_a_retry_appends_the_wrong_answer_and_what_is_wrong_with_it() -> None:
     assert complaint is not None and wrong is not None and wrong.message is not None
     assert wrong.parent is first.request.thread
     assert (complaint.role, wrong.message.role) == ("user", "assistant")
-    assert wrong.message.blocks == (inquiry.answer,)
+    assert wrong.message.blocks == first.output
     assert complaint.blocks[0].content == {
         "type": "text",
         "text": "That answer is not valid. Answer exactly true or false.",

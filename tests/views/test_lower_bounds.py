@@ -33,7 +33,7 @@ def ledger(name: str, cost: str, bound: str | None) -> Ledger:
         (
             [("a", "3", "2"), ("b", "3", "1"), ("c", "3", "2")],
             True,
-            "Lower bounds, each for the requests that a strategy sends: $2.00 for a and c; $1.00 for b.",
+            "",
         ),
     ],
 )

@@ -49,7 +49,7 @@ def test_a_question_costs_half_without_the_price_of_long_prompts() -> None:
     assert rows[0] == "| strategy | as written | a day later |"
     assert rows[2:] == [
         "| structured output, same tools | $2.64 | $1.32 |",
-        "| answer tool, auto | **$0.21 (−92%)** | **$0.11 (−92%)** |",
+        "| answer tool, auto | **$0.22 (−92%)** | **$0.11 (−92%)** |",
     ]
 
 

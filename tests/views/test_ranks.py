@@ -40,7 +40,9 @@ def ranks(*ledgers: Ledger) -> list[str]:
         (("1.2", "6.2"), ["1–2", "1–2", "3"]),  # 0.40 more against 0.40: at the margin
         (("1.2", "6.2001"), ["1", "2", "3"]),  # 0.4001 more against 0.40001
         (("3", "4"), ["1–2", "1–2", "3"]),  # equal
-        (("3", "3.999999"), ["2", "1", "3"]),  # the same text, cheaper: no error can turn that
+        (("3", "3.999999"), ["1–2", "1–2", "3"]),  # hardly cheaper: within half of the smaller one's ±0.70
+        (("3", "4.35"), ["1–2", "1–2", "3"]),  # 0.35 more against half of ±0.70: at the margin
+        (("3", "4.36"), ["1", "2", "3"]),
     ],
 )
 def test_a_rank_is_one_place_from_the_error_margin_on(second: tuple[str, str], places: list[str]) -> None:
@@ -49,7 +51,7 @@ def test_a_rank_is_one_place_from_the_error_margin_on(second: tuple[str, str], p
 
 def test_indistinguishable_is_not_transitive_and_ranks_show_it() -> None:
     """Each is within the margin of its neighbour, the first not of the last."""
-    chain = [by_layer("low", "4", "4"), by_layer("middle", "3", "5.15"), by_layer("high", "4", "4.29")]
+    chain = [by_layer("low", "4", "4"), by_layer("middle", "3", "5.3"), by_layer("high", "4", "4.6")]
     assert ranks(*chain) == ["1–2", "1–3", "2–3"]
 
 
@@ -73,7 +75,7 @@ def test_what_is_not_compared_has_no_rank() -> None:
         (
             [("one", "3", "4"), ("two", "3", "4"), ("three", "3", "5"), ("four", "3", "5")],
             [
-                "“one” and “two” tie as the cheapest: $7.00 each, $1.00 (13%, ±$0.10) less than “three”.",
+                "“one” and “two” tie as the cheapest: $7.00 each, $1.00 (13%, ±$0.35) less than “three”.",
                 "Equal to the last digit: “three” and “four” at $8.00.",
             ],
         ),

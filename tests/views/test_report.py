@@ -37,7 +37,7 @@ def ten() -> dict[str, bytes]:
 
 
 def test_a_report_is_its_files(tmp_path: Path, ten: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "report_files", lambda _: ten)
+    monkeypatch.setattr(report, "report_files", lambda *_: ten)
     path = write_report(ten_arms(), tmp_path / "reports" / "answer-inquiry")
     assert path == tmp_path / "reports" / "answer-inquiry" / "report.md"
     assert contents(path.parent) == ten
@@ -92,7 +92,7 @@ def test_a_fault_at_any_step_leaves_the_folder_as_it_was(
     for name, content in before.items():
         (tmp_path / name).write_bytes(content)
     new = {name: b"new" for name in OURS if name != "question.svg"}
-    monkeypatch.setattr(report, "report_files", lambda _: new)
+    monkeypatch.setattr(report, "report_files", lambda *_: new)
     with _failing_at(monkeypatch, step), pytest.raises(OSError, match="disk is gone"):
         write_report(small(), tmp_path)
     assert contents(tmp_path) == dict(sorted(before.items()))
@@ -100,7 +100,7 @@ def test_a_fault_at_any_step_leaves_the_folder_as_it_was(
 
 
 def test_a_fault_on_the_first_writing_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "report_files", lambda _: dict.fromkeys(OURS, b"new"))
+    monkeypatch.setattr(report, "report_files", lambda *_: dict.fromkeys(OURS, b"new"))
     with _failing_at(monkeypatch, 3), pytest.raises(OSError, match="disk is gone"):
         write_report(small(), tmp_path / "reports" / "new")
     assert list(tmp_path.iterdir()) == []
@@ -109,7 +109,7 @@ def test_a_fault_on_the_first_writing_leaves_nothing(tmp_path: Path, monkeypatch
 def test_a_place_that_cannot_be_a_folder_is_an_error_of_the_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "report_files", lambda _: dict.fromkeys(OURS, b"new"))
+    monkeypatch.setattr(report, "report_files", lambda *_: dict.fromkeys(OURS, b"new"))
     (tmp_path / "file").write_text("mine")
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(OSError):

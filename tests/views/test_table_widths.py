@@ -39,14 +39,14 @@ def table(width: int, longest: int = 1) -> str:
 def test_columns_go_by_importance(width: int, kept: str, hidden: str) -> None:
     shown, _, told = table(width).partition(" | ")
     assert shown == kept
-    assert told.startswith(f"hidden for lack of width: {hidden}" if hidden else "")
+    names = [f"“{each}”" for each in hidden.split(", ")] if hidden else []
+    last = f" and {names[-1]} " if len(names) > 1 else " "
+    assert all(each in told for each in names) and (not names or told.startswith("(column")) and last in f"{told} "
     assert bool(told) is bool(hidden)
 
 
 def test_a_name_that_loses_its_middle_is_said() -> None:
-    assert table(70, longest=2).endswith(
-        "hidden for lack of width: the middle of long names; shown by --csv F, or in a terminal of 86 columns"
-    )
+    assert table(70, longest=2).endswith("(the middle of long names needs 86 columns; or see --csv F)")
 
 
 def heads(text: str) -> list[str]:
@@ -62,15 +62,15 @@ def test_a_run_keeps_cost_and_every_class_that_counts(width: int) -> None:
         assert {"read", "write 5m", "uncached", "output", "cost", "a question"} <= set(kept)
         assert ("write 1h" in kept) is (shown is small())
         hidden = {"calls", "vs first"} - set(kept) if shown is small() else {"calls"} - set(kept)
-        last = text[text.index("hidden for lack of width") :].replace("\n", " ") if hidden else ""
+        last = text[text.rindex("(column") :].replace("\n", " ") if hidden else ""
         assert all(head in last for head in hidden)
         assert max(map(cell_len, text.splitlines())) <= width
 
 
 def test_what_is_hidden_is_the_last_line() -> None:
     text = run_text(ten_arms(), width=80)
-    assert text.rstrip().endswith("columns")
-    assert "hidden for lack of width" not in run_text(small(), width=200)
+    assert text.rstrip().endswith("; or see --json)")
+    assert "or see --json" not in run_text(small(), width=200)
 
 
 def test_each_column_has_one_precision() -> None:

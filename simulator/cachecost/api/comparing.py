@@ -133,7 +133,7 @@ def _of_scenario(path: Path, strategies: object, sets: Mapping[str, object], opt
         raise InputError([scenario.fault(("strategies",), "expected a list: compare(…) compares strategies")])
     with AgentRecorder() as recorder:
         found = run(recorder.record(path, scenario).scenario, path.parent)
-    return Result(found.main, found.question, tuple(found.comparisons[1:]))
+    return Result(found.main, found.question, tuple(found.comparisons[1:]), found.verdict)
 
 
 def _replay(recorded: Conversation | Recording, spec: SpecOrRecorded, options: ModelOptions) -> Replay:
@@ -173,6 +173,8 @@ class Result:
     comparison: Comparison
     question: str = ""
     others: tuple[Comparison, ...] = ()
+    verdict_of_run: str = ""
+    """What `run` says of the scenario."""
 
     def __getitem__(self, strategy: str) -> Replay:
         """The calls of a strategy by its name. Raises KeyError."""
@@ -193,8 +195,8 @@ class Result:
 
     @property
     def verdict(self) -> str:
-        """The answer in a sentence or two, with the rounded numbers of the table."""
-        return verdict_of([self.comparison, *self.others])
+        """The answer in at most 40 words, with the rounded numbers of the table; that of `run` for a scenario."""
+        return self.verdict_of_run or verdict_of([self.comparison, *self.others])
 
     @property
     def variants(self) -> dict[str, Result]:

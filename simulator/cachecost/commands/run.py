@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -55,16 +56,21 @@ def run(
     loaded = load_with_strategies(scenario, sets, "run compares strategies", runs_command=True)
     with work_bar() as bar:
         replays = sum(len(variant.strategies) for _, variant in loaded.all_variants)
-        result = running.run(loaded, scenario.parent, bar.replays(replays), with_timelines=not no_report)
+        result = running.run(loaded, scenario.parent, bar.replays(replays), not no_report, explains_variants=False)
         bar.begin("writing the report")
         folder = out or _reports() / name_with_sets(loaded.name, sets)
-        report = None if no_report else write_report(result, folder)
+        report = None if no_report else write_report(result, folder, _again(scenario, sets))
     if as_json:
         sys.stdout.write(run_json(result))
     else:
         print_run(result, sys.stdout, report and report.with_name(PAGE))
     ledgers = (ledger for comparison in result.comparisons for ledger in comparison.ledgers)
     return exit_code(not_evaluated=has_unevaluated(row for ledger in ledgers for row in ledger.rows))
+
+
+def _again(scenario: Path, sets: tuple[str, ...]) -> str:
+    """The command that makes the report again, from where it was run."""
+    return shlex.join(["cachecost", "run", str(scenario), *(word for text in sets for word in ("--set", text))])
 
 
 def _reports() -> Path:

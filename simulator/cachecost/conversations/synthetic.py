@@ -7,7 +7,7 @@ turns begins with the one of fewer, and inquiries and forks can be added without
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from hashlib import blake2b
 from random import Random
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from cachecost.base.limits import BLOCKS, OutOfLimits
 from cachecost.base.times import LATEST
 from cachecost.conversations.branching import Branch, SyntheticForks
-from cachecost.conversations.distributions import Distribution, average, draw, draw_whole
+from cachecost.conversations.distributions import Distribution, DistributionShape, average, draw, draw_whole
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
 from cachecost.prompts.blocks import NOTHING, Block, Part, given_block
 
@@ -97,6 +97,20 @@ class SyntheticSpec:
     name: str = "synthetic"
     model: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether another seed is another conversation: some number of it is drawn."""
+        asked, forks = self.inquiries, self.forks
+        drawn = [self.calls, self.tools, *_numbers(self.sizes), *_numbers(self.pauses)]
+        drawn += [asked.batch, asked.question, asked.answer] if asked else []
+        drawn += [forks.back] if forks else []
+        rates = [*([asked.rate] if asked else []), *([forks.rate] if forks else [])]
+        return any(isinstance(each, DistributionShape) for each in drawn) or any(0 < rate < 1 for rate in rates)
+
+
+def _numbers(spec: SyntheticSizes | SyntheticPauses) -> list[Distribution | None]:
+    return [getattr(spec, each.name) for each in fields(spec)]
 
 
 def synthetic(spec: SyntheticSpec) -> Conversation:

@@ -49,4 +49,6 @@ class Assumption:
     changes: bool | None = None
     effect: str = ""
     tried: tuple[TriedValue, ...] = ()
+    impact: Decimal = Decimal(0)
+    """How much the cost of the cheapest strategy changes at the values tried, at most, as a ratio."""
     break_evens: tuple[BreakEven, ...] = ()

@@ -57,6 +57,8 @@ class Ledger:
     """What it leaves out of the conversation, in the scenario's words."""
     ranked: bool | None = None
     """Whether the scenario lets it be the cheapest all the same, or never; None: as its sizes and assumptions say."""
+    described_in: str = ""
+    """Where somebody describes the strategy, as the scenario says."""
     assumes: str = ""
     """Assumptions of its own, other than those of the comparison, as NAME=VALUE."""
 
@@ -232,6 +234,8 @@ class RunResult:
     published_figures: list[PublishedFigure] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     """Versions that fix the figures: cachecost, rules data, prices data, tiktoken …"""
+    seeds: list[Comparison] = field(default_factory=list)
+    """The first comparison with other seeds, where the conversation is drawn at random."""
     explanations: list[Explanation] = field(default_factory=list)
     """The avoidable costs of the first and the best strategy, if a report was requested."""
 

@@ -12,7 +12,7 @@ from cachecost.base.yaml_text import PlacedValue, Way
 from cachecost.conversations.input_files import is_url
 from cachecost.providers.assumptions import read_assumptions
 from cachecost.scenario.agent_keys import agent_faults, has_command
-from cachecost.scenario.models import AS_RECORDED
+from cachecost.scenario.models import AS_RECORDED, CLAIM, FIGURE
 from cachecost.scenario.ways import get, item_names
 
 
@@ -57,9 +57,29 @@ def _unknown_strategies(placed: PlacedValue, strategies: Sequence[str]) -> Itera
     recorded = [AS_RECORDED] if has_calls else []
     named = get(placed, ("question_about",))
     asked: list[Way] = [("question_about", n) for n in range(len(named))] if isinstance(named, list) else []
+    yield from _unknown_in_conclusions(placed, strategies)
     for way in [("compare_to",), *asked, *((*way, "strategy") for way in budgets)]:
         name = get(placed, way)
         known = [*strategies, *(recorded if way[0] == "budget" else ())]
         is_checked = strategies or "strategies" not in placed.value
         if isinstance(name, str) and known and is_checked and name not in known:
             yield placed.fault(way, one_of(known, name))
+
+
+def _unknown_in_conclusions(placed: PlacedValue, strategies: Sequence[str]) -> Iterator[Fault]:
+    """Where a conclusion is about a strategy or a variant that there is not."""
+    found = get(placed, ("conclusion",))
+    variants = list(item_names(placed, "variants").values())
+    for number, item in enumerate(found if isinstance(found, list) else ()):
+        way: Way = ("conclusion", number)
+        say, holds = (get(placed, (*way, key)) for key in ("say", "holds"))
+        for _, name in FIGURE.findall(say) if isinstance(say, str) and isinstance(item, dict) else ():
+            if name not in strategies:
+                yield placed.fault((*way, "say"), one_of(strategies, name))
+        for place, text in enumerate(holds if isinstance(holds, list) else ()):
+            match = CLAIM.fullmatch(text) if isinstance(text, str) else None
+            variant, one, _, other = match.groups("") if match else ("", "", "", "")
+            named = [(strategies, one), (strategies, other), (variants, variant)] if match else []
+            for known, name in named:
+                if name and known and name not in known:  # without variants, as under --set, a claim does not hold
+                    yield placed.fault((*way, "holds", place), one_of(known, name))

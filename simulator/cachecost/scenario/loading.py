@@ -23,7 +23,7 @@ from cachecost.scenario.names import unknown_names
 from cachecost.scenario.text import schema
 from cachecost.scenario.ways import get
 
-ONLY_ABOUT_THE_WHOLE = ("variants", "sweep", "budget", "assumptions")
+ONLY_ABOUT_THE_WHOLE = ("variants", "sweep", "budget", "assumptions", "conclusion")
 """What a variant does not inherit."""
 SIGNS_OF_A_SCENARIO = {"format", "conversation", "strategies"}
 NO_SCENARIO = "expected a scenario, a mapping with the keys format, name and conversation; found none of its keys"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
@@ -27,6 +28,11 @@ from cachecost.scenario.field_types import (
 )
 from cachecost.strategies.spec import StrategySpec, check_printable
 
+CLAIM = re.compile(r"(?:(.+?) \| )?(.+) (<|>|=|<=|>=) (.+)")
+FIGURE = re.compile(r"\{(cost|question): ([^}]+)\}")
+MOST_WORDS, MOST_FIGURES = 40, 2
+QUOTED = re.compile("“[^”]*”|RFD [0-9]+")
+NUMBER = re.compile(r"(?<![\w.])\$?\d[\d,.]*%?(?!\w)")
 AS_RECORDED = "as recorded"
 """What a budget calls the calls just as they were sent."""
 
@@ -63,6 +69,36 @@ class PublishedFigureSpec(Strict):
         """The price as (sign, token class): `write_5m - read` is [(1, "write_5m"), (-1, "read")]."""
         words = ["+", *(self.price or "").split(" ")]
         return [(-1 if sign == "-" else 1, name) for sign, name in zip(words[::2], words[1::2], strict=True)]
+
+
+def fits_verdict(text: str) -> bool:
+    """Whether a text is short enough for a verdict: its words, and its numbers in figures, names apart."""
+    return len(text.split()) <= MOST_WORDS and len(NUMBER.findall(QUOTED.sub("", text))) <= MOST_FIGURES
+
+
+class ConclusionSpec(Strict):
+    """The answer in the scenario's own words, said where it holds: at most 40 words and two figures."""
+
+    say: str
+    """Its text. `{cost: NAME}` is what a strategy costs, `{question: NAME}` one question through it."""
+    holds: Annotated[list[str], Field(min_length=1)]
+    """What must be true, each "A < B", "A > B" (by more than the error margin), "A = B" (within it), "A <= B" or
+    "A >= B" of the costs of two strategies; with "VARIANT | " before it, in that variant."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for claim in self.claims:
+            if claim is None:
+                raise ValueError('expected claims such as "A < B"')
+        if not fits_verdict(FIGURE.sub("$1", self.say)):
+            raise ValueError(f"expected at most {MOST_WORDS} words and {MOST_FIGURES} figures")
+        return self
+
+    @property
+    def claims(self) -> list[tuple[str, str, str, str] | None]:
+        """(variant, strategy, sign, other strategy) of each claim; None for one that cannot be read."""
+        found = [CLAIM.fullmatch(text) for text in self.holds]
+        return [match and (match[1] or "", match[2], match[3], match[4]) for match in found]
 
 
 class Budget(Strict):
@@ -163,6 +199,9 @@ class Scenario(Strict):
     """The strategy that the others are compared to; null is the first."""
     question_about: list[str] = []
     """The strategies that the question asks about, by name: the verdict says first what each of them costs."""
+    conclusion: list[ConclusionSpec] = []
+    """The answer in words, for each way that it may turn out: the first that holds is the verdict. Without one, the
+    verdict says what is the cheapest."""
     assumptions: list[AssumptionSpec] = []
     """What the answer takes for granted: the report says which of it would change the answer, and at which value."""
     rules: Rules = {}

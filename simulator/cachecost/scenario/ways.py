@@ -10,7 +10,10 @@ from cachecost.base.yaml_text import PlacedValue, Way, value_at
 from cachecost.scenario.models import Scenario
 from cachecost.strategies.spec import StrategySpec
 
-NO_COST = ("name", "question", "question_about", "compare_to", "variants", "published_figures", "assumptions", "budget")
+NO_COST = (
+    *("name", "question", "question_about", "compare_to", "conclusion", "variants", "published_figures"),
+    *("assumptions", "budget"),
+)
 """Keys of a scenario that no cost depends on."""
 
 

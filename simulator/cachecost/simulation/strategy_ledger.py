@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from cachecost.base.structs import replace
+from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.conversations.calls import Call, date_call
 from cachecost.conversations.model import Conversation
 from cachecost.ledger.margin import margin
@@ -33,15 +34,18 @@ def replay_strategy(
     find_lower_bound: LowerBound | None = None,
     with_timelines: bool = False,
     measured: bool = False,
+    explains: bool = True,
 ) -> Ledger:
     """Every call that a strategy makes of the conversations, in the order they start. Raises CannotEvaluate.
 
     `with_timelines` keeps the prompt timeline of each call, `measured` how much of the conversation each call sends.
+    If not `explains`, the cause of each call is unknown, which takes half the time.
     """
     sessions = [conversations] if isinstance(conversations, Conversation) else list(conversations)
     strategy = setup.build_strategy(spec)
     own = setup.for_strategy(strategy)
-    simulation = Simulation(own, strategy.name, preparer=own.preparer())
+    hosts = None if explains else UnexplainedHosts()
+    simulation = Simulation(own, strategy.name, preparer=own.preparer(), hosts=hosts)
     calls: list[Call] | None = [] if find_lower_bound or measured else None
     rows, timelines, is_bounded = _simulate(simulation, strategy, sessions, own, progress, with_timelines, calls)
     models = setup.models(sessions)

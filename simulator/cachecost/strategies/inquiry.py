@@ -7,8 +7,9 @@ the answer tool, where that is always present. What the recording lacks is assum
 - A question starts when it was asked; in the order "parallel" those of a batch start with its first.
   The recording does not say how long an answer took, so a call that waits for another (a retry, the next question,
   the next main call) starts `STEP_S` after it where its own recorded time is not later still.
-- The answer is the recorded one, without the JSON of a tool call or a schema around it. A wrong answer
-  is as long as the right one, and is followed by a sentence that says what is expected.
+- The answer is the recorded one and what its way of asking puts around it: a tool call (`TOOL_CALL`) or the JSON of a
+  schema (`SCHEMA_JSON`), and before it the thinking of a question that thinks (`THINKING`). A wrong answer is as long
+  as the right one, and is followed by a sentence that says what is expected.
 - Answers fail at `retry_rate` p, spread evenly: of n questions n × p fail once (at 0.05 the 10th, the 30th, the
   50th …) and n × p² twice; after two retries the last answer stands.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal
 
 from cachecost.conversations.calls import PlannedCall
@@ -33,6 +35,14 @@ ANSWER_TOOL = "answer_inquiry"
 STEP_S = 2.0
 """Seconds between a call without a recorded time and the one it waits for (rule 11)."""
 MAX_RETRIES = 2
+TOOL_CALL = 75
+"""Output tokens of a call with an id and a short answer, without the answer: assumed, in the middle of 50 to 100."""
+SCHEMA_JSON = 8
+"""Of `{"answer": …}`: assumed, from its text."""
+THINKING = 300
+"""Thinking before an answer, where the question thinks: assumed; nobody has measured it for questions so short."""
+MUST_CALL = 30
+"""Size of "IMPORTANT: you MUST call the tool answer_inquiry …", the system block of a soft force: assumed."""
 
 Breakpoints = Literal["same", "none", "hint"] | tuple[Primitive, ...]
 
@@ -45,8 +55,9 @@ class InquiryOptions:
     """How the answer comes back: output_config.format, a tool that is always there, or one made for the question."""
     tools: Literal["same", "none"] = "same"
     """The tools of a question's call: those of the main thread, or none (but an answer tool)."""
-    tool_choice: Literal["forced", "auto", "none"] | None = None
-    """Left out: forced where there is an answer tool, else that of the main thread."""
+    tool_choice: Literal["forced", "soft", "auto", "none"] | None = None
+    """Left out: forced where there is an answer tool, else that of the main thread. soft is auto, and a system block
+    after the main thread's that asks for the tool."""
     schema: Literal["per_type", "unique"] | None = None
     """Whether questions with the same type of answer share a schema. Left out: unique for a tool per question."""
     model: str | None = None
@@ -61,6 +72,10 @@ class InquiryOptions:
     """Share of answers that are not valid and asked again, at most twice a question."""
     tool_tokens: int = 75
     """Size of the answer tool's definition."""
+    answer_tokens: int | None = None
+    """Output around an answer's own words. Left out, 75 of a tool's call and 8 of a schema's JSON (assumed)."""
+    thinking_tokens: int = THINKING
+    """Thinking before an answer, where the question thinks (assumed)."""
     always_present: bool = True
     """Whether the main thread carries the answer tool, too."""
     thinking: Literal["same", "off"] | None = None
@@ -71,8 +86,8 @@ class InquiryOptions:
     """The window to cut to; left out, what the rules say of the model."""
 
     def __post_init__(self) -> None:
-        if self.through == "structured_output" and self.tool_choice == "forced":
-            raise ValueError("tool_choice=forced: structured_output has no tool to force")
+        if self.through == "structured_output" and self.tool_choice in ("forced", "soft"):
+            raise ValueError(f"tool_choice={self.tool_choice}: structured_output has no tool to force")
         if self.through != "structured_output" and self.tool_choice == "none":
             raise ValueError(f"tool_choice=none: {self.through} could not be answered")
         if not 0 <= self.retry_rate <= 1:
@@ -85,6 +100,11 @@ class InquiryOptions:
     @property
     def choice(self) -> str | None:
         return self.tool_choice or ("forced" if self.has_tool else None)
+
+    @property
+    def answer_size(self) -> int:
+        """Output tokens around an answer's own words."""
+        return self.answer_tokens if self.answer_tokens is not None else TOOL_CALL if self.has_tool else SCHEMA_JSON
 
     @property
     def is_unique(self) -> bool:
@@ -119,6 +139,10 @@ class InquiryOptions:
     def drops_thinking(self, params: Mapping[str, Any]) -> bool:
         """A forced choice cannot go with manual thinking: then the side call must do without."""
         return self.choice == "forced" and _type_of(params.get("thinking")) == "enabled"
+
+    def thinks(self, params: Mapping[str, Any]) -> bool:
+        """Whether a call with these parameters thinks before it answers."""
+        return _type_of(params.get("thinking")) in ("adaptive", "enabled")
 
     def side_params(self, main: Mapping[str, Any]) -> dict[str, Any]:
         """The main thread's parameters as the side call sends them; choice and format come on top."""
@@ -160,6 +184,8 @@ class QuestionPlanner:
         self._bare = NOTHING if options.tools == "none" else bare_tools
         self._main_tools = main.tools
         self._system = main.system if options.system_tokens is None else _own_system(options.system_tokens)
+        if options.choice == "soft":
+            self._system = Part((*self._system.blocks, MUST_CALL_BLOCK))
         self._params = options.side_params(main.params)
         self._tool_parts: dict[str, Part] = {}
 
@@ -191,17 +217,25 @@ class QuestionPlanner:
         self._asked += 1
         number = self._asked
         schema = f"question {number}" if self._options.is_unique else inquiry.answer_type
-        side = self._side(thread, inquiry, number)
+        side, answer = self._side(thread, inquiry, number), self._answer(inquiry)
         for attempt in range(1 + MAX_RETRIES):
             if attempt:
-                side = side.then(Message.of("assistant", (inquiry.answer,)))
+                side = side.then(Message.of("assistant", answer))
                 side = side.then(Message.of("user", (_complaint(inquiry.answer_type),)))
             purpose = "retry" if attempt else "inquiry"
             request = self._request(side, schema, inquiry.answer_type)
             at = start + attempt * STEP_S
-            yield PlannedCall(request, at, output=(inquiry.answer,), purpose=purpose, turn=turn, inquiry=number)
+            yield PlannedCall(request, at, output=answer, purpose=purpose, turn=turn, inquiry=number)
             if not self._fails(attempt):
                 return
+
+    def _answer(self, inquiry: Inquiry) -> tuple[Block, ...]:
+        """What the model puts out: its thinking, the recorded answer, and what is around that."""
+        options = self._options
+        thinks = options.thinks(self._params) and options.thinking_tokens > 0
+        thinking = [given_block("thinking", "assistant", "before an answer", options.thinking_tokens)] * thinks
+        around = [given_block("text", "assistant", "around an answer", options.answer_size)] * (options.answer_size > 0)
+        return tuple(chain(thinking, [inquiry.answer], around))
 
     def _side(self, thread: Thread, inquiry: Inquiry, number: int) -> Thread:
         kept = self._window.fit(thread) if self._window else thread
@@ -242,7 +276,8 @@ class QuestionPlanner:
 
 def _choice(choice: str, main: object) -> dict[str, Any]:
     """`tool_choice` as the Messages API spells it; whether tools may run in parallel stays as it is."""
-    spelled = {"type": "tool", "name": ANSWER_TOOL} if choice == "forced" else {"type": choice}
+    types = {"forced": {"type": "tool", "name": ANSWER_TOOL}, "soft": {"type": "auto"}}
+    spelled = types.get(choice, {"type": choice})
     kept = main.get("disable_parallel_tool_use") if isinstance(main, Mapping) else None
     return spelled if kept is None or choice == "none" else {**spelled, "disable_parallel_tool_use": kept}
 
@@ -268,6 +303,9 @@ def _answer_schema(answer_type: str, schema: str) -> dict[str, Any]:
     """The JSON Schema of an answer; one that is unique says which question it is for."""
     kind = {"type": "boolean" if answer_type == "boolean" else "string"}
     return kind if schema == answer_type else {**kind, "description": f"The answer to {schema}."}
+
+
+MUST_CALL_BLOCK = given_block("text", "system", "the answer tool must be called", MUST_CALL)
 
 
 def _own_system(tokens: int) -> Part:

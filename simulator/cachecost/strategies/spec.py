@@ -78,7 +78,7 @@ Breakpoints = Annotated[
 ChangeSpec = Annotated[AgentChange, PlainValidator(_change), WithJsonSchema(CHANGES_TABLE.schema())]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 Name = Annotated[str, Field(min_length=1)]
-ABOUT_THE_REPORT = ("leaves_out", "ranked")
+ABOUT_THE_REPORT = ("leaves_out", "ranked", "described_in")
 """Keys that change no request: how the strategy is compared."""
 
 
@@ -95,6 +95,8 @@ INQUIRY = DerivedModel(
         "breakpoints": Annotated[Literal["same", "none", "hint"] | list[Breakpoint], AfterValidator(_frozen_list)],
         "retry_rate": Annotated[float, Field(ge=0, le=1)],
         "tool_tokens": Tokens,
+        "answer_tokens": Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None,
+        "thinking_tokens": Annotated[int, Field(ge=0, le=MOST_TOKENS)],
         "window_tokens": Tokens | None,
     },
     make=dict,
@@ -169,6 +171,8 @@ class StrategySpec(BaseModel):
     """What its requests leave out of the conversation, in words for the report, e.g. the oldest messages of questions.
     It is then compared apart and never the cheapest, unless `ranked: true`. A strategy that sends less than 90% of the
     conversation that the compared one sends in the same calls is compared apart without this."""
+    described_in: str = ""
+    """Where somebody describes this way of sending, for a column of the report, e.g. RFD 033."""
     ranked: bool | None = None
     """Whether it may be the cheapest though it sends less of the conversation (true: that is what the scenario asks
     about), or never (false); null decides by what it sends."""

@@ -18,7 +18,10 @@ from cachecost.conversations.input_files import is_url, shown_name
 
 RECORDING = "conversation.recording"
 WILD = frozenset("*?[")
-NOT_IN_CELLS = ("variants", "published_figures", "sweep", "budget", "compare_to", "question_about", "assumptions")
+NOT_IN_CELLS = (
+    *("variants", "published_figures", "sweep", "budget", "compare_to", "question_about", "assumptions"),
+    "conclusion",
+)
 """What no row depends on."""
 
 

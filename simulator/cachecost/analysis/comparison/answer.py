@@ -1,186 +1,159 @@
-"""The answer of a run, in two or three sentences, with the same rounded numbers as the tables."""
+"""The answer of a run: at most 40 words and two figures, with the same rounded numbers as the tables."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
-from cachecost.analysis.comparison.apart import apart_verdict
-from cachecost.analysis.comparison.sentences import MANY, cheapest_words, doubt_sentences, join_names, tie_sentence
-from cachecost.analysis.comparison.strategy_line import StrategyLine, ranked
-from cachecost.analysis.comparison.summary import Summary, same_order, summarise
-from cachecost.base.formatting import UNKNOWN, all_of, change, change_text, percent, quote
+from cachecost.analysis.comparison.break_even import order_words
+from cachecost.analysis.comparison.sentences import doubt_sentences, join_names
+from cachecost.analysis.comparison.strategy_line import StrategyLine, is_tied, ranked
+from cachecost.analysis.comparison.summary import Summary, summarise
+from cachecost.base.formatting import UNKNOWN, all_of, capitalized, dollars, quote, tokens
 from cachecost.ledger.results import Comparison
+from cachecost.scenario.models import FIGURE, ConclusionSpec, fits_verdict
 
-Elsewhere = tuple[Summary, str]
-"""The comparison of a variant, and its name."""
-MOST_SHARES = 2
-"""Variants whose own saving is given; of more, the least and the most."""
+NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
+
+def numeral(count: int) -> str:
+    return NUMERALS[count] if count < len(NUMERALS) else f"{count:,}"
 
 
 def verdict_of(
-    comparisons: Sequence[Comparison], question_about: Sequence[str] = (), shipped: Comparison | None = None
+    comparisons: Sequence[Comparison],
+    question_about: Sequence[str] = (),
+    conclusions: Sequence[ConclusionSpec] = (),
+    seeds: Sequence[Comparison] = (),
 ) -> str:
-    """The costs that the question asks about, what is cheapest, and whether that holds in every other variant.
+    """The first conclusion that holds, else what is the cheapest; then whatever else there is room for.
 
-    `shipped` is the comparison with the rules and prices of the shipped data, where no variant has another day.
+    `seeds` are the same comparison of conversations with other seeds.
     """
     summaries = [summarise(comparison) for comparison in comparisons]
     main = summaries[0]
-    asked = asked_about(main, question_about)
-    elsewhere = [(summary, summary.comparison.variant) for summary in summaries[1:]]
-    if shipped is not None:
-        elsewhere.append((summarise(shipped), f"rules and prices of {shipped.as_of}"))
-    parts = [
-        asked,
-        *_answer(main, elsewhere, bool(asked)),
-        *doubt_sentences(main),
-        *_others(summaries),
-        *apart_verdict(main),
-    ]
-    return " ".join(part for part in parts if part)
+    said = next((_conclude(one, summaries) for one in conclusions if _holds(one, summaries)), "")
+    sentences = [said] if said else list(_cheapest(main))
+    more = [*_seeds(main, seeds), *doubt_sentences(main)]
+    if not said:
+        more += [*_asked_about(main, question_about), *_variants(summaries)]
+    text = " ".join(sentences)
+    for sentence in more:
+        longer = f"{text} {sentence}"
+        if fits_verdict(longer):
+            text = longer
+    return text
 
 
-def asked_about(summary: Summary, names: Sequence[str]) -> str:
-    """What the strategies that the question is about cost, against the compared one; "" without any."""
-    lines = [line for name in names if (line := summary.line(name)) is not None and line.total is not None]
-    base = summary.first
-    if not lines:
-        return ""
-    by_question = all(line.question is not None for line in [*lines, *([base] if base else [])])
-    lines = [line for line in lines if by_question or line is not summary.best]
-    shown = [base, *(line for line in lines if line is not base)] if base is not None and lines else lines
-    costs = [_asked_cost(line, base, by_question) for line in shown if line is not None]
-    return f"{'A question' if by_question else 'The conversation'} costs {all_of(costs)}." if costs else ""
+def _holds(conclusion: ConclusionSpec, summaries: Sequence[Summary]) -> bool:
+    return all(claim is not None and _is_true(*claim, summaries) for claim in conclusion.claims)
 
 
-def _asked_cost(line: StrategyLine, base: StrategyLine | None, by_question: bool) -> str:
-    money = line.question_money if by_question else line.answer
-    against = change(line.question, base.question) if by_question and base else line.vs_first
-    versus = f" ({change_text(against)})" if line is not base and against is not None else ""
-    apart = ", which sees less" if line.is_apart else ""
-    return f"{money} {'through' if by_question else 'with'} {quote(line.name)}{versus}{apart}"
+def _is_true(variant: str, one: str, sign: str, other: str, summaries: Sequence[Summary]) -> bool:
+    summary = next((each for each in summaries if each.comparison.variant == variant), None)
+    lines = [summary.line(name) for name in (one, other)] if summary else []
+    left, right = lines if len(lines) == 2 else (None, None)
+    if left is None or right is None or left.refused or right.refused:
+        return False
+    order = "=" if is_tied(left, right) else "<" if left.effort < right.effort else ">"
+    return order in sign
 
 
-def _answer(summary: Summary, elsewhere: Sequence[Elsewhere], is_asked: bool) -> Iterator[str]:
-    """What is cheapest; without the cost of a question where that `is_asked` and answered already."""
+def _conclude(conclusion: ConclusionSpec, summaries: Sequence[Summary]) -> str:
+    main = summaries[0]
+
+    def figure(match: re.Match[str]) -> str:
+        line = main.line(match[2])
+        if line is None:
+            return UNKNOWN
+        return line.question_money if match[1] == "question" else line.answer
+
+    return FIGURE.sub(figure, conclusion.say)
+
+
+def _cheapest(summary: Summary) -> Iterator[str]:
+    """What is the cheapest, against the compared strategy; and what costs the same."""
     best, first = summary.best, summary.first
     if best is None:
         yield "Every strategy had calls that the provider refuses or that could not be evaluated."
-    elif len(summary.equal_lines) > 1 and len(summary.equal_lines) == len(ranked(summary.lines)):
-        yield f"{_every(len(summary.equal_lines))} strategies cost the same: {best.answer}."
-    elif first is None or first.is_empty or first in summary.equal_lines:
-        yield from _cheapest(summary, best)
-    elif first in summary.best_lines:
-        yield f"Nothing is cheaper than {quote(first.name)} by more than the error margin: {first.answer}."
-        yield tie_sentence(summary, best, first)
-    elif best.answer == first.answer:
-        yield f"Nothing is cheaper than {quote(first.name)} by more than rounding: {first.answer}."
-    else:
-        yield from _comparison(elsewhere, best, first, is_asked)
-        yield from _equals(summary, best)
-        yield tie_sentence(summary, best)
-
-
-def _cheapest(summary: Summary, best: StrategyLine) -> Iterator[str]:
-    """The cheapest, or those that tie; differences that rounding hides are mentioned, too."""
-    tied = [line.name for line in summary.equal_lines]
-    if len(tied) > 1:
-        yield f"{join_names(tied)} tie as the cheapest: {best.answer} each."
-    elif tie := tie_sentence(summary, best):
-        yield tie
-    else:
-        yield f"{quote(best.name)} is the cheapest: {best.answer}."
-        near = [line.name for line in ranked(summary.lines) if line is not best and line.answer == best.answer]
-        if near:
-            yield f"{join_names(near)} {'costs' if len(near) == 1 else 'cost'} more by less than rounding."
-
-
-def _equals(summary: Summary, best: StrategyLine) -> Iterator[str]:
-    others = [line.name for line in summary.equal_lines if line is not best]
-    if others:
-        yield f"{join_names(others)} {'costs' if len(others) == 1 else 'cost'} the same."
-
-
-def _every(count: int) -> str:
-    return "Both" if count == 2 else f"All {count}"
-
-
-def _comparison(
-    elsewhere: Sequence[Elsewhere], best: StrategyLine, first: StrategyLine, is_asked: bool
-) -> Iterator[str]:
-    if not is_asked and best.question is not None and first.question is not None:
-        costs = f"{best.question_money} through “{best.name}”, {first.question_money} through “{first.name}”"
-        yield f"A question costs {costs}."
-    instead = f"{best.answer} instead of {first.answer}"
-    shares = _shares(elsewhere, best)
-    yield f"Over the whole conversation “{best.name}” costs {instead}: {change_text(best.vs_first)}{shares}."
-
-
-def _shares(elsewhere: Sequence[Elsewhere], best: StrategyLine) -> str:
-    """The same saving where it has another figure, as " (43% less with …)"; "" where it is the same everywhere."""
-    here = change_text(best.vs_first)
-    there = [(summary.line(best.name), variant) for summary, variant in elsewhere]
-    found = [
-        (change_text(line.vs_first), line.vs_first, variant)
-        for line, variant in there
-        if line is not None and line.vs_first is not None and change_text(line.vs_first) != here
-    ]
-    if len(found) > MOST_SHARES:
-        return f" ({_share_span([ratio for _, ratio, _ in found])} in other variants)"
-    shares = {words: [variant for same, _, variant in found if same == words] for words, _, _ in found}
-    clauses = [f"{words} {all_of([f'with {variant}' for variant in variants])}" for words, variants in shares.items()]
-    return f" ({', '.join(clauses)})" if clauses else ""
-
-
-def _share_span(ratios: Sequence[Decimal]) -> str:
-    """ "56% to 75% less", or "12% less to 6% more"."""
-    low, high = min(ratios), max(ratios)
-    if low < 0 > high:
-        return f"{percent(abs(high))} to {change_text(low)}"
-    return f"{percent(low) if low > 0 else change_text(low)} to {change_text(high)}"
-
-
-def _others(summaries: Sequence[Summary]) -> Iterator[str]:
-    """How far the answer holds: who is cheapest in the other variants, and whether the rest keep their order."""
-    main, *others = summaries
-    if not others:
         return
-    differing = [summary for summary in others if set(summary.winners) != set(main.winners)]
-    stays = "They stay tied" if len(main.winners) > 1 else "It stays the cheapest"
-    if not differing:
-        yield f"{stays} in {_all(len(others))}."
-    if len(differing) > MANY:
-        yield from _by_winner(stays, [summary for summary in others if summary not in differing], differing)
+    if len(summary.best_lines) == len(ranked(summary.lines)) > 1:
+        every = "Both" if len(summary.best_lines) == 2 else f"All {numeral(len(summary.best_lines))}"
+        yield f"{every} strategies cost the same{_within(summary)}: {best.answer}."
+    elif first in summary.best_lines and first is not best and first is not None:
+        yield f"Nothing costs less than {quote(first.name)}: {first.answer}."
+    elif first is None or first.is_empty or first is best:
+        yield f"{quote(best.name)} is the cheapest: {best.answer}."
+    elif best.question is not None and first.question is not None:
+        costs = f"{best.question_money} through {quote(best.name)} instead of {first.question_money}"
+        yield f"A question costs {costs} through {quote(first.name)}."
     else:
-        yield from map(_winner, differing)
-    reordered = [summary for summary in others if summary not in differing and not same_order(summary, main)]
-    if reordered:
-        yield f"The order of the rest changes with {', and with '.join(one.comparison.variant for one in reordered)}."
+        yield f"{quote(best.name)} costs {best.answer} instead of {first.answer} with {quote(first.name)}."
+    shown = first if first in summary.best_lines else best
+    others = [line.name for line in summary.best_lines if line is not shown]
+    if others and len(summary.best_lines) < len(ranked(summary.lines)):
+        yield f"{capitalized(join_names(others))} {'costs' if len(others) == 1 else 'cost'} the same{_within(summary)}."
 
 
-def _winner(summary: Summary) -> str:
-    doubt = "" if summary.is_certain else ", at best"
-    return f"With {summary.comparison.variant}, {cheapest_words(summary)}{doubt}: {_money(summary)}."
+def _within(summary: Summary) -> str:
+    """ " within the error" where costs are not equal."""
+    return "" if len(summary.equal_lines) == len(summary.best_lines) else " within the error"
 
 
-def _by_winner(stays: str, same: Sequence[Summary], differing: Sequence[Summary]) -> Iterator[str]:
-    """Many variants: a sentence for each strategy that is the cheapest in some of them."""
-    if same:
-        yield f"{stays} with {all_of([summary.comparison.variant for summary in same])}."
-    for who in dict.fromkeys(map(cheapest_words, differing)):
-        won = [summary for summary in differing if cheapest_words(summary) == who]
-        yield f"{who} with {all_of(list(map(_variant_words, won)))}."
+def _asked_about(summary: Summary, names: Sequence[str]) -> Iterator[str]:
+    """How the other strategies that the question is about compare with the compared one."""
+    first = summary.first
+    for name in names:
+        line = summary.line(name)
+        if first is None or line is None or line is first or line.refused or line in summary.best_lines:
+            continue
+        yield f"{quote(name)} costs {order_words(line, first)} {quote(first.name)}."
 
 
-def _variant_words(summary: Summary) -> str:
-    doubt = "" if summary.is_certain else "at best "
-    return f"{summary.comparison.variant} ({doubt}{_money(summary)})"
+def seeds_sentence(main: Summary, seeds: Sequence[Comparison]) -> str:
+    """What the cheapest strategy costs with other seeds; "" where there are none."""
+    if not seeds or main.best is None:
+        return ""
+    won, tried = seeds_won(main, seeds)
+    spans = [_span(line, main, seeds) for line in (main.first, main.best) if line is not None]
+    wins = f"{quote(main.best.name)} is the cheapest in {'all' if won == tried else f'{won} of'} {tried}"
+    return f"With {tried} seeds {all_of(list(dict.fromkeys(spans)))}; {wins}."
 
 
-def _money(summary: Summary) -> str:
-    return summary.best.answer if summary.best else UNKNOWN
+def _span(line: StrategyLine, main: Summary, seeds: Sequence[Comparison]) -> str:
+    """ "“a” costs $3.66 to $8.31"."""
+    found = [each.effort(ledger) for each in seeds for ledger in each.ledgers if ledger.strategy == line.name]
+    costs = [line.effort, *found]
+    return f"{quote(line.name)} costs {_amount(min(costs), main)} to {_amount(max(costs), main)}"
 
 
-def _all(count: int) -> str:
-    return {1: "the other variant", 2: "both other variants"}.get(count, f"all {count} other variants")
+def _amount(effort: Decimal, summary: Summary) -> str:
+    return dollars(effort) if summary.is_priced else f"{tokens(int(effort))} tokens of prefill"
+
+
+def _seeds(main: Summary, seeds: Sequence[Comparison]) -> Iterator[str]:
+    """In how many of the seeds the cheapest strategy is the cheapest."""
+    if seeds and main.best is not None:
+        won, tried = seeds_won(main, seeds)
+        stays = "It wins" if len(main.best_lines) == 1 else "They win"
+        yield f"{stays} in {'all' if won == tried else f'{numeral(won)} of'} {numeral(tried)} seeds."
+
+
+def seeds_won(main: Summary, seeds: Sequence[Comparison]) -> tuple[int, int]:
+    """In how many conversations the cheapest strategy is the cheapest, within the error; and how many there are."""
+    found = [summarise(comparison) for comparison in seeds]
+    return 1 + sum(set(main.winners) <= set(summary.winners) for summary in found), 1 + len(found)
+
+
+def _variants(summaries: Sequence[Summary]) -> Iterator[str]:
+    main, *others = summaries
+    if not others or main.best is None:
+        return
+    differing = [summary for summary in others if not set(main.winners) <= set(summary.winners)]
+    if not differing:
+        yield f"{'It stays' if len(main.winners) == 1 else 'They stay'} the cheapest in every variant."
+    else:
+        counted = f"{capitalized(numeral(len(differing)))} of {numeral(len(others))} variants"
+        has = "has" if len(differing) == 1 else "have"
+        yield f"{'The variant' if len(others) == 1 else counted} {has} other winners."

@@ -11,8 +11,6 @@ from cachecost.ledger.conversation_shares import QUESTIONS, SMALL, LessInput
 
 APART = "†"
 """After the name of a strategy that is compared apart."""
-MANY = 4
-"""Names that are listed one by one."""
 
 
 def shown_name(line: StrategyLine) -> str:
@@ -56,29 +54,3 @@ def _measured(less: LessInput) -> str:
         return ""
     mean = f"{calls} send a mean of {tokens(less.tokens)} of {tokens(less.compared_tokens)} tokens of conversation"
     return f"{mean}, {less.small:,} of them under {SMALL:,}" if less.small else mean
-
-
-def apart_verdict(summary: Summary) -> list[str]:
-    """The sentences of the verdict about those that are compared apart."""
-    lines = [line for line in summary.apart if not line.refused]
-    if len(lines) == len(summary.lines):
-        return []
-    less = [line for line in lines if line.less is not None]
-    assuming = [line for line in lines if line.less is None and line.assumes]
-    rest = [line for line in lines if line.less is None and not line.assumes]
-    return [
-        *_verdict(less, ("sees less of the conversation and ", "see less of the conversation and ")),
-        *_verdict(assuming, ("assumes other rules and ", "assume other rules and ")),
-        *_verdict(rest, ("", "")),
-    ]
-
-
-def _verdict(lines: Sequence[StrategyLine], words: tuple[str, str]) -> list[str]:
-    if not lines:
-        return []
-    names = [quote(line.name) for line in lines]
-    who = all_of(names) if len(names) <= MANY else f"{len(names)} strategies"
-    cheapest = min(lines, key=lambda line: line.effort)
-    if len(lines) == 1:
-        return [f"{who} {words[0]}is compared apart ({cheapest.answer})."]
-    return [f"{who} {words[1]}are compared apart ({quote(cheapest.name)}, the cheapest of them, at {cheapest.answer})."]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
+from cachecost.analysis.comparison.answer import seeds_sentence, seeds_won
 from cachecost.analysis.comparison.long_context import long_context_assumption
-from cachecost.analysis.comparison.sentences import cheapest_words, join_names, lead_words, tie_sentence
+from cachecost.analysis.comparison.sentences import MANY, cheapest_words, join_names, lead_words, tie_sentence
 from cachecost.analysis.comparison.strategy_line import StrategyLine, best_and_next, complete, ranked
 from cachecost.analysis.comparison.summary import Summary, summarise
 from cachecost.analysis.comparison.trial_assumptions import stated_assumptions
@@ -14,14 +15,19 @@ from cachecost.analysis.comparison.variant_run import VariantRun
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.formatting import all_of, change_text, count_text, dollars, percent, quote
 from cachecost.ledger.assumptions import Assumption
-from cachecost.ledger.results import Comparison
+from cachecost.ledger.results import ZERO, Comparison
 from cachecost.providers.rules import data_date
+from cachecost.scenario.loading import scenario_at
 
 
 def assumptions_of(
-    main: VariantRun, comparisons: Sequence[Comparison], shipped: Comparison | None = None
+    main: VariantRun,
+    comparisons: Sequence[Comparison],
+    seeds: Sequence[Comparison] = (),
+    shipped: Comparison | None = None,
 ) -> list[Assumption]:
-    """What the answer assumes; what would change it first, then what would not, then what was not tried.
+    """What the answer assumes; what would change it first, then what would not, then what was not tried, each group by
+    how much it could change.
 
     `shipped` is the comparison with the rules and prices of the shipped data, where no variant has another day.
     Raises CannotEvaluate for a value that cannot be simulated.
@@ -29,6 +35,7 @@ def assumptions_of(
     summaries = [summarise(comparison) for comparison in comparisons]
     found = [
         *stated_assumptions(main, comparisons[0]),
+        *_other_seeds(main, summaries[0], seeds),
         *_token_counts(summaries[0]),
         *_day(summaries, shipped),
         *_variants(summaries),
@@ -37,7 +44,36 @@ def assumptions_of(
         *_output(main, summaries[0]),
         *map(Assumption, main.assumptions()),
     ]
-    return sorted(found, key=lambda assumption: (not assumption.changes, assumption.changes is None))
+    return sorted(found, key=lambda one: (not one.changes, one.changes is None, -one.impact))
+
+
+SEEDS = 5
+"""Seeds that a synthetic conversation is simulated with, its own among them."""
+
+
+def seed_comparisons(main: VariantRun) -> list[Comparison]:
+    """The scenario with other seeds; none where its conversation is not drawn at random."""
+    spec = main.scenario.conversation.synthetic
+    if spec is None or not spec.is_random:
+        return []
+    others = [seed for seed in range(1, SEEDS + 1) if seed != spec.seed][: SEEDS - 1]
+    scenarios = [scenario_at(main.scenario, ["conversation.synthetic.seed"], seed, main.folder) for seed in others]
+    return [
+        VariantRun(f"seed {seed}", scenario, main.folder).comparison(explains=False)
+        for seed, scenario in zip(others, scenarios, strict=True)
+    ]
+
+
+def _other_seeds(main: VariantRun, summary: Summary, seeds: Sequence[Comparison]) -> Iterator[Assumption]:
+    """The numbers that were drawn for the conversation."""
+    best, synthetic = summary.best, main.scenario.conversation.synthetic
+    if not seeds or best is None or synthetic is None:
+        return
+    won, tried = seeds_won(summary, seeds)
+    costs = [line.effort for each in seeds if (line := summarise(each).line(best.name)) is not None]
+    impact = max(abs(cost - best.effort) for cost in costs) / best.effort if costs and best.effort else ZERO
+    name, effect = "Seed of the synthetic conversation", seeds_sentence(summary, seeds)
+    yield Assumption(name, value=synthetic.seed, changes=won < tried, effect=effect, impact=impact)
 
 
 def comparison_when_shipped(main: VariantRun, comparisons: Sequence[Comparison]) -> Comparison | None:
@@ -48,7 +84,9 @@ def comparison_when_shipped(main: VariantRun, comparisons: Sequence[Comparison])
     if len(days) > 1 or data_date(main.scenario.host) in days:
         return None
     try:
-        return VariantRun("", main.scenario.model_copy(update={"as_of": None}), main.folder, main).comparison()
+        return VariantRun("", main.scenario.model_copy(update={"as_of": None}), main.folder, main).comparison(
+            explains=False
+        )
     except CannotEvaluate:
         return None
 
@@ -74,7 +112,7 @@ def _day(summaries: Sequence[Summary], shipped: Comparison | None) -> Iterator[A
     others = [summary for summary in summaries[1:] if summary.comparison.as_of != day]
     others += [summarise(shipped)] if shipped is not None else []
     if others:
-        changes = any(_winners(summary) != _winners(summaries[0]) for summary in others)
+        changes = not all(_keeps(summary, summaries[0]) for summary in others)
         effect = " ".join(_on_day(summary, summaries[0]) for summary in others)
         yield Assumption(f"Rules and prices of {day}", changes=changes, effect=effect)
 
@@ -84,14 +122,16 @@ def _variants(summaries: Sequence[Summary]) -> Iterator[Assumption]:
     others = [one for one in summaries[1:] if one.comparison.as_of == summaries[0].comparison.as_of]
     if not others:
         return
-    differing = [quote(one.comparison.variant) for one in others if _winners(one) != _winners(summaries[0])]
-    another = f"The cheapest is another one with {all_of(differing)}." if differing else ""
-    name = f"The scenario as written, not one of its {count_text(len(others), 'variant')} of the same day"
+    differing = [quote(one.comparison.variant) for one in others if not _keeps(one, summaries[0])]
+    where = all_of(differing) if 0 < len(differing) <= MANY else f"{len(differing)} of {len(others)} variants"
+    another = f"Another strategy is the cheapest with {where}." if differing else ""
+    name = "The scenario as written, not one of its variants of the same day"
     yield Assumption(name, changes=bool(differing), effect=another or "The cheapest is the same in all.")
 
 
-def _winners(summary: Summary) -> frozenset[str]:
-    return frozenset(summary.winners)
+def _keeps(summary: Summary, main: Summary) -> bool:
+    """Whether what is the cheapest stays it."""
+    return set(main.winners) <= set(summary.winners)
 
 
 def _on_day(summary: Summary, main: Summary) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from cachecost.base.formatting import capitalized, count_text
 from cachecost.ledger.assumptions import Assumption
 
+SENTENCE_END = re.compile(r"(?<=[.])\s+(?=[A-Z“])")
+MOST_ASSUMED = 5
+"""Assumptions next to the verdict, at most."""
 CHANGE, HOLD, UNTRIED = "Would change the answer", "Would not change it", "Not tried"
 
 
@@ -27,16 +31,31 @@ def sentence(assumption: Assumption) -> str:
 
 
 def _shown(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+def brief_sentence(assumption: Assumption) -> str:
+    """The assumption and what becomes of the answer, in one sentence."""
+    value = "" if assumption.value is None else f" ({_shown(assumption.value)})"
+    effect = SENTENCE_END.split(assumption.effect)[0].removesuffix(".")
+    stated = f"{capitalized(assumption.name.removesuffix('.'))}{value}"
+    effect = effect[:1].lower() + effect[1:]
+    return f"{stated}: {effect}." if effect else f"{stated}."
+
+
+def first_assumptions(assumptions: Sequence[Assumption]) -> list[str]:
+    """Those that could change most, in a sentence each: what was tried before what was not."""
+    return [brief_sentence(one) for one in assumptions[:MOST_ASSUMED]]
 
 
 def summary_sentence(assumptions: Sequence[Assumption]) -> str:
-    """How many assumptions there are, and how many of those tried would change the answer; "" without any."""
+    """How many assumptions there are, how many were varied, and whether the winner stays; "" without any."""
     if not assumptions:
         return ""
     tried = [one for one in assumptions if one.changes is not None]
-    changing = [one for one in tried if one.changes]
-    counted = f"The answer rests on {count_text(len(assumptions), 'assumption')}"
-    if not tried:
-        return f"{counted}; none of them was tried at other values."
-    return f"{counted}; {len(changing) or 'none'} of {len(tried)} tried would change it."
+    changing = sum(bool(one.changes) for one in tried)
+    were = "were" if len(tried) > 1 else "was"
+    counted = f"{len(tried) or 'None'} of {count_text(len(assumptions), 'assumption')} {were} varied"
+    return f"{counted}{f'; {changing} would change the answer' if changing else '; the winner stays' if tried else ''}."

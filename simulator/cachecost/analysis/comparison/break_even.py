@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Protocol
 
+from cachecost.analysis.comparison.strategy_line import StrategyLine, is_tied, strategy_line
 from cachecost.base.formatting import quote
 from cachecost.ledger.assumptions import BreakEven
 from cachecost.ledger.results import Comparison
@@ -15,6 +16,23 @@ Number = int | Decimal
 Names = frozenset[str]
 ComparisonAt = Callable[[Number, Names | None], Comparison]
 """The comparison at a value; of these strategies alone where they are named, as each of them takes time."""
+
+
+def order_words(line: StrategyLine, other: StrategyLine) -> str:
+    """ "less than", "more than", or "the same as" of what cannot be told apart."""
+    if is_tied(line, other):
+        return "the same as" if line.effort == other.effort else "the same within the error as"
+    return "less than" if line.effort < other.effort else "more than"
+
+
+def cheapest_in(comparison: Comparison, winner: str) -> str:
+    """The cheapest strategy: `winner` where its lead or lag is within the error margin."""
+    best = comparison.best
+    ledger = next((each for each in comparison.ledgers if each.strategy == winner), None)
+    if ledger is None or best is ledger or ledger.errors or winner in comparison.apart:
+        return best.strategy
+    lines = [strategy_line(each, comparison.effort(each), None) for each in (best, ledger)]
+    return winner if is_tied(*lines) else best.strategy
 
 
 class Claim(Protocol):
@@ -35,10 +53,12 @@ class Claim(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CheapestClaim:
-    """Which strategy is the cheapest."""
+    """Which strategy is the cheapest: `winner` as long as it is within the error margin of the cheapest."""
+
+    winner: str
 
     def answer(self, comparison: Comparison) -> str:
-        return comparison.best.strategy
+        return cheapest_in(comparison, self.winner)
 
     def strategies(self, answers: Iterable[str]) -> Names:
         return frozenset(answers)
@@ -49,15 +69,17 @@ class CheapestClaim:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceClaim:
-    """Whether a strategy costs more or less than the compared one."""
+    """Whether a strategy costs less than the compared one, by more than the error margin."""
 
     strategy: str
     first: str
 
     def answer(self, comparison: Comparison) -> str:
-        efforts = {ledger.strategy: comparison.effort(ledger) for ledger in comparison.ledgers}
-        difference = efforts[self.strategy] - efforts[self.first]
-        return "less than" if difference < 0 else "more than" if difference else "as much as"
+        ledgers = {ledger.strategy: ledger for ledger in comparison.ledgers}
+        line, other = (
+            strategy_line(ledgers[name], comparison.effort(ledgers[name]), None) for name in (self.strategy, self.first)
+        )
+        return "less than" if order_words(line, other) == "less than" else "no less than"
 
     def strategies(self, answers: Iterable[str]) -> Names:
         return frozenset((self.strategy, self.first))

@@ -9,9 +9,9 @@ from decimal import Decimal
 from cachecost.analysis.comparison.strategy_line import (
     Refusal,
     StrategyLine,
-    best_and_next,
     complete,
     error_of_difference,
+    is_tied,
     ranked,
 )
 from cachecost.analysis.comparison.summary import Summary, same_order
@@ -27,7 +27,7 @@ from cachecost.base.formatting import (
     rough_dollars,
     times,
 )
-from cachecost.ledger.results import ZERO, Comparison
+from cachecost.ledger.results import Comparison
 
 AS_WRITTEN = "as written"
 MANY = 4
@@ -129,7 +129,7 @@ def token_sentences(summary: Summary) -> list[str]:
     groups: dict[str, list[StrategyLine]] = {}
     for line in complete(summary.lines):
         groups.setdefault(line.token_source, []).append(line)
-    return [_token_sentence(source, lines, summary.first) for source, lines in groups.items()]
+    return [_token_sentence(source, lines) for source, lines in groups.items()]
 
 
 def refusal_sentences(summary: Summary) -> list[str]:
@@ -212,28 +212,20 @@ def _order(summary: Summary, main: Summary) -> str:
     return "same" if summary.winners == main.winners else "ties"
 
 
-def _token_sentence(source: str, lines: Sequence[StrategyLine], first: StrategyLine | None) -> str:
+def _token_sentence(source: str, lines: Sequence[StrategyLine]) -> str:
     margins = {line.error_margin for line in lines}
     if not any(margins):
         return f"{source or 'counted'}, exact"
-    within = f"{source}: {'up to ' if len(margins) > 1 else ''}±{percent(max(margins))}"
-    if not all(line.is_priced for line in lines):
-        return within
-    sentence = f"{within} → at most ±{rough_dollars(max(line.error for line in lines))} on a figure"
-    if first is None or first not in lines or len(lines) < 2:
-        return sentence
-    widest = max((error_of_difference(first, line) for line in lines), default=ZERO)
-    return f"{sentence}, ±{rough_dollars(widest)} on a difference (errors are correlated){_lead_margin(lines)}"
-
-
-def _lead_margin(lines: Sequence[StrategyLine]) -> str:
-    """What the cheapest strategy leads by, and the error margin of that difference."""
-    found = best_and_next(lines)
-    if found is None:
-        return ""
-    best, second = found
-    margin = rough_dollars(error_of_difference(best, second))
-    return f", ±{margin} on the lead of {rough_dollars(second.effort - best.effort)}"
+    within = f"{source}: token counts {'up to ' if len(margins) > 1 else ''}±{percent(max(margins))}"
+    order = sorted(ranked(lines), key=lambda line: line.effort)
+    second = next((line for line in order if not is_tied(line, order[0])), None)
+    if second is None or not all(line.is_priced for line in lines):
+        return within if len(order) < 2 else f"{within}: no lead is outside the margin"
+    margin, lead = error_of_difference(order[0], second), second.effort - order[0].effort
+    return (
+        f"{within}: the {rough_dollars(lead)} lead over {quote(second.name)} is outside the margin"
+        f" (±{rough_dollars(margin)})"
+    )
 
 
 def _refusal(line: StrategyLine, refusal: Refusal) -> str:

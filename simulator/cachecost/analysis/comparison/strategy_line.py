@@ -73,6 +73,8 @@ class StrategyLine:
     """What it leaves out of the conversation; None: nothing."""
     assumes: str = ""
     """Assumptions of its own, other than those of the comparison, as NAME=VALUE."""
+    described_in: str = ""
+    """Where somebody describes it, as the scenario says."""
     is_apart: bool = False
     """Whether it is not compared with the others, for one of these reasons or because the scenario says so."""
     places: int | None = None
@@ -148,13 +150,21 @@ def best_and_next(lines: Sequence[StrategyLine]) -> tuple[StrategyLine, Strategy
     return None if second is None else (order[0], second)
 
 
+UNSHARED = Decimal("0.5")
+"""The part of an error of the counts that is taken not to be the same in both of two costs (assumed)."""
+
+
 def error_of_difference(one: StrategyLine, other: StrategyLine) -> Decimal:
-    """± USD on the difference of two lines, from the token counts.
+    """± USD on the difference of two lines, from the token counts; none where they are equal.
 
     Both count the same text in the same way, so within a layer an error scales the difference too. The layers hold
-    text of other kinds, whose errors need not have the same sign: theirs add up.
+    text of other kinds, whose errors need not have the same sign: theirs add up. And strategies pay for the kinds
+    within a layer in other proportions, so that a part of the smaller one's error is in the difference anyway.
     """
-    return sum((abs(mine - theirs) for mine, theirs in zip(one.errors, other.errors, strict=True)), ZERO)
+    if one.effort == other.effort:
+        return ZERO
+    by_layer = sum((abs(mine - theirs) for mine, theirs in zip(one.errors, other.errors, strict=True)), ZERO)
+    return max(by_layer, UNSHARED * min(one.error, other.error))
 
 
 def is_tied(one: StrategyLine, other: StrategyLine) -> bool:
@@ -201,6 +211,7 @@ def strategy_line(ledger: Ledger, effort: Decimal, reference: Decimal | None) ->
         effort=effort,
         is_priced=ledger.is_priced,
         assumes=ledger.assumes,
+        described_in=ledger.described_in,
     )
 
 

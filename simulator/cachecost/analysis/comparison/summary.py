@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import groupby
+from itertools import combinations
 
 from cachecost.analysis.comparison.strategy_line import StrategyLine, is_tied, ranked, strategy_line
 from cachecost.base.formatting import dollar_places
@@ -138,13 +138,12 @@ def _in_columns(lines: Sequence[StrategyLine]) -> tuple[StrategyLine, ...]:
 
 
 def same_order(one: Summary, other: Summary) -> bool:
-    """Whether no two strategies that are compared in both change places; costing the same is no change."""
-    there = {line.name: line.effort for line in ranked(other.lines)}
-    pairs = sorted((line.effort, there[line.name]) for line in ranked(one.lines) if line.name in there)
-    most_below = None
-    for _, level in groupby(pairs, key=lambda pair: pair[0]):
-        costs = [cost for _, cost in level]
-        if most_below is not None and min(costs) < most_below:
-            return False
-        most_below = max(costs) if most_below is None else max(most_below, *costs)
-    return True
+    """Whether no two strategies that are compared in both change places by more than the error margin."""
+    there = {line.name: line for line in ranked(other.lines)}
+    here = sorted((line for line in ranked(one.lines) if line.name in there), key=lambda line: line.effort)
+    return not any(
+        there[high.name].effort < there[low.name].effort
+        and not is_tied(low, high)
+        and not is_tied(there[low.name], there[high.name])
+        for low, high in combinations(here, 2)
+    )

@@ -23,6 +23,10 @@ class Trials:
         self._ledgers: dict[tuple[Any, str], Ledger] = {}
         self._runs: dict[Any, VariantRun] = {}
         self._paths = numbered_paths(main.scenario, spec.set or ())
+        self._by_host = {
+            one.name for one in main.scenario.strategies if getattr(one.resolve(), "inquiry_by_host", None) is not None
+        }
+        """They ask as another strategy does, so the value of an option of questions cannot be set for them."""
 
     @property
     def as_written(self) -> Any:
@@ -38,9 +42,18 @@ class Trials:
         return [self._main.scenario.strategies[number].name for number in sorted(numbers)] if is_local else []
 
     def at(self, value: Number | Any, names: Names | None = None) -> Comparison:
-        """The comparison at a value: of all strategies, or of those named and the compared one."""
+        """The comparison at a value: of all strategies, or of those named and the compared one; never those
+        that assume other rules and are compared apart, unless the assumption or the question is about them."""
         wanted = None if names is None else {*names, self._comparison.first}
-        ledgers = [ledger for ledger in self._comparison.ledgers if wanted is None or ledger.strategy in wanted]
+        follow = self._by_host if any(".inquiry." in path for path in self._paths) else set()
+        about = {*self.strategies, *self._main.scenario.question_about, self._comparison.first}
+        ledgers = [
+            ledger
+            for ledger in self._comparison.ledgers
+            if (ledger.ranked or not ledger.assumes or ledger.strategy in about)
+            and (wanted is None or ledger.strategy in wanted)
+            and ledger.strategy not in follow
+        ]
         run = self._run(plain(value) if isinstance(value, (int, Decimal)) and not isinstance(value, bool) else value)
         return replace(run.empty_comparison(), ledgers=list(self._at(run, value, ledgers)))
 
@@ -60,5 +73,5 @@ class Trials:
                 yield ledger
                 continue
             if key not in self._ledgers:
-                self._ledgers[key] = run.ledger(specs[ledger.strategy])
+                self._ledgers[key] = run.ledger(specs[ledger.strategy], explains=False)
             yield self._ledgers[key]

@@ -38,12 +38,18 @@ class VariantRun:
             like.loaded if like is not None and is_same else load_conversations(scenario, folder)
         )
         self.conversations, bills = self.loaded
-        self.setup = replace(scenario_setup(scenario, folder, bills), may_lack_prices=True)
+        self.setup = replace(scenario_setup(scenario, folder, bills), may_lack_prices=True, starts_warm=True)
 
     def comparison(
-        self, progress: Progress = no_progress, lower_bound: LowerBound | None = None, with_timelines: bool = False
+        self,
+        progress: Progress = no_progress,
+        lower_bound: LowerBound | None = None,
+        with_timelines: bool = False,
+        explains: bool = True,
     ) -> Comparison:
-        ledgers = [self.ledger(spec, progress, lower_bound, with_timelines) for spec in self.scenario.strategies]
+        ledgers = [
+            self.ledger(spec, progress, lower_bound, with_timelines, explains) for spec in self.scenario.strategies
+        ]
         return replace(self.empty_comparison(), ledgers=ledgers)
 
     def empty_comparison(self) -> Comparison:
@@ -65,12 +71,27 @@ class VariantRun:
         progress: Progress = no_progress,
         lower_bound: LowerBound | None = None,
         with_timelines: bool = False,
+        explains: bool = True,
     ) -> Ledger:
-        """What a strategy costs, and how much of the conversation it sends."""
+        """What a strategy costs, and how much of the conversation it sends; where it `explains`, why each call costs
+        what it does."""
         found = replay_strategy(
-            spec, self.conversations, self.setup, progress, lower_bound, with_timelines, measured=True
+            spec,
+            self.conversations,
+            self.setup,
+            progress,
+            lower_bound,
+            with_timelines,
+            measured=True,
+            explains=explains,
         )
-        return replace(found, leaves_out=spec.leaves_out, ranked=spec.ranked, assumes=self._own_assumptions(spec))
+        return replace(
+            found,
+            leaves_out=spec.leaves_out,
+            ranked=spec.ranked,
+            described_in=spec.described_in,
+            assumes=self._own_assumptions(spec),
+        )
 
     def _own_assumptions(self, spec: StrategySpec) -> str:
         """The assumptions that a strategy makes for itself alone."""

@@ -81,6 +81,14 @@ ARMS = (
         retry_rate=0.1,
     ),
     _arm(
+        "answer tool, soft force",
+        "the tool not forced, but a system block says that it must be called; one answer in twenty is asked again",
+        f"{RFD_033}, risks: the fallback of create_request",
+        "2026-03-07",
+        tool_choice="soft",
+        retry_rate=0.05,
+    ),
+    _arm(
         "a schema per question",
         "the answer tool carries each question's own schema, forced",
         f"{RFD_033}, alternatives",

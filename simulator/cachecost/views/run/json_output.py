@@ -37,6 +37,7 @@ def run_object(result: RunResult) -> dict[str, Any]:
         **_comparison(result.main),
         "variants": [{"variant": each.variant, **_comparison(each)} for each in result.comparisons[1:]],
         "published_figures": [_published_figure(published_figure) for published_figure in result.published_figures],
+        "seeds": [{"seed": int(each.variant.split()[-1]), **_comparison(each)} for each in result.seeds],
         "assumptions": [_assumption(one) for one in result.assumptions],
         "versions": dict(sorted(result.versions.items())),
     }
@@ -82,6 +83,7 @@ def _strategy(line: StrategyLine) -> dict[str, Any]:
         "token_error_margin": line.error_margin,
         "notes": list(line.notes),
         "compared_apart": line.is_apart,
+        "described_in": line.described_in,
         "own_assumptions": line.assumes,
         "sees_less": None if line.less is None else _less(line.less),
     }
@@ -132,6 +134,7 @@ def _assumption(assumption: Assumption) -> dict[str, Any]:
         "value": assumption.value,
         "changes_answer": assumption.changes,
         "effect": assumption.effect,
+        "impact": exact(round(assumption.impact, 6)),
         "tried": [_tried(value) for value in assumption.tried],
         "break_even": [_break_even(each) for each in assumption.break_evens],
     }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from cachecost.analysis.comparison.answer import seeds_sentence
 from cachecost.analysis.comparison.apart import apart_sentences
-from cachecost.analysis.comparison.assumption_texts import CHANGE, assumption_groups, sentence, summary_sentence
+from cachecost.analysis.comparison.assumption_texts import assumption_groups, first_assumptions, summary_sentence
 from cachecost.analysis.comparison.sentences import (
     bold_words,
     cumulative_title,
@@ -17,6 +18,7 @@ from cachecost.analysis.comparison.sentences import (
 )
 from cachecost.analysis.comparison.strategy_line import shared_notes
 from cachecost.analysis.comparison.summary import AGAINST_FIRST, Summary, summarise
+from cachecost.base.formatting import count_text
 from cachecost.ledger.results import RunResult
 from cachecost.views.run.files import CUMULATIVE, DOLLARS, PROVIDERS, QUESTION
 from cachecost.views.run.provider_titles import providers_title
@@ -44,8 +46,9 @@ def report_markdown(result: RunResult, pictures: Collection[str] = (), again: st
     main = summaries[0]
     sections = [
         _head(result),
-        _comparison(summaries, pictures),
+        _comparison(result, summaries),
         _assumptions(result),
+        _pictures(summaries, pictures),
         _question(main, pictures),
         _over_calls(main, pictures),
         _where(main),
@@ -60,20 +63,26 @@ def report_markdown(result: RunResult, pictures: Collection[str] = (), again: st
 def _head(result: RunResult) -> list[str]:
     question = f"*{escape_markdown(result.question)}*" if result.question else ""
     verdict = f"**{escape_markdown(result.verdict)}**" if result.verdict else ""
-    rests = summary_sentence(result.assumptions)
-    changing = [sentence(one) for one in result.assumptions if one.changes]
-    about = escape_markdown(result.about)
-    return [f"# {escape_markdown(result.scenario)}", question, verdict, escape_markdown(rests), _list(changing), about]
+    return [f"# {escape_markdown(result.scenario)}", question, verdict, escape_markdown(result.about)]
 
 
 def _assumptions(result: RunResult) -> list[str]:
-    """All but what would change the answer: that is next to the verdict."""
-    groups = [(title, texts) for title, texts in assumption_groups(result.assumptions) if title != CHANGE]
+    """Those that could change most in a sentence each; all of them, with what was tried, are folded."""
+    groups = assumption_groups(result.assumptions)
     listed = [part for title, texts in groups for part in (f"{title}:", _list(texts))]
-    return ["## What the answer assumes", *listed] if listed else []
+    if not listed:
+        return []
+    said = [escape_markdown(summary_sentence(result.assumptions)), _list(first_assumptions(result.assumptions))]
+    fold = f'<details markdown="1"><summary>{count_text(len(result.assumptions), "assumption")} in full</summary>'
+    return ["## What the answer assumes", *said, fold, *listed, "</details>"]
 
 
-def _comparison(summaries: Sequence[Summary], pictures: Collection[str]) -> list[str]:
+def _pictures(summaries: Sequence[Summary], pictures: Collection[str]) -> list[str]:
+    providers = [picture_link(PROVIDERS, providers_title(summaries), pictures)] if PROVIDERS in pictures else []
+    return [*providers, picture_link(DOLLARS, dollars_title(summaries[0]), pictures)] if summaries[0].lines else []
+
+
+def _comparison(result: RunResult, summaries: Sequence[Summary]) -> list[str]:
     summary = summaries[0]
     if not summary.lines:
         return ["No strategy to compare."]
@@ -91,10 +100,8 @@ def _comparison(summaries: Sequence[Summary], pictures: Collection[str]) -> list
         escape_markdown(lower_bound_sentence(summary.comparison.ledgers)),
         key,
         _list([f"{sentence}." for sentence in apart_sentences(summary)]),
-        error_margin,
+        " ".join(filter(None, [error_margin, escape_markdown(seeds_sentence(summary, result.seeds))])),
         _list(refusals),
-        *([picture_link(PROVIDERS, providers_title(summaries), pictures)] if PROVIDERS in pictures else []),
-        picture_link(DOLLARS, dollars_title(summary), pictures),
     ]
 
 
@@ -146,7 +153,8 @@ def _published_figures(result: RunResult) -> list[str]:
 
 
 def _how_sure(result: RunResult, summary: Summary) -> list[str]:
-    facts = [f"Token counts: {sentence}." for sentence in token_sentences(summary)]
+    facts = [f"{sentence}." for sentence in token_sentences(summary)]
+    facts += filter(None, [seeds_sentence(summary, result.seeds)])
     facts.append(f"Rules and prices: {rules_sentence(summary.comparison)}.")
     notes = [f"{note} ({_names(names, summary)})" for note, names in shared_notes(summary.lines)]
     parts = ["## How sure", _list(facts)]

@@ -9,8 +9,9 @@ from decimal import Decimal
 
 from markupsafe import Markup
 
+from cachecost.analysis.comparison.answer import seeds_sentence
 from cachecost.analysis.comparison.apart import APART, apart_sentences
-from cachecost.analysis.comparison.assumption_texts import assumption_groups, summary_sentence
+from cachecost.analysis.comparison.assumption_texts import assumption_groups, first_assumptions, summary_sentence
 from cachecost.analysis.comparison.sentences import (
     bold_words,
     cheapest_words,
@@ -118,7 +119,7 @@ def run_page(
         before_bar=FIRST,
         rows=rows,
         bar_classes=[name for name in main.classes if any(part[0] == name for row in rows for part in row.bar)],
-        error_margins=token_sentences(main),
+        error_margins=[*token_sentences(main), *filter(None, [seeds_sentence(main, result.seeds).removesuffix(".")])],
         lower_bound=lower_bound_sentence(main.comparison.ledgers),
         refusals=refusal_sentences(main),
         apart=apart_sentences(main),
@@ -137,6 +138,7 @@ def run_page(
         rules=rules_sentence(main.comparison),
         rests=summary_sentence(result.assumptions),
         assumed=assumption_groups(result.assumptions),
+        first_assumed=first_assumptions(result.assumptions),
         assumptions=assumption_table(main.comparison.rules, main.comparison.host),
         notes=[(note, _names(names, main)) for note, names in shared_notes(main.lines)],
         versions=sorted(result.versions.items()),

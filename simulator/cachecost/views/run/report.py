@@ -17,13 +17,14 @@ from cachecost.views.run.json_output import calls_csv, run_json
 from cachecost.views.run.markdown import report_markdown
 
 
-def write_report(result: RunResult, folder: Path) -> Path:
-    """Write the report of `result` into `folder`, made if missing; returns the path of report.md.
+def write_report(result: RunResult, folder: Path, again: str | None = None) -> Path:
+    """Write the report of `result` into `folder`, made if missing; returns the path of report.md. `again` is the
+    command that makes it.
 
     The same result is the same bytes. A file of ours that this result does not have is removed.
     Raises OSError if the folder cannot be written; it then holds what it held before.
     """
-    files = report_files(result)
+    files = report_files(result, again)
     made = _make(folder)
     try:
         _replace_all(folder, files)
@@ -35,7 +36,7 @@ def write_report(result: RunResult, folder: Path) -> Path:
     return folder / REPORT
 
 
-def report_files(result: RunResult) -> dict[str, bytes]:
+def report_files(result: RunResult, again: str | None = None) -> dict[str, bytes]:
     """File name to content of a whole report; nothing is written."""
     from cachecost.views.run.charts import chart_files
     from cachecost.views.run.page import run_page
@@ -43,13 +44,13 @@ def report_files(result: RunResult) -> dict[str, bytes]:
     summaries = [summarise(comparison) for comparison in result.comparisons]
     charts = chart_files(summaries[0], summaries)
     texts = {
-        REPORT: report_markdown(result, tuple(charts)),
+        REPORT: report_markdown(result, tuple(charts), again),
         CALLS: calls_csv(result),
         RESULT: run_json(result),
     }
     inert = {name: inert_text(text) for name, text in texts.items()}
     inert[REPORT] = bind_units_in_markdown(inert[REPORT])
-    inert[PAGE] = run_page(result)
+    inert[PAGE] = run_page(result, again)
     return {name: text.encode("utf-8") for name, text in inert.items()} | charts
 
 

@@ -57,6 +57,8 @@ def strategy_table(summary: Summary) -> Table:
     """The figures of every strategy, in the order they are read; tokens are sums over all calls."""
     lines = summary.lines
     columns = [Column("name", "strategy", [shown_name(line) for line in lines], right=False)]
+    if any(line.described_in for line in lines):
+        columns.append(_detail_column("described in", [line.described_in for line in lines]))
     columns.append(Column("calls", "calls", [f"{line.calls:,}" for line in lines], rank=COUNT))
     columns += [_class_column(summary, name) for name in summary.classes]
     if not summary.is_priced:

@@ -12,15 +12,16 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cachecost.analysis.comparison.answer import seeds_sentence
 from cachecost.analysis.comparison.apart import apart_sentences
-from cachecost.analysis.comparison.assumption_texts import sentence, summary_sentence
+from cachecost.analysis.comparison.assumption_texts import brief_sentence, summary_sentence
 from cachecost.analysis.comparison.sentences import refusal_sentences, rules_sentence, token_sentences
 from cachecost.analysis.comparison.strategy_line import shared_notes
 from cachecost.analysis.comparison.summary import Summary, summarise
 from cachecost.base.formatting import count_text
 from cachecost.base.inert import encodable
 from cachecost.ledger.assumptions import Assumption
-from cachecost.ledger.results import ZERO, RunResult
+from cachecost.ledger.results import ZERO, Comparison, RunResult
 from cachecost.views.charts.palette import ERROR_STYLE
 from cachecost.views.run.bars import dollar_bar, legend
 from cachecost.views.run.tables import strategy_table, terminal_variant_table
@@ -32,7 +33,7 @@ from cachecost.views.tables.text import render_table
 
 NARROWEST_BAR, WIDEST_BAR = 6, 24
 MOST_ASSUMED = 2
-"""Assumptions that would change the answer, in the terminal at most."""
+"""Assumptions in the terminal, at most."""
 
 
 def print_run(result: RunResult, stream: IO[str], report: Path | None = None) -> None:
@@ -110,23 +111,22 @@ def _facts(result: RunResult, summary: Summary, width: int, has_report: bool) ->
     grid = Table.grid(padding=(0, 3, 0, 0))
     grid.add_column(no_wrap=True, min_width=len("tokens"))
     grid.add_column()
-    for label, words in _labelled_facts(summary, result.assumptions, has_report):
+    for label, words in _labelled_facts(summary, result.seeds, result.assumptions, has_report):
         grid.add_row(Text(label), Text(words))
     return _indent(grid, width)
 
 
 def _assumed(assumptions: Sequence[Assumption]) -> list[str]:
-    """How many assumptions there are, and the first of those that would change the answer."""
-    changing = [one for one in assumptions if one.changes]
-    more = f" … {count_text(len(changing) - MOST_ASSUMED, 'more assumption')} in the report or --json"
-    shown = [sentence(one) for one in changing[:MOST_ASSUMED]]
-    return [summary_sentence(assumptions), *shown, *([more.strip()] if len(changing) > MOST_ASSUMED else [])] * bool(
-        assumptions
-    )
+    """How many assumptions there are, and those that could change most."""
+    shown = [brief_sentence(one) for one in assumptions[:MOST_ASSUMED] if one.changes is not None]
+    return [summary_sentence(assumptions), *shown] if assumptions else []
 
 
-def _labelled_facts(summary: Summary, assumptions: Sequence[Assumption], has_report: bool) -> list[tuple[str, str]]:
+def _labelled_facts(
+    summary: Summary, seeds: Sequence[Comparison], assumptions: Sequence[Assumption], has_report: bool
+) -> list[tuple[str, str]]:
     facts = [("tokens" if not number else "", text) for number, text in enumerate(token_sentences(summary))]
+    facts += [("seeds", text) for text in [seeds_sentence(summary, seeds)] if text]
     facts.append(("rules", rules_sentence(summary.comparison)))
     facts += [("assumes" if not number else "", text) for number, text in enumerate(_assumed(assumptions))]
     notes = shared_notes(summary.lines)

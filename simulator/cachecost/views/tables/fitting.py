@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 
+from cachecost.base.formatting import all_of, quote
 from cachecost.base.inert import inert
 from cachecost.views.tables.table import ANSWER, DETAIL, Column, Table
 
@@ -79,13 +80,14 @@ def _in_one_line(column: Column) -> Column:
 def hidden_note(tables: Sequence[FittedTable], see: str) -> str:
     """What tables hide for lack of width and how to see it, in a line; "" where nothing is. `see` shows all of it."""
     headers = dict.fromkeys(column.header for table in tables for column in table.hidden)
-    hidden = [f"“{header}”" if "," in header else header for header in headers]
+    hidden = [quote(header) for header in headers]
     cut = any(table.missing for table in tables)
     if not hidden and not cut:
         return ""
     wider = max(table.needed_width for table in tables)
-    what = " and ".join(filter(None, [", ".join(hidden), "the middle of long names" * cut]))
-    return f"hidden for lack of width: {what}; shown by {see}, or in a terminal of {wider} columns"
+    what = all_of([*hidden, *["the middle of long names"] * cut])
+    columns = f"{'column' if len(hidden) == 1 else 'columns'} " if hidden else ""
+    return f"({columns}{what} {'needs' if len(hidden) + cut == 1 else 'need'} {wider} columns; or see {see})"
 
 
 def cells_of(columns: Sequence[Column]) -> int:

@@ -24,13 +24,10 @@ def have_own_bounds(ledgers: Sequence[Ledger]) -> bool:
 
 
 def lower_bound_sentence(ledgers: Sequence[Ledger]) -> str:
-    """What no breakpoints and TTLs can go below, for a line under the table; "" where that is not known."""
+    """What no breakpoints and TTLs can go below, for a line under the table; "" where unknown, or a column."""
     bounds = lower_bounds(ledgers)
-    if not bounds:
+    if len(bounds) != 1:
         return ""
-    if len(bounds) > 1:
-        each = "; ".join(f"{dollars(usd)} for {_names(of)}" for usd, of in bounds.items())
-        return f"Lower bounds, each for the requests that a strategy sends: {each}."
     [(usd, of)] = bounds.items()
     places = dollar_places([usd, *(ledger.cost.total for ledger in ledgers)])
     whose = "" if len(of) == len(ledgers) else f" for {_whose(of, ledgers)}"
