@@ -69,14 +69,14 @@ def test_every_host_has_a_row_and_every_row_a_host() -> None:
 
 
 def test_a_tool_is_never_far_from_the_best() -> None:
-    """The sentence of the page: at most 4.2% more, whatever is true."""
+    """The sentence of the page: at most 4.4% more, whatever is true."""
     tools = ("answer_inquiry, forced", "answer tool, auto")
     dearer = [
         min(costs[name] for name in tools if name in costs) / min(costs.values()) - 1
         for told in readings().values()
         for costs in told
     ]
-    assert Decimal("0.042") <= max(dearer) < Decimal("0.0425")
+    assert Decimal("0.0435") <= max(dearer) < Decimal("0.0445")
 
 
 def test_a_schema_breaks_the_cache_where_the_rows_say_so() -> None:

@@ -233,7 +233,7 @@ def test_the_scenario_has_the_command(contents: dict[str, str], part: dict[str, 
     write(project, contents)
     call()
     scenario = YAML(typ="safe").load(project / SCENARIO)
-    assert scenario["conversation"] == scenario["conversation"] | part | {"folder": ".."}
+    assert scenario["conversation"] == scenario["conversation"] | part | {"cwd": ".."}
     assert (scenario["host"], scenario["model"]) == ("anthropic", "claude-opus-5-5")
 
 

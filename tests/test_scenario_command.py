@@ -117,24 +117,24 @@ def test_one_fault(tmp_path: Path, old: str, new: str, fault: str, seen: bool) -
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    (found,) = faults(tmp_path, SMALL.replace("  turns", "  folder: ./agents\n  turns"))
+    (found,) = faults(tmp_path, SMALL.replace("  turns", "  cwd: ./agents\n  turns"))
     where = f"there is no {tmp_path / 'agents'}"
-    assert found == f"mine.yaml:5:3 conversation.folder: expected a folder; got './agents', and {where}"
+    assert found == f"mine.yaml:5:3 conversation.cwd: expected a folder; got './agents', and {where}"
 
 
 def test_what_only_a_command_has(tmp_path: Path) -> None:
-    keys = "answers: agent, folder: ., env: {}, timeout: 5, runs: 1, content: keep"
+    keys = "answers: agent, cwd: ., env: {}, timeout: 5, runs: 1, content: keep"
     text = f"format: 1\nname: small\nconversation: {{synthetic: {{}}, turns: [a], {keys}}}\n"
     assert faults(tmp_path, text) == [
         "mine.yaml:1:1 model: expected text; got nothing",
         "mine.yaml:1:1 strategies: expected a list; got nothing",
         "mine.yaml:3:31 conversation.turns: expected a whole number without a command; got a list of 1",
         "mine.yaml:3:43 conversation.answers: expected only with a command",
-        "mine.yaml:3:59 conversation.folder: expected only with a command",
-        "mine.yaml:3:70 conversation.env: expected only with a command",
-        "mine.yaml:3:79 conversation.timeout: expected only with a command",
-        "mine.yaml:3:91 conversation.runs: expected only with a command",
-        "mine.yaml:3:100 conversation.content: expected only with a command",
+        "mine.yaml:3:59 conversation.cwd: expected only with a command",
+        "mine.yaml:3:67 conversation.env: expected only with a command",
+        "mine.yaml:3:76 conversation.timeout: expected only with a command",
+        "mine.yaml:3:88 conversation.runs: expected only with a command",
+        "mine.yaml:3:97 conversation.content: expected only with a command",
     ]
     assert not is_valid(text)
 

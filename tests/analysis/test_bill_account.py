@@ -95,7 +95,7 @@ def plain_cost(files: Iterable[SessionFile]) -> tuple[int, Decimal]:
 
 
 def plain_call_cost(call: BilledCall) -> Decimal:
-    own = [(call.model, call.tokens)] if any(call.tokens[:4]) else []  # without input it is no bill
+    own = [(call.model, call.tokens)] if any(call.tokens[:4]) or call.extra else []  # without input it is no bill
     passes = [*own, *((model or call.model, tokens) for model, tokens in call.extra)]
     total = ZERO
     for model, tokens in passes:

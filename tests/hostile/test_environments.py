@@ -25,7 +25,7 @@ JSON_COMMANDS = (
     "whatif log.jsonl --json --tokens bytes",
     "optimize log.jsonl --json --tokens bytes",
     "lint log.jsonl --json",
-    "bill log.jsonl --json",
+    "bill log.jsonl --json --timezone UTC",
     "next log.jsonl --json --counter bytes --at 2026-03-07T12:00:00Z",
     "recording diff log.jsonl log.jsonl --json",
     f"run {SIGNED} --json --no-report",

@@ -35,7 +35,7 @@ FILES = {
 COMMANDS = (
     "run {}",
     "check {}",
-    "sweep {}",
+    "sweep {} --jobs 1",  # a helper process that is only just starting leaves noise behind
     "run {} --json",
     "whatif {}",
     "lint {}",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cachecost.ledger.layers import DollarsByLayer, Spans, TokensByLayer
 from cachecost.ledger.rows import LayerTokens
 from cachecost.prompts.blocks import Layer
-from cachecost.providers.prices import PriceBook
+from cachecost.providers.prices import STANDARD, PriceBook
 
 # Claude Opus 4.5, USD per million tokens
 READ, FIVE, HOUR, INPUT = Decimal("0.5"), Decimal("6.25"), Decimal(10), Decimal(5)
@@ -69,7 +69,7 @@ def test_the_passes_of_a_call_are_added() -> None:
 
 
 def test_dollars_are_those_of_the_classes() -> None:
-    prices = PriceBook().prices("anthropic", "claude-opus-4-5", date(2026, 3, 1), 0)
+    prices = PriceBook().quote("anthropic", "claude-opus-4-5", date(2026, 3, 1), STANDARD).of(0)
     made = DollarsByLayer(TokensByLayer([SPANS[0][0]]), prices)
     million = Decimal(10**6)
     assert made[Layer.TOOLS] == 50 * READ / million

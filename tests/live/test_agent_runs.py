@@ -183,7 +183,7 @@ def test_other_commands_take_what_the_last_check_recorded(tmp_path: Path) -> Non
         done = run_here(*words, place, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert "as recorded" in done.stdout
-    for words in (("run", "--no-report"), ("sweep", "--seeds", "2")):
+    for words in (("run", "--no-report"), ("sweep", "--seeds", "2", "--jobs", "1")):
         done = run_here(words[0], place, *words[1:], cwd=tmp_path)
         assert done.returncode == 2
         assert "strategies: expected a list" in done.stderr

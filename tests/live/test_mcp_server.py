@@ -197,7 +197,7 @@ def test_bad_input_is_an_error_of_the_tool(tool: str, arguments: dict[str, Any],
 
 def test_all_faults_of_a_file_are_told_as_the_command_tells_them(tmp_path: Path) -> None:
     scenario = tmp_path / "two-faults.yaml"
-    scenario.write_text("name: x\nmodel: gpt-nothing\nsessions: many\n")
+    scenario.write_text("format: 1\nname: x\nmodel: gpt-nothing\nsessions: many\n")
     told, command = failure("explain", paths=[str(scenario)]), run_here("explain", scenario)
     assert told == command.stderr.rstrip()
     assert " errors; nothing was run" in told

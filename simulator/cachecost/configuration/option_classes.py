@@ -140,7 +140,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
 
 WITHOUT_SCENARIO_DEFAULTS = ("live",)
 """Commands whose scenarios take nothing from a file, for the reason of `SPENDING`."""
-WITHOUT_OPTIONS = ("recording schema",)
+WITHOUT_OPTIONS = ("demo", "recording schema")
 NOT_FROM_FILE = {"check": ("volume",), "config": ("all", "json")}
 """Options whose values come from a table of their own (`volumes`), or that say what a settings file does."""
 
