@@ -145,7 +145,7 @@ def _remark(line: StrategyLine) -> str:
     """Why a bar is not compared with the others; "" where it is."""
     if line.refused:
         return f"{line.refused:,} of {line.calls:,} calls refused"
-    return "sees less: compared apart" if line.is_apart else ""
+    return f"{'own assumption' if line.assumes else 'sees less'}: compared apart" if line.is_apart else ""
 
 
 def _parts(cost: Cost, among: int) -> dict[str, float]:
