@@ -22,7 +22,6 @@ from cachecost.conversations.logs import Logs, read_logs, read_sessions
 from cachecost.conversations.time_order import in_file_order
 from cachecost.simulation.engine import AS_RECORDED, Simulation
 from cachecost.simulation.setup import ReplaySetup, ttl_names
-from cachecost.simulation.workload import recorded_workload
 from cachecost.tokens.factory import CALIBRATED
 from cachecost.views.replay.call_rows import call_object
 
@@ -98,6 +97,8 @@ class ReplayJob:
         if self.tokens not in (None, CALIBRATED):
             return calls, self.setup.with_recorded([], self.tokens)
         kept = list(calls)
+        from cachecost.simulation.workload import recorded_workload
+
         recorded = recorded_workload(self.logs.name, kept, self.setup.with_recorded(kept, self.tokens))
         self.bar.begin(REPLAYING, len(kept), CALL)
         return self.bar.count(recorded.calls), recorded.setup

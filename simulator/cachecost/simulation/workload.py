@@ -14,7 +14,6 @@ from cachecost.caches.breakpoints import PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.conversations.calls import Call, PlannedCall, RecordedCall, date_call, name_call
 from cachecost.conversations.logs import Logs, read_logs
-from cachecost.conversations.model import Conversation
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.hosts import host_of
@@ -27,6 +26,7 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.factory import CALIBRATED, FILLER
 
 if TYPE_CHECKING:  # a scenario takes longer to import than a small log to replay
+    from cachecost.conversations.model import Conversation
     from cachecost.scenario import Scenario
     from cachecost.strategies.plan import Strategy
     from cachecost.strategies.spec import StrategySpec
