@@ -93,6 +93,9 @@ results = {
             "variants": [],
             "assumptions": [],
             "strategies": [structured, forced, auto],
+            "compare_to": structured,
+            "question_about": [],
+            "conclusion": [],
             "rules": {"tool_choice_invalidation": value},
         },
     )

@@ -59,7 +59,7 @@ assert (usd["5m"] - prefix) / (usd["5m"] - usd["1h"]) < 0.25
 scenario = root / "scenarios/two-or-four-breakpoints.yaml"
 short, hour = "automatic@5m", "automatic@1h"
 base = {"variants": [], "assumptions": [], "question_about": [], "published_figures": [], "budget": []}
-base |= {"strategies": [short, hour], "compare_to": short}
+base |= {"strategies": [short, hour], "compare_to": short, "conclusion": []}
 base["model"] = "claude-opus-4-6"
 minutes = [1, 3, 4.7, 5.3, 15, 30, 45, 58, 61, 75]
 found = [

@@ -124,16 +124,20 @@ def opencode(server: Server) -> Done:
     )
 
 
+WITH_BUDGET = "claude-opus-4-5"
+"""A model that takes a budget of thinking, as two clients send it for models that they do not know."""
+
+
 def pi(server: Server) -> Done:
     config = {"providers": {"anthropic": {"baseUrl": server.address}}}
     written(server.folder / "home/.pi/agent/models.json", json.dumps(config))
-    words = ["-p", session.QUESTION, "--provider", "anthropic", "--model", session.MODEL]
+    words = ["-p", session.QUESTION, "--provider", "anthropic", "--model", WITH_BUDGET]
     return server.run(bin_of("pi", "pi"), *words, PI_OFFLINE="1", PI_SKIP_VERSION_CHECK="1")
 
 
-def qwen_code(client: str) -> Run:
-    words = ["-p", session.QUESTION, "--auth-type", "anthropic", "--model", session.MODEL]
-    return lambda server: server.run(bin_of(client, "qwen"), *words, ANTHROPIC_MODEL=session.MODEL)
+def qwen_code(client: str, model: str = session.MODEL) -> Run:
+    words = ["-p", session.QUESTION, "--auth-type", "anthropic", "--model", model]
+    return lambda server: server.run(bin_of(client, "qwen"), *words, ANTHROPIC_MODEL=model)
 
 
 def written(path: Path, text: str) -> Path:
@@ -171,5 +175,7 @@ SESSIONS = {
         f"google-genai-{way}": Session(script("google-genai", "gemini_loop.py", way), "none")
         for way in ("whole", "stream", "automatic")
     },
-    "qwen-code-0.15": Session(qwen_code("qwen-code-0.15"), "qwen-code-0.15", f"{NO_RESULTS}the system prompt"),
+    "qwen-code-0.15": Session(
+        qwen_code("qwen-code-0.15", WITH_BUDGET), "qwen-code-0.15", f"{NO_RESULTS}the system prompt"
+    ),
 }
