@@ -124,7 +124,7 @@ def opencode(server: Server) -> Done:
     )
 
 
-WITH_BUDGET = "claude-opus-4-5"
+WITH_BUDGET = "claude-sonnet-4-5"
 """A model that takes a budget of thinking, as two clients send it for models that they do not know."""
 
 
