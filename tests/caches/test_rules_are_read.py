@@ -5,7 +5,6 @@ A row that nothing reads is listed by `cachecost rules` and changes nothing: the
 
 from __future__ import annotations
 
-import json
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.providers.prices import STANDARD, PriceBook
 from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.rules import ModelRules, RuleBook
+from conversations.session_stores import write_lines
 
 OF_CACHES = (
     *("step_tokens", "reported_step_tokens", "grid_offset_tokens", "recomputed_tokens", "capacity_tokens"),
@@ -72,7 +72,7 @@ def test_what_a_host_states_is_read(host: str, model: str, tmp_path: Path, monke
         for n, request in enumerate(REQUESTS)
     ]
     log = tmp_path / "log.jsonl"
-    log.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_lines(log, rows)
     read: set[str] = set()
 
     def note(rules: ModelRules, name: str) -> Any:

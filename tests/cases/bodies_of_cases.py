@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
@@ -54,8 +51,3 @@ def chat(turn: int, ttl: str = "5m") -> Row:
     messages.pop()
     messages[-1]["content"][0] |= breakpoint(ttl)
     return question(0, ttl=ttl) | {"messages": messages}
-
-
-def write_rows(path: Path, rows: Iterable[Row]) -> Path:
-    path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
-    return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import pairwise
@@ -22,6 +21,7 @@ from conversations.session_stores import (
     codex_says,
     codex_sum,
     codex_usage,
+    write_lines,
 )
 from conversations.test_transcript_reader import SAYS, system
 from conversations.test_transcript_reader import answer as replied
@@ -31,12 +31,6 @@ CASE = "16-equal-time-stamps"
 Row = dict[str, Any]
 STATIC = 10_000
 STEP = 500
-
-
-def saved(path: Path, rows: Sequence[Row]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def reads(folder: Path, *words: object) -> list[tuple[int, str]]:
@@ -82,7 +76,7 @@ def chain(number: int, at: float, every: float = 0.0, before: str | None = None,
 @pytest.mark.parametrize("number", [3, 40])
 def test_copied_calls_of_a_transcript_are_one_after_another(tmp_path: Path, at: float, number: int) -> None:
     rows = [*chain(number, at), *chain(1, at + 60, before=f"m{number - 1}a", first=number)]
-    saved(tmp_path / "session.jsonl", rows)
+    write_lines(tmp_path / "session.jsonl", rows)
     found = reads(tmp_path, "session.jsonl")
     assert found[0] == (0, "cold_start")
     assert found[1:] == [(STATIC + STEP * one, "hit") for one in range(1, number + 1)]
@@ -93,7 +87,9 @@ def test_a_compaction_among_copied_calls(tmp_path: Path) -> None:
     boundary = system("cut", "m2a", 7.5, "compact_boundary")
     summary = asks("sum", "cut", 7.5, "so far", isCompactSummary=True)
     after = replied("last", "sum", 7.5, (3, STATIC, 700, 40), SAYS, name="msg_last", request="req_last")
-    saved(tmp_path / "session.jsonl", [*chain(3, 7.5), boundary, summary, after, *chain(1, 90, before="last", tag="z")])
+    write_lines(
+        tmp_path / "session.jsonl", [*chain(3, 7.5), boundary, summary, after, *chain(1, 90, before="last", tag="z")]
+    )
     found = list(read_calls(tmp_path / "session.jsonl"))
     assert all(one.start < other.start for one, other in pairwise(found))
     assert reads(tmp_path, "session.jsonl")[3][1] != "concurrent_write"
@@ -102,7 +98,7 @@ def test_a_compaction_among_copied_calls(tmp_path: Path) -> None:
 def test_two_chains_with_one_stamp_are_concurrent(tmp_path: Path) -> None:
     """The first calls of two sub-agents; within each the calls are one after another."""
     agents = [chain(2, 7.5, tag=tag, isSidechain=True, agentId=tag) for tag in ("p", "q")]
-    saved(tmp_path / "session.jsonl", [*agents[0], *agents[1], *chain(1, 60, tag="z")])
+    write_lines(tmp_path / "session.jsonl", [*agents[0], *agents[1], *chain(1, 60, tag="z")])
     starts = {call.id.partition(" ")[0]: call.start for call in read_calls(tmp_path / "session.jsonl")}
     assert starts["msg_p0"] == starts["msg_q0"] < starts["msg_p1"] == starts["msg_q1"] < starts["msg_z0"]
     found = reads(tmp_path, "session.jsonl")
@@ -117,8 +113,8 @@ def test_a_copy_has_the_time_of_the_original(tmp_path: Path, names: tuple[str, s
     copied = chain(3, 650)
     copied[-1]["message"]["usage"]["output_tokens"] += more
     new = replied("n", "nq", 655, (3, 0, 12_000, 40), SAYS, name="msg_n", request="req_n")
-    saved(tmp_path / f"{names[0]}.jsonl", original)
-    saved(tmp_path / f"{names[1]}.jsonl", [*copied, asks("nq", "m2a", 653, "go on"), new])
+    write_lines(tmp_path / f"{names[0]}.jsonl", original)
+    write_lines(tmp_path / f"{names[1]}.jsonl", [*copied, asks("nq", "m2a", 653, "go on"), new])
     found = json_of(run_in(tmp_path, "bill", "a.jsonl", "b.jsonl", "--json"))
     assert (found["calls"], [(one["cause"], one["tokens"]) for one in found["causes"]]) == (
         4,
@@ -129,7 +125,7 @@ def test_a_copy_has_the_time_of_the_original(tmp_path: Path, names: tuple[str, s
 
 def test_without_the_original_nothing_is_said_of_the_time(tmp_path: Path) -> None:
     new = replied("n", "nq", 655, (3, 0, 12_000, 40), SAYS, name="msg_n", request="req_n")
-    saved(tmp_path / "session.jsonl", [*chain(3, 650.25), asks("nq", "m2a", 653, "go on"), new])
+    write_lines(tmp_path / "session.jsonl", [*chain(3, 650.25), asks("nq", "m2a", 653, "go on"), new])
     done = run_in(tmp_path, "bill", "session.jsonl")
     assert "after caching 11,500 tokens nothing was found" in done.stdout
 
@@ -144,13 +140,13 @@ def test_copies_are_not_called_sub_agents_that_started_together(tmp_path: Path, 
             row["timestamp"] = f"{row['timestamp'][:17]}{second:06.3f}Z"
         if row["uuid"] in ("p1a", "q1a"):  # both read nothing, and wrote all again
             row["message"]["usage"].update(cache_read_input_tokens=0, cache_creation_input_tokens=11_000)
-    saved(tmp_path / "session.jsonl", rows)
+    write_lines(tmp_path / "session.jsonl", rows)
     causes = json_of(run_in(tmp_path, "bill", "session.jsonl", "--json"))["causes"]
     assert [one["cause"] for one in causes] == ["billed_not_explained"]
 
 
 def test_three_thousand_copied_calls_take_no_longer_than_others(tmp_path: Path) -> None:
-    saved(tmp_path / "session.jsonl", [*chain(3_000, 7.5), *chain(1, 60, tag="z")])
+    write_lines(tmp_path / "session.jsonl", [*chain(3_000, 7.5), *chain(1, 60, tag="z")])
     found = list(read_calls(tmp_path / "session.jsonl"))
     assert all(one.start < other.start for one, other in pairwise(found))
     assert found[-2].start - found[0].start < 0.002
@@ -171,7 +167,7 @@ def test_answers_with_one_id(tmp_path: Path, second: tuple[str, float, Any], exp
     between = asks("q1", "m0a", 9, "and now?")
     again = replied("again", parent, at, bill, SAYS, name="msg_m0", request="req_m0")
     other = chain(1, 8, before="m0a", tag="o") if parent == "m0q" else []
-    saved(tmp_path / "session.jsonl", [*chain(1, 7), *([between] if parent == "q1" else other), again])
+    write_lines(tmp_path / "session.jsonl", [*chain(1, 7), *([between] if parent == "q1" else other), again])
     billed = json_of(run_in(tmp_path, "bill", "session.jsonl", "--json"))
     calls = list(read_calls(tmp_path / "session.jsonl"))
     assert billed["calls"] == len(calls) == expected + bool(other)
@@ -209,7 +205,7 @@ def test_equal_stamps_inside_a_request_log(
         request("50", (user(text(300)),)),
     ]
     for order in (rows, [rows[2], *rows[:2]]):
-        saved(tmp_path / "log.jsonl", order)
+        write_lines(tmp_path / "log.jsonl", order)
         causes = [one for _, one in reads(tmp_path, "log.jsonl", "--tokens", "bytes")]
         assert causes[order.index(rows[1])] == cause
 
@@ -230,7 +226,7 @@ def test_calls_of_a_copied_codex_turn_are_one_after_another(tmp_path: Path) -> N
         rows += [codex_says(1, "user", f"more {number}"), codex_says(1, "assistant", "done")]
         rows.append(codex_count(1, usage, codex_sum(*usages[:number])))
     own = codex_line(500, "event_msg", type="task_started", started_at=1.0)
-    path = saved(tmp_path / "rollout-t-2.jsonl", [*rows, own])
+    path = write_lines(tmp_path / "rollout-t-2.jsonl", [*rows, own])
     found = list(read_calls(path))
     assert len({call.timestamp for call in found}) <= 1
     assert all(one.start < other.start for one, other in pairwise(found))

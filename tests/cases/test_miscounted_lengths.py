@@ -6,8 +6,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from bodies_of_cases import Row, breakpoint, chat, row, text, usage, write_rows
+from bodies_of_cases import Row, breakpoint, chat, row, text, usage
 from case_files import Run, json_of, run_in
+
+from conversations.session_stores import write_lines
 
 CASE = "33-clock-and-short-tool-counts"
 TOOLS = 1_003
@@ -51,7 +53,7 @@ def test_a_change_is_told_beside_what_nothing_explains(tmp_path: Path, read: int
     """The time changes and the tools stay. Where not even they were read, the call has two parts."""
     cached = 6_000
     bills = [usage(0, cached), usage(read, cached + 400 - read), usage(read, cached + 800 - read)]
-    write_rows(tmp_path / "log.jsonl", [row(20 * call, dated(call), bill) for call, bill in enumerate(bills, 1)])
+    write_lines(tmp_path / "log.jsonl", [row(20 * call, dated(call), bill) for call, bill in enumerate(bills, 1)])
     found = json_of(run_in(tmp_path, "explain", "log.jsonl", "--json"))
     assert [(one["code"], one["call"]) for one in found["findings"]] == [("CC110", 2), ("CC110", 3)]
     assert [one["call"] for one in found["not_explained"]] == ([] if is_explained else [2, 3])

@@ -20,6 +20,7 @@ from cachecost.conversations.readers.claude_code.transcript import read_steps
 from cachecost.conversations.transcript_steps import steps_to_records
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from conversations.session_stores import write_lines
 
 MTOK = Decimal("1e-6")
 PEAK = "2026-11-20T02:00:00Z"
@@ -32,8 +33,7 @@ def by_class(bill: Mapping[str, Any]) -> dict[str, Decimal]:
 
 
 def written(folder: Path, *rows: Mapping[str, Any]) -> Path:
-    (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return folder
+    return write_lines(folder / "log.jsonl", rows).parent
 
 
 def call(**changes: Any) -> dict[str, Any]:

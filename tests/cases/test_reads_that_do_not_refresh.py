@@ -13,6 +13,7 @@ from case_files import DATA
 
 import cachecost
 from cachecost.providers.rules import ModelRules, RuleBook
+from conversations.session_stores import write_lines
 
 LOG = DATA / "57-reads-that-do-not-refresh" / "log.jsonl"
 TTL = {"5m": 600.0, "1h": 600.0}
@@ -35,7 +36,7 @@ def in_system(folder: Path) -> Path:
         row["request"]["messages"] = [{"role": "user", "content": "go"}]
         row["request"]["model"], row["host"] = "claude-sonnet-5", "anthropic"
     log = folder / "log.jsonl"
-    log.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_lines(log, rows)
     return log
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bodies_of_cases import Row, chat, question, row, usage, write_rows
+from bodies_of_cases import Row, chat, question, row, usage
 from case_files import Run, json_of, rows_of, run_in
+
+from conversations.session_stores import write_lines
 
 READ = Decimal("0.5")
 """USD per million tokens of claude-opus-4-8; a 5m write is 6.25."""
@@ -88,7 +90,7 @@ EARLY, UNKNOWN = "CC305", "CC900"
 def test_a_gap_within_a_plausible_time_to_first_token_is_enough(
     tmp_path: Path, rows: list[Row], expected: list[tuple[str, int]]
 ) -> None:
-    write_rows(tmp_path / "log.jsonl", rows)
+    write_lines(tmp_path / "log.jsonl", rows)
     assert findings(run_in(tmp_path, "explain", "log.jsonl", "--json")) == expected
     bill = json_of(run_in(tmp_path, "bill", "log.jsonl", "--json"))
     causes = {EARLY: "concurrent_write", UNKNOWN: "billed_not_explained"}
@@ -99,7 +101,7 @@ def test_a_gap_within_a_plausible_time_to_first_token_is_enough(
 
 def test_a_loss_that_nothing_explains_is_no_needless_write(tmp_path: Path) -> None:
     """Others send the prefix in time, so a breakpoint there is right."""
-    write_rows(tmp_path / "log.jsonl", [row(40 * number, question(number), WROTE) for number in range(4)])
+    write_lines(tmp_path / "log.jsonl", [row(40 * number, question(number), WROTE) for number in range(4)])
     found = json_of(run_in(tmp_path, "explain", "log.jsonl", "--json"))
     assert not [one for one in (*found["findings"], *found["notes"]) if one["code"] == "CC405"]
     assert [one["call"] for one in found["not_explained"]] == [2, 3, 4]

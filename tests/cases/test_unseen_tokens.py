@@ -16,6 +16,7 @@ from cachecost.conversations.readers.http.gemini import from_generate_content
 from cachecost.prompts.wire import block_of
 from cachecost.tokens.content import hidden_content, parts_of
 from cachecost.tokens.factory import make_counter
+from conversations.session_stores import write_lines
 
 SEARCH, VIDEO, REASONING = "17-search-follow-up", "18-video-bytes", "19-xai-reasoning-kept"
 BYTES = b64encode(bytes(range(256)) * 120).decode()
@@ -57,7 +58,7 @@ def conversation(folder: Path, *bills: int, item: dict[str, Any] | None) -> None
         got = response(number, tokens, *([item] if item and not number else []))
         lines.append({"request": {"model": "gpt-5-nano", "input": list(items)}, "response": got})
         items += got["output"]
-    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(folder / "log.jsonl", lines)
 
 
 @pytest.mark.parametrize("kind", ["web_search_call", "file_search_call", "x_search_call", "code_interpreter_call"])

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bodies_of_cases import Row, chat, question, row, write_rows
+from bodies_of_cases import Row, chat, question, row
 from case_files import Run, json_of, rows_of, run_in
+
+from conversations.session_stores import write_lines
 
 CASE = "03-short-pauses-1h"
 TO_5M = Decimal("20") - Decimal("12.5")
@@ -21,7 +23,7 @@ def alternative(report: Any, name: str) -> Any:
 
 
 def explained(folder: Path, rows: list[Row]) -> list[tuple[str, int]]:
-    write_rows(folder / "log.jsonl", rows)
+    write_lines(folder / "log.jsonl", rows)
     found = json_of(run_in(folder, "explain", "log.jsonl", "--json", "--tokens", "bytes"))
     return [(finding["code"], finding["call"]) for finding in found["findings"]]
 
@@ -92,7 +94,7 @@ def _other(turn: int) -> list[Row]:
 
 def test_six_pauses_of_8_to_17_minutes_ask_for_1h(tmp_path: Path) -> None:
     minutes = [8, 17, 9, 12, 10, 15]
-    write_rows(tmp_path / "log.jsonl", at([60.0 * pause for pause in minutes], "5m"))
+    write_lines(tmp_path / "log.jsonl", at([60.0 * pause for pause in minutes], "5m"))
     report = run_in(tmp_path, "whatif", "log.jsonl", "--tokens", "bytes")
     assert "· ttl=1h $" in report.stdout.splitlines()[0], report.stdout
     found = json_of(run_in(tmp_path, "explain", "log.jsonl", "--json", "--tokens", "bytes"))
