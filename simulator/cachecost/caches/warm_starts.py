@@ -164,13 +164,11 @@ class SentPrefixes:
         It ends at the breakpoint of an earlier call whose estimated length is nearest, within the error of the counts.
         """
         share, ends = max(call.error_margin, MISCOUNTED), list[tuple[int, Prefix]]()
-        node: Prefix | None = call.prompt.end
-        while node is not None:
-            if node in self._marked and sizes.told(node) is None and _is_found(node, call):
+        for node in self._marked_in(call.prompt):
+            if sizes.told(node) is None and _is_found(node, call):
                 tokens = sizes.of(node)
                 if abs(tokens - call.read) <= max(TOLERANCE, share * sizes.doubt(tokens)):
                     ends.append((abs(tokens - call.read), node))
-            node = node.parent
         nearest = min(ends, key=itemgetter(0), default=None)
         return MeasuredRead(call.number, nearest[1], call.read) if nearest else None
 
@@ -187,23 +185,23 @@ class SentPrefixes:
 
     def has_surely_written(self, prompt: Prompt, read: int, told: Told) -> bool:
         """Whether an earlier call placed a breakpoint at the end of what was read, by the lengths from bills."""
-        node: Prefix | None = prompt.end
-        while node is not None:
-            if node in self._marked and abs((told(node) or -read) - read) <= TOLERANCE:
-                return True
-            node = node.parent
-        return False
+        return any(abs((told(node) or -read) - read) <= TOLERANCE for node in self._marked_in(prompt))
 
     def _has_written(self, prompt: Prompt, read: int, sizes: KnownSizes) -> bool:
         """Whether an earlier call of the recording placed a breakpoint at the end of what was read."""
+        for node in self._marked_in(prompt):
+            slack = TOLERANCE if sizes.told(node) is not None else max(TOLERANCE, ESTIMATED * read)
+            if abs(sizes.of(node) - read) <= slack:
+                return True
+        return False
+
+    def _marked_in(self, prompt: Prompt) -> Iterator[Prefix]:
+        """The prefixes of a prompt that end at a breakpoint of an earlier call, the longest first."""
         node: Prefix | None = prompt.end
         while node is not None:
             if node in self._marked:
-                slack = TOLERANCE if sizes.told(node) is not None else max(TOLERANCE, ESTIMATED * read)
-                if abs(sizes.of(node) - read) <= slack:
-                    return True
+                yield node
             node = node.parent
-        return False
 
     def _unsent(self, call: SentCall) -> Iterator[Prefix]:
         """The prefixes that no earlier call sent and that a breakpoint of this one finds."""
