@@ -70,19 +70,6 @@ def test_a_conversation_has_no_calls_to_replay(tmp_path: Path) -> None:
     assert done.stderr.startswith("talk.jsonl expected recorded calls; got a conversation (recording: ")
 
 
-def test_names_keys_and_addresses_are_replaced_where_content_is_kept(tmp_path: Path) -> None:
-    said = "I am in /home/quentinsky/work; mail quentin.sky@corp.io, key sk-ant-api03-" + "AbCdEfGhIjKlMnOp" * 4
-    secret = [{"role": "user", "content": said}, {"role": "assistant", "content": "hello quentinsky"}]
-    request = {"model": "claude-opus-4-6", "messages": secret}
-    log_file(tmp_path, row(0), {"timestamp": "2026-03-07T10:01:00Z", "request": request})
-    made = run_here("import", "log.jsonl", "-o", "out.jsonl", "--redact", cwd=tmp_path)
-    assert (made.returncode, made.stderr) == (0, "")
-    assert "redacted: 1 e-mail addresses, 1 keys, 2 names\n" in made.stdout
-    kept = (tmp_path / "out.jsonl").read_text()
-    assert "secret secret" in kept
-    assert not any(word in kept for word in ("quentin", "corp.io", "AbCdEfGh"))
-
-
 def test_recordings_under_one_key_can_be_compared_and_sizes_can_be_rounded(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(b"some bytes")
 
@@ -100,13 +87,9 @@ def test_recordings_under_one_key_can_be_compared_and_sizes_can_be_rounded(tmp_p
 
 def test_options_that_do_not_go_together_are_told(tmp_path: Path) -> None:
     log_file(tmp_path, row(0))
-    for how, why in (
-        (("--redact", "--content", "digest"), "--redact is for content that is kept; --content digest keeps none"),
-        (("--round-sizes", "8"), "--key and --round-sizes are for --content digest"),
-    ):
-        done = run_here("import", "log.jsonl", "-o", "out.jsonl", *how, cwd=tmp_path)
-        assert done.returncode == 2 and why in done.stderr
-        assert not (tmp_path / "out.jsonl").exists()
+    done = run_here("import", "log.jsonl", "-o", "out.jsonl", "--round-sizes", "8", cwd=tmp_path)
+    assert done.returncode == 2 and "--key and --round-sizes are for --content digest" in done.stderr
+    assert not (tmp_path / "out.jsonl").exists()
 
 
 def test_a_recording_that_is_there_is_kept_unless_it_is_the_same_or_force_is_given(tmp_path: Path) -> None:

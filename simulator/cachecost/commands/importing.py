@@ -33,11 +33,6 @@ if TYPE_CHECKING:
 @click.option("-o", "--out", required=True, type=RecordingPath(), help="Recording to write (.jsonl), or a folder.")
 @content_option
 @click.option(
-    "--redact",
-    is_flag=True,
-    help="Replace names, keys and e-mail addresses that are recognized in kept content; review the result.",
-)
-@click.option(
     "--round-sizes",
     type=click.IntRange(1),
     default=1,
@@ -61,7 +56,6 @@ def import_(
     logs: tuple[Path, ...],
     out: Path,
     content: str,
-    redact: bool,
     round_sizes: int,
     key: Path | None,
     format_: str,
@@ -82,8 +76,6 @@ def import_(
     from cachecost.conversations.importing import ImportOptions, import_files
     from cachecost.tokens.raw import count_content
 
-    if content == "digest" and redact:
-        raise click.UsageError("--redact is for content that is kept; --content digest keeps none")
     if content == "keep" and (key or round_sizes > 1):
         raise click.UsageError("--key and --round-sizes are for --content digest")
 
@@ -97,7 +89,6 @@ def import_(
             print_diagnostic,
             shared.setup.prices,
             shared.host,
-            redact,
             round_sizes,
             key,
             force,
@@ -126,8 +117,6 @@ def _print_report(report: ImportReport) -> None:
         asked = f", {one.inquiries} inquiries" if one.inquiries else ""
         held = f"{one.calls} calls in {one.conversations} conversations{asked}"
         click.echo(f"{one.recording}  {held}  ({one.format}: {one.reason})")
-        if one.hidden:
-            click.echo("redacted: " + ", ".join(f"{number:,} {kind}" for kind, number in sorted(one.hidden.items())))
     billed = report.billed_usage
     if billed.total_input:
         parts = f"{tokens(billed.read)} read, {tokens(billed.write)} written, {tokens(billed.input_tokens)} uncached"

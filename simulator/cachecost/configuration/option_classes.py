@@ -53,7 +53,7 @@ SETTABLE: Mapping[str, tuple[str, ...]] = {
         *(*LOG, "json", *RULES_AND_PRICES),
     ),
     "view": ("since", "project", "session", "beside", "no-browser", "port", "format", *RULES_AND_PRICES),
-    "import": ("content", "redact", "round-sizes", *LOG, "source", "licence", "json", *RULES_AND_PRICES),
+    "import": ("content", "round-sizes", *LOG, "source", "licence", "json", *RULES_AND_PRICES),
     "replay": (*LOG, "strategy", "all", "model", "capacity", "tokens", "json", *RULES_AND_PRICES),
     "explain": (*LOG, "strategy", "tokens", "assumptions", "json", *RULES_AND_PRICES),
     "check": ("reports", "sessions-per-day", "fail-under", "json", "github", "badge-shows"),

@@ -16,8 +16,7 @@ from cachecost.providers.usage import Usage
 class ImportedFile:
     """One file, or several merged ones: the detected format and the reason, and the recording with its contents.
 
-    `calls` counts the calls of a log, or the replies of a conversation. `bill` has the usage and dollars of the file,
-    `hidden` the number of redactions by kind.
+    `calls` counts the calls of a log, or the replies of a conversation. `bill` has the usage and dollars of the file.
     """
 
     file: str
@@ -29,7 +28,6 @@ class ImportedFile:
     conversations: int = 1
     inquiries: int = 0
     bill: BillTotal = field(default_factory=BillTotal)
-    hidden: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)

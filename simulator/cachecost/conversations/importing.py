@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import count as count_from
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cachecost.base.atomic_files import CannotWrite, private_mode
 from cachecost.base.errors import Fault, InputError
@@ -31,9 +29,6 @@ from cachecost.prompts.blocks import Block
 from cachecost.providers.hosts import AUTO_HOST
 from cachecost.providers.prices import PriceBook
 
-if TYPE_CHECKING:
-    from cachecost.conversations.redaction.redactor import Redactor
-
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
@@ -41,9 +36,8 @@ class ImportOptions:
 
     "digest" as `content` keeps none (content_free.py): `count` then counts blocks before it is removed, sizes and
     counts are rounded up to multiples of `round_to`, and digests use the key in `key_file`, or else one derived from
-    the source. `redact` replaces names, keys and e-mail addresses in kept content (redaction/). `source` and `licence`
-    go into every header. `prices` turn the usage of logged calls into dollars, on `host` if they name none. Without
-    `overwrite`, a recording that exists with other content is kept.
+    the source. `source` and `licence` go into every header. `prices` turn the usage of logged calls into dollars, on
+    `host` if they name none. Without `overwrite`, a recording that exists with other content is kept.
     """
 
     content: Content = "keep"
@@ -54,7 +48,6 @@ class ImportOptions:
     warn: Warn = quiet
     prices: PriceBook | None = None
     host: str = AUTO_HOST
-    redact: bool = False
     round_to: int = 1
     key_file: Path | None = None
     overwrite: bool = True
@@ -176,45 +169,27 @@ def _import(group: Sequence[_Source], target: _Target, options: ImportOptions) -
 def _import_conversation(one: _Source, target: _Target, options: ImportOptions) -> ImportedFile:
     name, reason = one.format
     read = CONVERSATIONS[name].read(one.path, options.warn)
-    redactor = _redactor() if options.redact else None
-    if redactor:
-        redactor.learn(read)
-        read = redactor.conversation(read)
     title = options.header(read.name, read.source, read.licence)
     place = target.place(title.name, [one.path])
     whole = replace(read, source=title.source, licence=title.licence)
     recording.write(whole, place, options.blocks([one.path]), options.overwrite, private_mode([one.path]))
-    found = ImportedFile(str(one.path), name, reason, str(place), title.name, len(read.replies), 1, len(read.inquiries))
-    return replace(found, hidden=redactor.counts) if redactor else found
+    return ImportedFile(str(one.path), name, reason, str(place), title.name, len(read.replies), 1, len(read.inquiries))
 
 
 def _import_calls(group: Sequence[_Source], target: _Target, options: ImportOptions) -> ImportedFile:
     name, reason = group[0].format
     paths = [one.path for one in group]
     header = _header_of(paths[0]) if name == "calls" and len(group) == 1 else Title(_name_of(paths, target))
-    redactor = _learn_names(group) if options.redact else None
-    named = replace(header, name=redactor.text(header.name)) if redactor else header
-    title = options.header(named.name, named.source, named.licence)
+    title = options.header(header.name, header.source, header.licence)
     place = target.place(title.name, paths)
     bill, tree = BillTotal(options.prices, options.host), CallTree()
     unknown = UnknownBlocks()
     read = unknown.add_all(merge_calls([one.calls(options.warn) for one in group], options.warn))
     stream = tree.add_all(bill.add_all(read))
-    kept = map(redactor.call, stream) if redactor else stream
-    call_recording.write(title, kept, place, options.blocks(paths), options.overwrite, private_mode(paths))
+    call_recording.write(title, stream, place, options.blocks(paths), options.overwrite, private_mode(paths))
     unknown.report(options.warn)
     whole = str(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
-    return ImportedFile(
-        whole,
-        name,
-        reason,
-        str(place),
-        title.name,
-        bill.calls,
-        tree.conversations,
-        bill=bill,
-        hidden=redactor.counts if redactor else Counter(),
-    )
+    return ImportedFile(whole, name, reason, str(place), title.name, bill.calls, tree.conversations, bill=bill)
 
 
 def _header_of(path: Path) -> Title:
@@ -222,22 +197,6 @@ def _header_of(path: Path) -> Title:
     from cachecost.conversations.readers.call_recording import reader
 
     return reader.title(path)
-
-
-def _redactor() -> Redactor:
-    """A redactor that knows no name; its patterns, which take long to compile, are only needed with --redact."""
-    from cachecost.conversations.redaction.redactor import Redactor
-
-    return Redactor()
-
-
-def _learn_names(group: Sequence[_Source]) -> Redactor:
-    """A redactor that knows all names in the files: a name found late must be hidden in earlier calls, too."""
-    redactor = _redactor()
-    for one in group:
-        for call in one.calls(quiet):
-            redactor.learn(call)
-    return redactor
 
 
 def _name_of(paths: Sequence[Path], target: _Target) -> str:

@@ -126,12 +126,12 @@ def _conversations_of_files(logs: Logs, files: Sequence[InputFile]) -> Iterator[
 
 def _merged(logs: Logs, streams: Iterator[list[RecordedCall]]) -> list[RecordedCall]:
     """The calls of several files, numbered anew and grown from one root."""
-    from cachecost.conversations.block_rewriting import BlockRewriter
     from cachecost.conversations.merging import merge_calls
+    from cachecost.conversations.thread_joining import ThreadJoiner
 
-    rewriter = BlockRewriter()
+    joiner = ThreadJoiner()
     found = list(streams)
-    return [_renumbered(rewriter.call(call)) for call in merge_calls(found, logs.warn)]
+    return [_renumbered(joiner.call(call)) for call in merge_calls(found, logs.warn)]
 
 
 def _renumbered(call: RecordedCall) -> RecordedCall:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cachecost.conversations.redaction.keys import keys_in
+from cachecost.analysis.lint.keys import keys_in
 
 BEFORE, AFTER = 32, 48
 KEY_LENGTH = 256

@@ -16,7 +16,6 @@ from typing import Any
 from cachecost.base.atomic_files import open_whole, private_mode
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.conversations import call_recording, recording
-from cachecost.conversations.block_rewriting import BlockRewriter
 from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import RecordedCall
@@ -27,6 +26,7 @@ from cachecost.conversations.model import Conversation, Reply, Results
 from cachecost.conversations.readers.call_recording import reader as our_calls
 from cachecost.conversations.readers.detect import CONVERSATIONS, detect, read_calls, read_conversation
 from cachecost.conversations.recording import Content, encode_record
+from cachecost.conversations.thread_joining import ThreadJoiner
 
 RANGE = re.compile(r"(\d+)(?:(-)(\d*))?", re.ASCII)
 
@@ -192,11 +192,11 @@ def concat(
     if not timed:
         warn("some calls have no timestamp: recordings are joined in the order given")
     in_order = merge(*logs, key=lambda call: call.start) if timed else join_in_order(logs)
-    rewriter = BlockRewriter()
+    joiner = ThreadJoiner()
     titles = [title_of(path, format_) for path in paths]
     title = Title(out.stem, _all_of(one.source for one in titles), _all_of(one.licence for one in titles))
     content: Content = "digest" if all(content_of(path) == "digest" for path in paths) else "keep"
-    _write_calls(title, map(rewriter.call, in_order), _Output(out, overwrite, private_mode(paths)), content)
+    _write_calls(title, map(joiner.call, in_order), _Output(out, overwrite, private_mode(paths)), content)
     total = sum(map(len, logs))
     return WrittenCalls(total, total)
 

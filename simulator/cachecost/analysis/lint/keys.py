@@ -1,4 +1,4 @@
-"""Where keys, tokens and passwords stand in a text.
+"""Where keys, tokens and passwords stand in a text, for excerpts that hide them.
 
 Found are what looks like a secret by itself (the prefixes that providers give their keys, JSON Web Tokens, private
 keys in PEM), and what stands where a secret belongs: after `Bearer`, in `scheme://user:HERE@host`, and in an assignment
@@ -85,7 +85,7 @@ USERINFO = re.compile(r"://(?:[^\s/:@\"'<>\\]*:(?P<password>[^\s/@\"'<>\\]+)|(?P
 
 
 def keys_in(text: str) -> Iterator[Span]:
-    """Keys, tokens and passwords, in no order; some may lie in each other."""
+    """Keys, tokens and passwords, in no order; spans may overlap."""
     for sign, pattern in PATTERNS.items():
         if sign in text:
             yield from (found.span() for found in pattern.finditer(text) if begins(text, found.start()))
@@ -99,12 +99,6 @@ def begins(text: str, start: int) -> bool:
     if start == 0 or not (text[start - 1].isascii() and text[start - 1].isalnum()):
         return True
     return any(ESCAPED.fullmatch(text, max(0, start - width), start) for width in (2, 3, 6))
-
-
-def is_secret_of(name: str, value: str) -> bool:
-    """Whether `value`, a whole text that stands under `name` in an object, is a secret."""
-    named = NAMED.search(name)
-    return named is not None and _is_secret(named[0], value, quoted=True)
 
 
 def _find_by_place(text: str) -> Iterator[Span]:

@@ -1,1 +1,0 @@
-"""Names, keys and e-mail addresses out of recordings whose content is kept."""
