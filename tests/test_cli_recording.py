@@ -41,38 +41,6 @@ def log_file(name: str, *rows: Any) -> None:
     Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_equal_recordings_exit_with_0(folder: Path) -> None:
-    done = Done("diff", "a.jsonl", "a.jsonl")
-    assert (done.code, done.err) == (0, "")
-    assert done.out == "2 calls in A, 2 in B: 2 equal, 0 differ, 0 only in A, 0 only in B\n"
-
-
-def test_different_recordings_exit_with_1(folder: Path) -> None:
-    done = Done("diff", "a.jsonl", "b.jsonl")
-    assert (done.code, done.err) == (1, "")
-    assert done.out == (
-        "call 2: the same blocks\n"
-        "    timestamp: 2026-03-07T10:00:05Z → 2026-03-07T10:00:06Z\n"
-        "2 calls in A, 2 in B: 1 equal, 1 differ, 0 only in A, 0 only in B\n"
-    )
-    done = Done("diff", "a.jsonl", "b.jsonl", "--json")
-    told = json.loads(done.out)
-    assert (done.code, told["is_equal"], told["changes"][0]["fields"].keys()) == (1, False, {"timestamp"})
-
-
-def test_what_cannot_be_compared_exits_with_2(folder: Path) -> None:
-    Path("talk.jsonl").write_text('{"format":1,"kind":"conversation","content":"keep","name":"n"}\n')
-    for pair, found in (
-        (("a.jsonl", "talk.jsonl"), "got a conversation"),
-        (("talk.jsonl", "a.jsonl"), "got recorded calls"),
-    ):
-        done = Done("diff", *pair)
-        assert done.code == 2 and done.out == "" and found in done.err
-    log_file("bad.jsonl", {"request": {"messages": []}})
-    done = Done("diff", "a.jsonl", "bad.jsonl")
-    assert (done.code, done.err.splitlines()[0]) == (2, "bad.jsonl:1 model: expected a model id; got nothing")
-
-
 def test_recordings_are_put_together(folder: Path) -> None:
     done = Done("concat", "a.jsonl", "b.jsonl", "-o", "c.jsonl")
     assert (done.code, done.out, done.err) == (0, "c.jsonl  4 calls of 2 recordings\n", "")

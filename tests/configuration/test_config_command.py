@@ -32,8 +32,8 @@ my-agent = 400
 strategy = ["none", "automatic"]
 host = "openai"
 
-[tool.cachecost.recording.diff]
-json = false
+[tool.cachecost.recording.cut]
+calls = "2-"
 """
 SHOWN = """\
 Settings file: ../pyproject.toml
@@ -45,7 +45,7 @@ rule                 ttl_in_key = true, seed = 3  ../pyproject.toml:9
 volumes.my-agent     400                          ../pyproject.toml:14
 replay.strategy      none, automatic              ../pyproject.toml:17
 replay.host          openai                       ../pyproject.toml:18
-recording.diff.json  false                        ../pyproject.toml:21
+recording.cut.calls  2-                           ../pyproject.toml:21
 CACHECOST_TOKENS     tiktoken                     environment
 """
 
@@ -91,7 +91,7 @@ def test_the_same_as_json() -> None:
     }
     values = [row["value"] for row in whole["settings"]]
     assert values[:2] == ["bedrock", "2026-03-07"]
-    assert values[3:] == [{"ttl_in_key": True, "seed": 3}, 400, ["none", "automatic"], "openai", False, "tiktoken"]
+    assert values[3:] == [{"ttl_in_key": True, "seed": 3}, 400, ["none", "automatic"], "openai", "2-", "tiktoken"]
 
 
 def test_all_shows_every_option_with_its_origin() -> None:

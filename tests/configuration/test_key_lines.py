@@ -35,7 +35,7 @@ volumes = { g = 1 }
 
   [ tool . "cachecost" . check ]
   reports = "r"
-recording.diff.json = true
+recording.cut.calls = "2-"
 [[list]]
 h = 1
 [[list]]
@@ -56,7 +56,7 @@ def test_every_way_to_write_a_key() -> None:
         (*ours, "volumes"): 20,
         (*ours, "check"): 22,
         (*ours, "check", "reports"): 23,
-        (*ours, "check", "recording", "diff", "json"): 24,
+        (*ours, "check", "recording", "cut", "calls"): 24,
         ("list",): 25,
         ("list", "h"): 26,
     }

@@ -35,12 +35,12 @@ def test_names_have_hyphens_or_underscores() -> None:
 
 def test_tables_of_commands_subcommands_and_volumes() -> None:
     text = (
-        '[tool.cachecost]\nrules = "r.toml"\n[tool.cachecost.recording.diff]\njson = true\n[tool.cachecost.volumes]\n'
+        '[tool.cachecost]\nrules = "r.toml"\n[tool.cachecost.recording.cut]\ncalls = "2-"\n[tool.cachecost.volumes]\n'
     )
     stated = settings_of(f"{text}my_agent = 4\n", "pyproject.toml").settings
     assert [(one.command, one.key, one.value) for one in stated] == [
         ("", "rules", "r.toml"),
-        ("recording diff", "json", True),
+        ("recording cut", "calls", "2-"),
         ("volumes", "my_agent", 4),
     ]
 
@@ -78,7 +78,7 @@ max-usd = 5
 [statusline]
 format = "{model}"
 
-[recording.dif]
+[recording.cutt]
 json = true
 
 [init]
@@ -105,7 +105,7 @@ tokens = "count_tokens"
         "that may cost",
         "cachecost.toml:23 statusline.format: cannot be set in a file: a client waits for this command, so it reads "
         "no settings file; set CACHECOST_STATUSLINE",
-        "cachecost.toml:25 recording.dif: unknown key (did you mean 'diff'?)",
+        "cachecost.toml:25 recording.cutt: unknown key (did you mean 'cut'?)",
         "cachecost.toml:29 init.x: unknown key; nothing of this command is set in a file",
         "cachecost.toml:32 replay.tokens: count_tokens cannot be set in a file: it sends what is counted to an API",
     ]

@@ -1,9 +1,11 @@
-"""Recordings compared, cut and put together: what is said of them, and that what stays replays as before."""
+"""Recordings cut and put together: what is said of them, and that what stays is as it was."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_logs import lines, logs
+from shapes import whole as shape_of
 
 from cachecost.base.errors import InputError
 from cachecost.conversations import call_recording, recording
@@ -26,16 +29,12 @@ from cachecost.conversations.editing.cutting import (
     cut_conversation,
     parse_ranges,
 )
-from cachecost.conversations.editing.diffing import BY_SHAPE, Diff, ItemChange, diff_calls, diff_conversations
-from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, ThreadRewrite
+from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results
 from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import reader as request_log
 from cachecost.prompts.blocks import Part
 from cachecost.prompts.wire import block_of, text_block
-from cachecost.views.recording.diff import diff_lines, diff_object
-
-BREAKPOINT = {"type": "ephemeral"}
 
 
 def row(*texts: str, second: int | None = None, **fields: Any) -> dict[str, Any]:
@@ -59,158 +58,14 @@ def read(folder: Path, *rows: dict[str, Any], digest: bytes = b"") -> list[Recor
     return list(calls.calls(folder / "digest.jsonl"))
 
 
-def differing(folder: Path, a: list[dict[str, Any]], b: list[dict[str, Any]]) -> Diff:
-    return diff_calls(read(folder, *a), read(folder, *b))
-
-
-# --------------------------------------------------------------------------------------------- diff
-
-
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(logs())
-def test_a_recording_differs_from_nothing_it_was_made_into(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
-    told = read(tmp_path, *rows)
-    call_recording.write(Title("other", "elsewhere"), told, tmp_path / "kept.jsonl")
-    kept = list(calls.calls(tmp_path / "kept.jsonl"))
-    assert diff_calls(told, kept) == Diff("call", (len(rows), len(rows)), len(rows), [], [])
-    ours, theirs = read(tmp_path, *rows, digest=b"ours"), read(tmp_path, *rows, digest=b"theirs")
-    found = diff_calls(ours, theirs)
-    assert found.is_equal and found.equal == len(rows)
-    assert diff_calls(ours, ours).notes == []
-
-
-def test_the_first_block_that_differs_is_told_with_its_place(tmp_path: Path) -> None:
-    same = row("a", "b", "c")
-    found = differing(tmp_path, [same, row("a", "to bee", "c", "d")], [same, row("a", "to boo", "see", "d")])
-    (change,) = found.changes
-    assert (change.a, change.b, change.place, change.fields) == (2, 2, "messages.1.0", {})
-    assert list(diff_lines(found)) == [
-        "call 2: messages.1.0 is the first block that differs",
-        '    A  text, assistant, 31 bytes  …ype":"text","text":"to bee"}',
-        '    B  text, assistant, 31 bytes  …ype":"text","text":"to boo"}',
-        "2 calls in A, 2 in B: 1 equal, 1 differ, 0 only in A, 0 only in B",
-    ]
+def written(told: Iterable[RecordedCall]) -> bytes:
+    """The calls as a recording: equal where the calls are."""
+    stream = BytesIO()
+    call_recording.write(Title("n"), told, stream)
+    return stream.getvalue()
 
 
 TOOL = {"name": "x", "input_schema": {}}
-PLACES = [
-    ({"tools": [TOOL]}, {"tools": [TOOL, TOOL], "system": "s"}, "tools.1", (False, True)),
-    ({"tools": [TOOL], "system": "s"}, {"system": "s"}, "tools.0", (True, False)),
-    ({"tools": [TOOL]}, {"tools": [{**TOOL, "description": ""}]}, "tools.0", (True, True)),
-    ({"system": "s"}, {"system": "t"}, "system.0", (True, True)),
-    ({"system": "s"}, {}, "system.0", (True, False)),
-]
-
-
-@pytest.mark.parametrize(("a", "b", "place", "there"), PLACES)
-def test_layers_are_compared_in_prompt_order(
-    tmp_path: Path, a: dict[str, Any], b: dict[str, Any], place: str, there: tuple[bool, bool]
-) -> None:
-    (change,) = differing(tmp_path, [row("q", body=a)], [row("p", body=b)]).changes
-    assert (change.place, (change.was is not None, change.now is not None)) == (place, there)
-
-
-def test_a_longer_thread_differs_where_the_shorter_ends(tmp_path: Path) -> None:
-    found = differing(tmp_path, [row("a")], [row("a", "b")])
-    (change,) = found.changes
-    assert (change.place, change.was, change.fields) == ("messages.1.0", None, {"messages": (1, 2)})
-    assert next(diff_lines(found)) == "call 1: messages.1.0 is the first block that only B has"
-
-
-def test_one_call_more_in_the_middle_is_one_call_more(tmp_path: Path) -> None:
-    a = [row("a"), row("a", "b", "c"), row("z")]
-    found = differing(tmp_path, a, [a[0], row("side"), a[1], a[2]])
-    assert found.changes == [ItemChange(None, 2, description="claude-opus-4-6, 1 messages")]
-    assert list(diff_lines(found)) == [
-        "call 2 is only in B: claude-opus-4-6, 1 messages",
-        "3 calls in A, 4 in B: 3 equal, 0 differ, 0 only in A, 1 only in B",
-    ]
-    found = differing(tmp_path, [a[0], row("side"), a[1], a[2]], a)
-    assert found.changes == [ItemChange(2, None, description="claude-opus-4-6, 1 messages")]
-
-
-def test_usage_breakpoints_times_and_parameters_are_compared(tmp_path: Path) -> None:
-    a = row("a", second=1, usage={"input_tokens": 3, "output_tokens": 4}, host="bedrock", body={"max_tokens": 0})
-    b = row("a", second=2, usage={"input_tokens": 3, "output_tokens": 5}, body={"cache_control": BREAKPOINT})
-    found = differing(tmp_path, [row("z"), a], [a | {"request": row("z")["request"], "host": "x"}, b])
-    first, second = found.changes
-    assert set(first.fields) == {"timestamp", "host"} | {f"usage.{name}" for name in call_recording.TOKENS}
-    assert second.fields == {
-        "params.max_tokens": (0, None),
-        "timestamp": ("2026-03-07T10:00:01Z", "2026-03-07T10:00:02Z"),
-        "host": ("bedrock", None),
-        "usage.output_tokens": (4, 5),
-        "automatic": (None, "5m"),
-    }
-    assert second.place is None
-    told = list(diff_lines(found))
-    assert "call 2: the same blocks" in told and "    usage.output_tokens: 4 → 5" in told
-    assert "    host: bedrock → nothing" in told
-
-
-def test_breakpoints_and_answers_are_compared(tmp_path: Path) -> None:
-    def marked(on: str, answer: str) -> dict[str, Any]:
-        content = [
-            {"type": "text", "text": text, **({"cache_control": BREAKPOINT} if text == on else {})} for text in "ab"
-        ]
-        message = {"role": "user", "content": content}
-        return {"request": {"model": "m", "messages": [message]}, "response": {"content": answer}}
-
-    (change,) = differing(tmp_path, [marked("a", "yes")], [marked("b", "no")]).changes
-    assert change.fields == {"breakpoints": (["messages.0.0 5m"], ["messages.0.1 5m"])}
-    assert change.place == "response.0"
-
-
-def test_another_order_of_keys_is_another_thing(tmp_path: Path) -> None:
-    one, two = ({"output_config": {"format": {"schema": told}}} for told in ({"a": 1, "b": 2}, {"b": 2, "a": 1}))
-    (change,) = differing(tmp_path, [row("a", body=one)], [row("a", body=two)]).changes
-    assert list(change.fields) == ["params.output_config"]
-
-
-def test_a_message_without_blocks_is_still_a_difference(tmp_path: Path) -> None:
-    one, two = (row("a", body={"system": "s"}) for _ in range(2))
-    for told, role in ((one, "user"), (two, "assistant")):
-        told["request"]["messages"].append({"role": role, "content": []})
-    found = differing(tmp_path, [one], [two])
-    assert next(diff_lines(found)) == "call 1: differs in messages without blocks"
-
-
-def test_recordings_under_other_keys_are_compared_by_shape(tmp_path: Path) -> None:
-    a = [row("a", second=1, workspace="w"), row("a", "bb", "c", second=2)]
-    ours = read(tmp_path, *a, digest=b"ours")
-    theirs = read(tmp_path, a[0], row("a", "bbb", "c", second=3), digest=b"theirs")
-    found = diff_calls(ours, theirs)
-    assert found.notes == [BY_SHAPE] and found.equal == 1
-    (change,) = found.changes
-    assert (change.place, list(change.fields)) == ("messages.1.0", ["timestamp"])
-    assert list(diff_lines(found))[1] == "    A  text, assistant, 27 bytes"
-    assert diff_calls(read(tmp_path, *a), ours).is_equal
-
-
-def test_the_object_tells_the_same(tmp_path: Path) -> None:
-    found = differing(tmp_path, [row("a"), row("b")], [row("c")])
-    told = json.loads(json.dumps(diff_object(found)))
-    assert {name: told[name] for name in ("format", "kind", "is_equal", "calls", "notes")} == {
-        "format": 1,
-        "kind": "call",
-        "is_equal": False,
-        "calls": {"a": 2, "b": 1, "equal": 0},
-        "notes": [],
-    }
-    block = {"kind": "text", "role": "user", "size": 26, "counts": {}}
-    assert told["changes"] == [
-        {
-            "a": 1,
-            "b": 1,
-            "block": {
-                "place": "messages.0.0",
-                "a": {**block, "excerpt": '{"type":"text","text":"a"}'},
-                "b": {**block, "excerpt": '{"type":"text","text":"c"}'},
-            },
-            "fields": {},
-        },
-        {"a": 2, "b": None, "block": None, "fields": {}},
-    ]
 
 
 def conversation(*texts: str, model: str = "claude-opus-4-6") -> Conversation:
@@ -235,19 +90,6 @@ def conversation(*texts: str, model: str = "claude-opus-4-6") -> Conversation:
     )
 
 
-def test_conversations_are_compared_event_by_event() -> None:
-    a = conversation()
-    assert diff_conversations(a, conversation()) == Diff("event", (7, 7), 7, [], [])
-    b = conversation("ho", model="claude-opus-4-5")
-    b = replace(b, events=(*b.events[:2], *b.events[3:]))
-    head, first, gone = diff_conversations(a, b).changes
-    assert (head.a, head.fields) == (0, {"model": ("claude-opus-4-6", "claude-opus-4-5")})
-    assert (first.a, first.b, first.place) == (1, 1, "blocks.0")
-    assert gone == ItemChange(3, None, description="inquiry")
-    with pytest.raises(ValueError, match="compare its calls"):
-        diff_conversations(Conversation("n", (ThreadRewrite(0.0, 0, (), "start"),)), a)
-
-
 # ---------------------------------------------------------------------------------------------- cut
 
 
@@ -270,10 +112,10 @@ def test_what_is_no_range_is_told(text: str) -> None:
 def test_a_cut_holds_the_calls_as_they_were(tmp_path: Path, rows: list[dict[str, Any]], data: st.DataObject) -> None:
     path = saved(tmp_path / "log.jsonl", *rows)
     first = data.draw(st.integers(1, len(rows)))
-    written = cut(path, tmp_path / "out.jsonl", CallSelection(((first, None),)))
-    assert (written.calls, written.of) == (len(rows) - first + 1, len(rows))
+    cutting = cut(path, tmp_path / "out.jsonl", CallSelection(((first, None),)))
+    assert (cutting.calls, cutting.of) == (len(rows) - first + 1, len(rows))
     told = [call for place, call in enumerate(read_calls(path), 1) if (call.number or place) >= first]
-    assert diff_calls(told, list(calls.calls(tmp_path / "out.jsonl"))).is_equal
+    assert written(calls.calls(tmp_path / "out.jsonl")) == written(told)
 
 
 CUTS = [
@@ -328,7 +170,7 @@ def test_a_content_free_recording_keeps_its_digests_and_says_so(tmp_path: Path) 
     path, out = tmp_path / "digest.jsonl", tmp_path / "out.jsonl"
     cut(path, out, CallSelection(((1, 1),)))
     assert content_of(out) == "digest" and calls.title(out) == Title("n")
-    assert diff_calls(was[:1], list(calls.calls(out))) == Diff("call", (1, 1), 1, [], [])
+    assert written(calls.calls(out)) == written(was[:1])
     concat([path], tmp_path / "all.jsonl")
     assert (tmp_path / "all.jsonl").read_bytes() == path.read_bytes().replace(b'"name":"n"', b'"name":"all"')
     concat([path, saved(tmp_path / "log.jsonl", row("c"))], tmp_path / "both.jsonl")
@@ -352,7 +194,7 @@ def test_a_conversation_is_cut_with_what_leads_to_its_calls(tmp_path: Path) -> N
     path, out = tmp_path / "talk.jsonl", tmp_path / "out.jsonl"
     recording.write(whole, path)
     assert cut(path, out, CallSelection(((3, 3),))).of == 3
-    assert diff_conversations(recording.read(out), cut_conversation(whole, CallSelection(((3, 3),)))).is_equal
+    assert shape_of(recording.read(out)) == shape_of(cut_conversation(whole, CallSelection(((3, 3),))))
     said: list[str] = []
     cut(path, out, CallSelection(start=4.0), warn=said.append)
     assert said == [f"{path}: the result begins with tool results whose tool calls are not in it"]
@@ -400,11 +242,9 @@ def test_recordings_without_times_do_not_run_at_once(tmp_path: Path) -> None:
     assert (tmp_path / "out.jsonl").read_text().count("start_s") == 1
 
 
-def test_pauses_of_untimed_calls_are_compared_and_stay_in_a_cut(tmp_path: Path) -> None:
+def test_pauses_of_untimed_calls_stay_in_a_cut(tmp_path: Path) -> None:
     a = read(tmp_path, row("a"), row("b"))
     b = [a[0], replace(a[1], start=9.0)]
-    (change,) = diff_calls(a, b).changes
-    assert change.fields == {"start_s": (None, 9.0)}
     call_recording.write(Title("n"), [*b, replace(a[0], start=11.0)], tmp_path / "b.jsonl")
     cut(tmp_path / "b.jsonl", tmp_path / "out.jsonl", CallSelection(((2, 3),)))
     assert [call.start for call in calls.calls(tmp_path / "out.jsonl")] == [9.0, 11.0]

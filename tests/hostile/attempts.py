@@ -43,7 +43,6 @@ LOG_COMMANDS = (
     "import LOG -o OUT/made.jsonl",
     "import LOG -o OUT/made.jsonl --content digest --json",
     "recording cut LOG --calls 1-2 -o OUT/cut.jsonl",
-    "recording diff LOG LOG",
     "recording concat LOG LOG -o OUT/both.jsonl",
     "recording split LOG -o OUT/parts",
 )

@@ -27,7 +27,6 @@ JSON_COMMANDS = (
     "lint log.jsonl --json",
     "bill log.jsonl --json --timezone UTC",
     "next log.jsonl --json --counter bytes --at 2026-03-07T12:00:00Z",
-    "recording diff log.jsonl log.jsonl --json",
     f"run {SIGNED} --json --no-report",
     f"explain {SIGNED} --json",
     f"check {SIGNED} --json --reports reports",

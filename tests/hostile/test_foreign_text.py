@@ -34,8 +34,6 @@ MORE_COMMANDS = (
     "whatif LOG --html OUT/w.html --csv OUT/w.csv --tokens bytes --full",
     "validate LOG --html OUT/v.html --csv OUT/v.csv --out OUT/v",
     "replay LOG --strategy none --strategy progressive --html OUT/s.html --csv OUT/s.csv --tokens bytes",
-    "recording diff LOG GOOD",
-    "recording diff GOOD LOG --json",
     "next LOG",
     "replay LOG LOG.missing",
     "replay LOG --format LOG",

@@ -32,7 +32,7 @@ def page() -> str:
 
 
 def documented() -> Iterator[tuple[str, str]]:
-    """Every (command, option) there is, `("recording diff", "--json")`."""
+    """Every (command, option) there is, `("recording cut", "--calls")`."""
     for name, command in _everything(cachecost, ""):
         for option in _options(command):
             yield from ((name, flag) for flag in (*option.opts, *option.secondary_opts))

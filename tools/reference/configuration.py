@@ -43,8 +43,8 @@ my-agent = 400
 [tool.cachecost.bill]              # options of one command
 by = "project"
 
-[tool.cachecost.recording.diff]
-json = true
+[tool.cachecost.recording.cut]
+session = "main"
 ```
 
 - **What wins:** the command line, then the environment, then the file, then the built-in default. `cachecost config`

@@ -127,7 +127,7 @@ COMMAND_GROUPS = {
         ),
         "recording": CommandPlace(
             "recording:recording",
-            "Compare, concatenate, cut and split recordings.",
+            "Concatenate, cut and split recordings.",
         ),
         "config": CommandPlace(
             "config:config",

@@ -1,17 +1,15 @@
-"""`cachecost recording`: compare, concatenate, cut and split recordings, and print their schema."""
+"""`cachecost recording`: concatenate, cut and split recordings, and print their schema."""
 
 from __future__ import annotations
 
-import json
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import click
 
-from cachecost.base.exit_codes import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import force_option, format_option, json_option
+from cachecost.commands.options import force_option, format_option
 from cachecost.commands.output_paths import CheckedGroup, RecordingPath
 from cachecost.commands.work_bar import reading_bar
 
@@ -21,33 +19,7 @@ out_option = click.option("-o", "--out", required=True, type=RecordingPath(), he
 
 @click.group(cls=CheckedGroup)
 def recording() -> None:
-    """Compare, concatenate, cut and split recordings."""
-
-
-@recording.command()
-@click.argument("a", type=a_recording)
-@click.argument("b", type=a_recording)
-@format_option
-@json_option
-def diff(a: Path, b: Path, format_: str, as_json: bool) -> int:
-    """Show what differs between recordings A and B, call by call.
-
-    Calls are matched by what was sent. Names, sources and licences of the recordings are not compared. The exit code is
-    1 if anything differs.
-    """
-    from cachecost.conversations.editing.diffing import diff_files
-    from cachecost.views.recording.diff import diff_lines, diff_object
-
-    with reading_bar([a, b]):
-        found = diff_files(a, b, format_, print_diagnostic)
-    if as_json:
-        click.echo(json.dumps(diff_object(found), indent=2, ensure_ascii=False))
-    else:
-        for note in found.notes:
-            print_diagnostic(f"A is {a}, B is {b}: {note}")
-        for line in diff_lines(found):
-            click.echo(line)
-    return exit_code(check_failed=not found.is_equal)
+    """Concatenate, cut and split recordings."""
 
 
 @recording.command()

@@ -73,7 +73,6 @@ SETTABLE: Mapping[str, tuple[str, ...]] = {
     "rules": ("assumptions", "json", *RULES_AND_PRICES),
     "recording concat": ("format",),
     "recording cut": ("calls", "from", "to", "session", "format"),
-    "recording diff": ("format", "json"),
 }
 """Keys of a command's table, named as its options."""
 

@@ -1,1 +1,1 @@
-"""Compares, concatenates and cuts recordings."""
+"""Concatenates, cuts and splits recordings."""

@@ -1,1 +1,0 @@
-"""Renders the difference between two recordings."""
