@@ -43,7 +43,6 @@ def run(hidden: list[str], words: list[str]) -> subprocess.CompletedProcess[str]
         (["live", SCENARIO, "--max-usd", "1", "--dry-run"], ["anthropic"], "live"),
         (["live", SCENARIO, "--max-usd", "1", "--yes"], ["anthropic"], "live"),
         (["live", SCENARIO, "--max-usd", "1", "--dry-run"], ["httpx2"], "server"),
-        (["live", "--verify-rules", "--model", "claude-sonnet-4-5", "--max-usd", "1"], ["anthropic"], "live"),
         (["serve", "--port", "0"], ["starlette"], "server"),
         (["serve", "--port", "0"], ["uvicorn"], "server"),
         (["mcp"], ["mcp"], "mcp"),

@@ -11,7 +11,6 @@ from typing import Any
 
 from cachecost.conversations.calls import Call
 from cachecost.live.driver.model import AnsweredCall, CallFailed, OverBudget
-from cachecost.live.probes import PricedProbe, ProbeFinding, plan, select_probes, verify
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Renderer
@@ -20,6 +19,7 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
+from tools.probes import PricedProbe, ProbeFinding, plan, select_probes, verify
 
 DAY = date(2026, 11, 22)
 START = datetime(2026, 11, 22, 9, tzinfo=UTC).timestamp()

@@ -12,13 +12,13 @@ import pytest
 from probe_bench import DAY, PRICES, START, FakeClock, tried
 
 from cachecost.live.driver.model import AnsweredCall, CallFailed
-from cachecost.live.probes import plan, rules_text, select_probes
-from cachecost.live.probes.harness import ProbeRun
-from cachecost.live.probes.layers import LayeredBody, level_after
-from cachecost.live.probes.model import Unsettled
-from cachecost.live.probes.parameters import _effort_at
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
+from tools.probes import plan, rules_text, select_probes
+from tools.probes.harness import ProbeRun
+from tools.probes.layers import LayeredBody, level_after
+from tools.probes.model import Unsettled
+from tools.probes.parameters import _effort_at
 
 WRITES = Usage(9, write_5m=1100)
 READS = Usage(9, read=1100)

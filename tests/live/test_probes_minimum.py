@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 from probe_bench import SimulatedSender, tried
 
-from cachecost.live.probes import minimum
+from tools.probes import minimum
 
 MODELS = ("claude-opus-5-5", "claude-sonnet-4-6", "claude-opus-4-7", "claude-haiku-4-5")
 """Believed to need 512, 1,024, 2,048 and 4,096 tokens."""
 
 
-@pytest.mark.parametrize("counter", ["bytes", "tiktoken"])
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("tokens", [512, 700, 1024, 1025, 2048, 4096])
+@pytest.mark.parametrize(("model", "counter"), [*((model, "bytes") for model in MODELS), (MODELS[1], "tiktoken")])
+@pytest.mark.parametrize("tokens", [512, 1024, 1025, 4096])
 def test_it_is_found_exactly(model: str, tokens: int, counter: str) -> None:
     run = tried("minimum", model=model, tokens=counter, minimum_tokens=tokens)
     found = run["minimum"]

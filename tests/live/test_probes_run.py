@@ -15,14 +15,14 @@ from probe_bench import DAY, PRICES, FakeClock, SimulatedSender, fault_over_budg
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.live.driver.model import CallFailed
 from cachecost.live.driver.money import OverBilled
-from cachecost.live.probes import ProbeFinding, plan, rules_text, select_probes, summary, write
-from cachecost.live.probes import harness as bench
-from cachecost.live.probes.harness import ProbeRun, ask_repeatedly, combine_rounds
-from cachecost.live.probes.model import RoundResult, Unsettled
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.own_rules import own_rules
 from cachecost.providers.rulefile import catalogue
 from cachecost.providers.rules import RuleBook
+from tools.probes import ProbeFinding, plan, rules_text, select_probes, summary, write
+from tools.probes import harness as bench
+from tools.probes.harness import ProbeRun, ask_repeatedly, combine_rounds
+from tools.probes.model import RoundResult, Unsettled
 
 NAMES = (
     "minimum",
@@ -100,7 +100,7 @@ def test_a_run_is_not_helped_by_an_earlier_one() -> None:
     sender = SimulatedSender(clock, RuleBook())
 
     async def twice() -> list[Any]:
-        from cachecost.live.probes import verify
+        from tools.probes import verify
 
         return [await verify(sender, "claude-sonnet-4-6", clock, probes, nonce) for nonce in ("aaaa", "bbbb", "aaaa")]
 
@@ -239,7 +239,7 @@ def test_the_file_as_it_stands() -> None:
 
 
 FILE = """\
-# Cache behavior measured on 2026-11-22 by cachecost live --verify-rules. Any command reads it with --rules FILE.
+# Cache behavior measured on 2026-11-22 by python -m tools.probes. Any command reads it with --rules FILE.
 # [assumptions] and [[minimum_tokens]] hold what is settled; [[evidence]] lists every question.
 
 [data]
@@ -247,7 +247,7 @@ host = "anthropic"
 date = 2026-11-22
 model = "claude-sonnet-4-6"
 run = "5f1d"
-source = "cachecost live --verify-rules, 2 calls, run 5f1d"
+source = "python -m tools.probes, 2 calls, run 5f1d"
 
 [assumptions]
 

@@ -13,7 +13,6 @@ from server_fakes import KEY, Says, served_by
 from cachecost.live.driver.money import CallPricing, DollarBudget
 from cachecost.live.driver.retries import RetryPolicy
 from cachecost.live.driver.sender import sender_to
-from cachecost.live.probes import PricedProbe, ProbeFinding, plan, rules_text, select_probes, verify
 from cachecost.live.server.app import app_of
 from cachecost.live.server.faults import faults_from
 from cachecost.live.server.meter import Meter
@@ -21,6 +20,7 @@ from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from loopback import Loopback
+from tools.probes import PricedProbe, ProbeFinding, plan, rules_text, select_probes, verify
 
 MODEL = "claude-sonnet-4-6"
 OTHERWISE = {

@@ -49,7 +49,8 @@ NO_KEY = (
 )
 
 
-def _usd(ctx: click.Context, param: click.Parameter, value: str) -> Decimal:
+def parse_usd(ctx: click.Context, param: click.Parameter, value: str) -> Decimal:
+    """Dollars above 0. Raises BadParameter."""
     try:
         amount = Decimal(value.removeprefix("$"))
     except InvalidOperation:
@@ -59,7 +60,7 @@ def _usd(ctx: click.Context, param: click.Parameter, value: str) -> Decimal:
     return amount
 
 
-def _url(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+def parse_url(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """The URL of the API: keys are sent only over TLS or within this machine. Raises BadParameter."""
     if value is None:
         return None
@@ -78,8 +79,10 @@ DRY_RUN = "00000000"
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("scenario", required=False, type=click.Path(path_type=Path))
-@click.option("--max-usd", required=True, metavar="X", callback=_usd, help="Spending limit in dollars; never exceeded.")
+@click.argument("scenario", type=click.Path(path_type=Path))
+@click.option(
+    "--max-usd", required=True, metavar="X", callback=parse_usd, help="Spending limit in dollars; never exceeded."
+)
 @set_option
 @click.option(
     "--strategy", "only", multiple=True, metavar="NAME", help="Send only this strategy; repeatable.  [default: all]"
@@ -89,7 +92,7 @@ DRY_RUN = "00000000"
 @click.option(
     "--base-url",
     envvar=BASE_URL,
-    callback=_url,
+    callback=parse_url,
     metavar="URL",
     help=f"URL of the API.  [default: {BASE_URL} if set, else the public API]",
 )
@@ -121,8 +124,7 @@ DRY_RUN = "00000000"
 @click.option(
     "--out",
     type=RecordingPath(),
-    help="Folder for the files; with --verify-rules, the rules file."
-    "  [default: live-NAME-DATE or rules-MODEL-DATE.toml]",
+    help="Folder for the files.  [default: live-NAME-DATE]",
 )
 @click.option(
     "--resume",
@@ -130,56 +132,25 @@ DRY_RUN = "00000000"
     help="Journal of the interrupted run to continue.",
 )
 @json_option
-@click.option("--verify-rules", is_flag=True, help="Send small probes that settle open rules, instead of a scenario.")
-@click.option("--model", metavar="MODEL", help="With --verify-rules (required): model to probe.")
-@click.option(
-    "--probe",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="With --verify-rules: send only this probe; repeatable.  [default: all]",
-)
 @rule_option
 @prices_option
-def live(scenario: Path | None, verify_rules: bool, model: str | None, names: tuple[str, ...], **options: Any) -> int:
+def live(scenario: Path, **options: Any) -> int:
     """Send the strategies of SCENARIO.yaml to the real API, and compare predicted with billed usage.
 
     The key is read from ANTHROPIC_API_KEY. An interrupted run is continued with --resume; calls that were answered are
     not sent and paid again.
-
-    With --verify-rules --model MODEL, small probes are sent instead. The price of each is printed first, and what they
-    find is written to a dated rules file for --rules.
     """
     require("cachecost live", "anthropic", "httpx2")
-    if verify_rules:
-        return _verify(scenario, model, names, options)
-    if scenario is None or model or names:
-        raise click.UsageError("expected SCENARIO.yaml, or --verify-rules with --model MODEL")
     return _Live(scenario, options).run()
 
 
-def _verify(scenario: Path | None, model: str | None, names: tuple[str, ...], options: dict[str, Any]) -> int:
-    """Print the price of the probes, and send them unless it is a dry run."""
-    from cachecost.commands.verifying import RuleVerification
-
-    if scenario is not None or model is None:
-        raise click.UsageError("--verify-rules takes --model MODEL and no scenario")
-    verification = RuleVerification(model, names, options["max_usd"], options["prices"], options["out"])
-    verification.show()
-    if options["dry_run"]:
-        return ExitCode.OK
-    if not os.environ.get(KEY):
-        raise click.ClickException(NO_KEY)
-    _confirm(options)
-    return verification.run(KEY, options["base_url"], options["retries"])
-
-
-def _confirm(options: dict[str, Any]) -> None:
-    if options["yes"]:
+def confirm_spending(max_usd: Decimal, yes: bool) -> None:
+    """Ask before the first call, unless `yes`. Raises Abort, or UsageError without a terminal."""
+    if yes:
         return
     if not sys.stdin.isatty():
         raise click.UsageError("stdin is not a terminal; nothing was sent. Add --yes to confirm")
-    click.confirm(f"Spend up to ${options['max_usd']}?", abort=True, err=True)
+    click.confirm(f"Spend up to ${max_usd}?", abort=True, err=True)
 
 
 class _Live:
@@ -197,7 +168,7 @@ class _Live:
         self._show_plan(plan)
         if self.options["dry_run"]:
             return ExitCode.OK
-        _confirm(self.options)
+        confirm_spending(self.limit, self.options["yes"])
         return self._send(plan)
 
     def _plan(self) -> Plan:

@@ -81,7 +81,7 @@ rules_option = click.option(
     "rules_file",
     cls=SharedOption,
     type=A_FILE,
-    help="Rules file that overrides the built-in rules, as written by `cachecost live --verify-rules`.",
+    help="Rules file (TOML) that overrides the built-in rules.",
 )
 prices_option = click.option(
     "--prices",

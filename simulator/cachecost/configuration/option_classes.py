@@ -121,7 +121,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
     "record": {"upstream": SENDS, "insecure": SENDS, "out": WRITES},
     "live": {
         **dict.fromkeys(("max-usd", "strategy", "base-url", "max-output", "pace", "parallel", "retries"), SENDS),
-        **dict.fromkeys(("timeout", "beta", "verify-rules", "model", "probe", "dry-run"), SENDS),
+        **dict.fromkeys(("timeout", "beta", "dry-run"), SENDS),
         "set": OVERRIDES,
         "yes": CONFIRMS,
         "out": WRITES,

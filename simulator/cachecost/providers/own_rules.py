@@ -1,7 +1,7 @@
-"""A user's own rules file (`--rules FILE`), often written by `cachecost live --verify-rules`.
+"""A user's own rules file (`--rules FILE`), often written by `python -m tools.probes`.
 
 [data]                                   # a description, not used
-source = "cachecost live --verify-rules, 34 calls"
+source = "python -m tools.probes, 34 calls"
 [assumptions]                               # assumptions (docs/rulebook.md)
 ttl_in_key = false
 [[minimum_tokens]]                       # minimum lengths over the shipped ones, from that day on

@@ -1,4 +1,4 @@
-"""What sends a call, for probes and for runs of strategies."""
+"""What sends a call."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from cachecost.live.clock import Clock
 from cachecost.live.driver.model import AnsweredCall, CallFailed, Sender
-from cachecost.live.probes.model import SETTLE_S, ProbeAnswer, RoundResult, Unsettled
 from cachecost.providers.prices import Prices
+from tools.probes.model import SETTLE_S, ProbeAnswer, RoundResult, Unsettled
 
 MARGIN = 64
 """Tokens by which a bill may exceed count_tokens."""

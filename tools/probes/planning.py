@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from decimal import Decimal
 
-from cachecost.live.probes.harness import PricedProbe, Probe
-from cachecost.live.probes.model import SETTLE_S
 from cachecost.providers.prices import STANDARD, PriceBook, Prices
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
+from tools.probes.harness import PricedProbe, Probe
+from tools.probes.model import SETTLE_S
 
 
 def plan(

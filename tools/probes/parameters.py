@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from cachecost.live.probes.harness import Probe, ProbeRun, ask_repeatedly
-from cachecost.live.probes.layers import NOTHING, Fields, LayeredBody, level_after, write_layers
-from cachecost.live.probes.model import ProbeAnswer, RoundResult
+from tools.probes.harness import Probe, ProbeRun, ask_repeatedly
+from tools.probes.layers import NOTHING, Fields, LayeredBody, level_after, write_layers
+from tools.probes.model import ProbeAnswer, RoundResult
 
 BUDGET = 1024
 CHANGES: Mapping[str, Fields] = {

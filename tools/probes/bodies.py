@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
-from cachecost.live.probes.harness import ProbeRun
+from tools.probes.harness import ProbeRun
 
 Body = dict[str, Any]
 FILLER = ("the", "river", "runs", "past", "an", "old", "stone", "house")

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cachecost.live.probes.bodies import ASK, Body, body_with_prefix, filler, prefix_words, text, user
-from cachecost.live.probes.harness import Probe, ProbeRun, ask_repeatedly, combine_rounds
-from cachecost.live.probes.layers import NEAR
-from cachecost.live.probes.model import ProbeAnswer, RoundResult, Unsettled
+from tools.probes.bodies import ASK, Body, body_with_prefix, filler, prefix_words, text, user
+from tools.probes.harness import Probe, ProbeRun, ask_repeatedly, combine_rounds
+from tools.probes.layers import NEAR
+from tools.probes.model import ProbeAnswer, RoundResult, Unsettled
 
 SETS = 2
 """Rounds of probes that wait for minutes, which run in parallel."""

@@ -9,10 +9,10 @@ from cachecost.live.callbacks import Say, ignore
 from cachecost.live.clock import Clock
 from cachecost.live.driver.model import CallFailed, OverBudget, Sender
 from cachecost.live.driver.money import OverBilled
-from cachecost.live.probes.harness import REFUSED, PricedProbe, ProbeRun
-from cachecost.live.probes.minimum import MINIMUM
-from cachecost.live.probes.model import ProbeAnswer, ProbeFinding, Unsettled
-from cachecost.live.probes.planning import cost
+from tools.probes.harness import REFUSED, PricedProbe, ProbeRun
+from tools.probes.minimum import MINIMUM
+from tools.probes.model import ProbeAnswer, ProbeFinding, Unsettled
+from tools.probes.planning import cost
 
 Keep = Callable[[ProbeFinding], None]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cachecost.live.probes.bodies import ASK, Body, filler, prefix_words, text, tool, user, with_breakpoint
-from cachecost.live.probes.harness import Probe, ProbeRun, ask_repeatedly
-from cachecost.live.probes.model import ProbeAnswer, RoundResult, Unsettled
+from tools.probes.bodies import ASK, Body, filler, prefix_words, text, tool, user, with_breakpoint
+from tools.probes.harness import Probe, ProbeRun, ask_repeatedly
+from tools.probes.model import ProbeAnswer, RoundResult, Unsettled
 
 FURTHEST = 40
 """The longest window that can be found, in positions."""

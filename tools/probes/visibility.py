@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cachecost.live.probes.bodies import body_with_prefix, filler, prefix_words
-from cachecost.live.probes.harness import Probe, ProbeRun
-from cachecost.live.probes.model import ProbeAnswer
+from tools.probes.bodies import body_with_prefix, filler, prefix_words
+from tools.probes.harness import Probe, ProbeRun
+from tools.probes.model import ProbeAnswer
 
 TRIES = 5
 LATER_S = 3.0

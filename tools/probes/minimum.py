@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cachecost.live.probes.bodies import ASK, FILLER, Body, filler, text, user, words_for
-from cachecost.live.probes.harness import Probe, ProbeRun
-from cachecost.live.probes.model import ProbeAnswer, Unsettled
+from tools.probes.bodies import ASK, FILLER, Body, filler, text, user, words_for
+from tools.probes.harness import Probe, ProbeRun
+from tools.probes.model import ProbeAnswer, Unsettled
 
 LONGEST = 4352
 """The most tokens tried: the largest published minimum, and a margin."""

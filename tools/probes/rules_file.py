@@ -8,10 +8,10 @@ from datetime import date
 from pathlib import Path
 
 from cachecost.base.atomic_files import write_whole
-from cachecost.live.probes.minimum import MINIMUM
-from cachecost.live.probes.model import ProbeFinding, Value
+from tools.probes.minimum import MINIMUM
+from tools.probes.model import ProbeFinding, Value
 
-COMMAND = "cachecost live --verify-rules"
+COMMAND = "python -m tools.probes"
 COLUMNS = "start (s since the first call), input, read, write 5m, write 1h, output"
 
 

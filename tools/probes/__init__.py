@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from cachecost.base.errors import Fault, InputError, nearest
-from cachecost.live.probes.harness import PricedProbe, Probe
-from cachecost.live.probes.lookback import RUNS, WINDOW
-from cachecost.live.probes.minimum import MINIMUM
-from cachecost.live.probes.model import ProbeFinding
-from cachecost.live.probes.parameters import EFFORT, STRUCTURED, THINKING, TOOL_CHOICE
-from cachecost.live.probes.planning import plan, summary
-from cachecost.live.probes.rules_file import rules_text, write
-from cachecost.live.probes.ttls import SHALLOW_BREAKPOINTS, TTL_IN_KEY, TTL_LENGTH
-from cachecost.live.probes.verification import verify
-from cachecost.live.probes.visibility import VISIBILITY
+from tools.probes.harness import PricedProbe, Probe
+from tools.probes.lookback import RUNS, WINDOW
+from tools.probes.minimum import MINIMUM
+from tools.probes.model import ProbeFinding
+from tools.probes.parameters import EFFORT, STRUCTURED, THINKING, TOOL_CHOICE
+from tools.probes.planning import plan, summary
+from tools.probes.rules_file import rules_text, write
+from tools.probes.ttls import SHALLOW_BREAKPOINTS, TTL_IN_KEY, TTL_LENGTH
+from tools.probes.verification import verify
+from tools.probes.visibility import VISIBILITY
 
 __all__ = [
     "PROBES",

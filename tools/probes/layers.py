@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cachecost.live.probes.bodies import ASK, Body, filler, prefix_words, text, tool, user, words_for
-from cachecost.live.probes.harness import ProbeRun
-from cachecost.live.probes.model import Unsettled
+from tools.probes.bodies import ASK, Body, filler, prefix_words, text, tool, user, words_for
+from tools.probes.harness import ProbeRun
+from tools.probes.model import Unsettled
 
 LAYERS = ("tools", "system", "messages")
 NEAR = 2
